@@ -11,7 +11,7 @@ use haft_testkit::{Reply, Script, ScriptedServer, When};
 use serde_json::{Value, json};
 
 use crate::figures;
-use crate::subject::{Workspace, peak_memory_mb};
+use crate::subject::{Workspace, read_peak_memory_mb};
 
 const STARTS: usize = 20;
 const CANCELS: usize = 20;
@@ -68,8 +68,10 @@ pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     let session = editor.new_session(place.project())?;
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
-        let prompt =
-            editor.send_request("session/prompt", &prompt_params(&session, "Speak slowly"))?;
+        let prompt = editor.send_request(
+            "session/prompt",
+            &build_prompt_params(&session, "Speak slowly"),
+        )?;
         while editor.read_message()?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {
         }
         let begun = Instant::now();
@@ -86,12 +88,12 @@ pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
             "cancel while a command runs in the sandbox: not measured: {error:#}"
         )),
     }
-    let one = peak_memory_mb(editor.child.id())?;
+    let one = read_peak_memory_mb(editor.child.id())?;
     for _ in 0..SESSIONS {
         let session = editor.new_session(place.project())?;
-        editor.call_method("session/prompt", &prompt_params(&session, "Hello"))?;
+        editor.call_method("session/prompt", &build_prompt_params(&session, "Hello"))?;
     }
-    let all = peak_memory_mb(editor.child.id())?;
+    let all = read_peak_memory_mb(editor.child.id())?;
     figures::print_figure(
         &format!("memory with {SESSIONS} sessions open, a turn in each"),
         all,
@@ -118,7 +120,8 @@ fn time_command_cancels(editor: &mut Editor, place: &Workspace) -> anyhow::Resul
     let started = place.project().join(STARTED_FILE);
     let mut cancels = Vec::new();
     for _ in 0..CANCELS {
-        let prompt = editor.send_request("session/prompt", &prompt_params(&session, "Run it"))?;
+        let prompt =
+            editor.send_request("session/prompt", &build_prompt_params(&session, "Run it"))?;
         let limit = Instant::now() + Duration::from_secs(20);
         while !started.exists() {
             anyhow::ensure!(
@@ -148,7 +151,7 @@ fn print_cancel_times(what: &str, cancels: &mut [Duration]) {
     figures::print_figure(&format!("{what}, slowest"), slowest, "ms", Some(100.0));
 }
 
-fn prompt_params(session: &str, text: &str) -> Value {
+fn build_prompt_params(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 

@@ -63,7 +63,7 @@ fn measure_peak_mb(haft: &Path, count: usize) -> anyhow::Result<f64> {
     command.stdout(Stdio::null());
     let ran = subject::run_measured(command)?;
     ensure!(
-        server.generations().len() == count + 2,
+        server.generation_requests().len() == count + 2,
         "some of the agents did not ask"
     );
     Ok(ran.peak_mb)

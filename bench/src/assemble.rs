@@ -139,7 +139,7 @@ struct Times {
     body_mb: f64,
 }
 
-fn measure_length(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times> {
+fn measure_at_length(length: usize, steps: usize, rebuilds: usize) -> anyhow::Result<Times> {
     let fixed = SharedParts::new()?;
     let mut client = model::build_client(Api::Anthropic, WINDOW)?;
     let memo = Memo::default();
@@ -178,7 +178,7 @@ fn measure_length(length: usize, steps: usize, rebuilds: usize) -> anyhow::Resul
         rebuild.push(begin.elapsed());
         let same = body
             .as_ref()
-            .is_some_and(|body| equal_except_marks(bytes.as_ref(), body.as_ref()));
+            .is_some_and(|body| equal_ignoring_marks(bytes.as_ref(), body.as_ref()));
         ensure!(same, "both ways must give the same request");
     }
     Ok(Times {
@@ -189,7 +189,7 @@ fn measure_length(length: usize, steps: usize, rebuilds: usize) -> anyhow::Resul
 }
 
 /// Compares two requests, ignoring cache marks, whose positions depend on the previous request.
-fn equal_except_marks(one: &[u8], other: &[u8]) -> bool {
+fn equal_ignoring_marks(one: &[u8], other: &[u8]) -> bool {
     let plain = |body: &[u8]| {
         String::from_utf8_lossy(body).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     };
@@ -205,7 +205,7 @@ pub(crate) fn run_benchmark() -> anyhow::Result<()> {
             next,
             rebuild,
             body_mb,
-        } = measure_length(length, 60, rebuilds)?;
+        } = measure_at_length(length, 60, rebuilds)?;
         let name = |what: &str| format!("{what} at {length} messages");
         figures::print_figure(&name("next request"), next, "ms", None);
         figures::print_figure(&name("full rebuild"), rebuild, "ms", None);

@@ -14,7 +14,7 @@ pub(crate) fn print_figure(name: &str, figure: f64, unit: &str, goal: Option<f64
 }
 
 /// Prints a figure, and whether it is at least its goal.
-pub(crate) fn print_at_least(name: &str, figure: f64, unit: &str, goal: f64) {
+pub(crate) fn print_figure_with_minimum(name: &str, figure: f64, unit: &str, goal: f64) {
     let verdict = if figure >= goal { "reached" } else { "MISSED" };
     print_line(&format!(
         "{name:<58} {figure:>9.2} {unit:<4} goal at least {goal}: {verdict}"

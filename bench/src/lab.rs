@@ -65,7 +65,7 @@ pub(crate) fn run_benchmark(
     Costs(measured.into_iter().flatten().collect())
         .print_tables("had by haft itself", &experiments);
     let conversations = map_parallel(exports(), |export| {
-        cost::conversation(export, ImportFormat::Document, cost::REMINDERS)
+        cost::read_conversation(export, ImportFormat::Document, cost::REMINDERS)
     })?;
     let conversations: Vec<_> = conversations.into_iter().flatten().collect();
     catalogue::print_tables("had by haft itself", &conversations, THREADS)
@@ -98,7 +98,7 @@ fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()
     costs.print_tables("recorded", experiments);
     let conversations = map_parallel(
         recorded::read_lines(path)?.map(|line| Ok(line?)),
-        |line: &String| cost::conversation(line, ImportFormat::Trajectory, cost::REMINDERS),
+        |line: &String| cost::read_conversation(line, ImportFormat::Trajectory, cost::REMINDERS),
     )?;
     let conversations: Vec<_> = conversations.into_iter().flatten().collect();
     catalogue::print_tables("recorded", &conversations, THREADS)

@@ -33,40 +33,40 @@ const PEERS: [Peer; 4] = [
         name: "haft, confined",
         tool: "execute_command",
         argument: "command",
-        command: haft_confined_command,
+        command: build_confined_haft_command,
     },
     Peer {
         name: "haft, unconfined",
         tool: "execute_command",
         argument: "command",
-        command: haft_unconfined_command,
+        command: build_unconfined_haft_command,
     },
     Peer {
         name: "codex",
         tool: "exec_command",
         argument: "cmd",
-        command: codex_command,
+        command: build_codex_command,
     },
     Peer {
         name: "goose",
         tool: "shell",
         argument: "command",
-        command: goose_command,
+        command: build_goose_command,
     },
 ];
 
 /// Builds a command that runs haft like the other agents, without approvals and without a sandbox.
-fn haft_unconfined_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
+fn build_unconfined_haft_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
     place.task_command(program, TASK)
 }
 
-fn haft_confined_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
+fn build_confined_haft_command(program: &Path, place: &Workspace, _: &ScriptedServer) -> Command {
     let mut command = place.haft_command(program, &["run", "--permission-mode", "auto", TASK]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-fn codex_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
+fn build_codex_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
     let url = server.base_url(Api::OpenaiResponses);
     let provider =
         format!("model_providers.mock={{name=\"mock\",base_url=\"{url}\",wire_api=\"responses\"}}");
@@ -88,7 +88,7 @@ fn codex_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> 
     command
 }
 
-fn goose_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
+fn build_goose_command(program: &Path, place: &Workspace, server: &ScriptedServer) -> Command {
     let mut command = place.other_agent_command(program);
     command.args([
         "run",

@@ -20,7 +20,7 @@ use crate::model;
 use crate::recorded::{self, Conversation};
 
 /// Requests between two changes of the todo list.
-const TODO_CHANGES: usize = 8;
+const TODO_CHANGE_INTERVAL: usize = 8;
 
 /// A policy for building requests.
 struct PolicyVariant {
@@ -82,7 +82,7 @@ fn build_variants() -> Vec<PolicyVariant> {
 }
 
 fn build_reminders(request: usize) -> Reminders {
-    let done = request / TODO_CHANGES;
+    let done = request / TODO_CHANGE_INTERVAL;
     let item = |number: usize| {
         let mark = if number < done { "[x]" } else { "[ ]" };
         format!(

@@ -81,7 +81,7 @@ async fn measure_appends(folder: &Path) -> anyhow::Result<()> {
             let message = build_message(length + number)?;
             let begun = Instant::now();
             store
-                .append_message(&conversation_id(length), &message)
+                .append_message(&make_conversation_id(length), &message)
                 .await?;
             times.push(begun.elapsed());
         }
@@ -114,7 +114,7 @@ async fn measure_appends(folder: &Path) -> anyhow::Result<()> {
         );
     }
     let long = figures::median_ms(&mut longs);
-    figures::print_at_least(
+    figures::print_figure_with_minimum(
         "speed after 100000 messages against 100",
         figures::median_ms(&mut shorts) / long,
         "",
@@ -143,13 +143,13 @@ async fn measure_appends(folder: &Path) -> anyhow::Result<()> {
 async fn create_store(folder: &Path, length: u32) -> anyhow::Result<SqliteStore> {
     let path = folder.join(length.to_string()).join("conversations.db");
     let open = || SqliteStore::open(&path, &StoreConfig::default(), Arc::new(SystemClock));
-    let mut new = NewConversation::new(conversation_id(length), "bench");
+    let mut new = NewConversation::new(make_conversation_id(length), "bench");
     new.messages = (0..length).map(build_message).collect::<Result<_, _>>()?;
     open()?.create(new).await?;
     Ok(open()?)
 }
 
-fn conversation_id(length: u32) -> ConversationId {
+fn make_conversation_id(length: u32) -> ConversationId {
     ConversationId::new(format!("{length} messages"))
 }
 
@@ -175,7 +175,7 @@ fn time_rewrites(folder: &Path, length: u32) -> anyhow::Result<Vec<Duration>> {
 }
 
 /// Builds the text of a message. Some of its words occur in every message, others in few.
-fn message_text(conversation: usize, message: usize) -> String {
+fn build_message_text(conversation: usize, message: usize) -> String {
     const PLACES: [&str; 12] = [
         "parser",
         "renderer",
@@ -218,7 +218,7 @@ async fn measure_searches(folder: &Path, conversations: usize) -> anyhow::Result
                 Ok(Message::from_text(
                     id,
                     Role::User,
-                    message_text(number, place),
+                    build_message_text(number, place),
                     Timestamp::now(),
                 ))
             })

@@ -119,8 +119,8 @@ pub(crate) fn run_measured(mut command: Command) -> anyhow::Result<RunUsage> {
     let mut processor = Duration::ZERO;
     // The kernel discards both values with the process, so they are polled while it lives.
     let status = loop {
-        peak = peak.max(peak_memory_mb(child.id()).unwrap_or_default());
-        processor = processor.max(processor_time(child.id()).unwrap_or_default());
+        peak = peak.max(read_peak_memory_mb(child.id()).unwrap_or_default());
+        processor = processor.max(read_processor_time(child.id()).unwrap_or_default());
         if let Some(status) = child.try_wait()? {
             break status;
         }
@@ -139,7 +139,7 @@ pub(crate) fn run_measured(mut command: Command) -> anyhow::Result<RunUsage> {
 }
 
 /// Returns the peak memory of a process so far, in megabytes.
-pub(crate) fn peak_memory_mb(process: u32) -> anyhow::Result<f64> {
+pub(crate) fn read_peak_memory_mb(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb: f64 = line
@@ -150,7 +150,7 @@ pub(crate) fn peak_memory_mb(process: u32) -> anyhow::Result<f64> {
 
 /// Returns the processor time of a process so far, including child processes that it waited for.
 /// The resolution is 10 ms.
-fn processor_time(process: u32) -> anyhow::Result<Duration> {
+fn read_processor_time(process: u32) -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let (_, after_name) = stat.rsplit_once(')').context("no name")?;
     let ticks = after_name

@@ -123,7 +123,7 @@ fn measure_memory(haft: &Path, messages: usize) -> anyhow::Result<[(f64, f64); 2
         .start_in_thread()?;
     let place = Workspace::new(&server)?;
     let file = place.home().join("conversation.json");
-    std::fs::write(&file, conversation_json(messages))?;
+    std::fs::write(&file, build_conversation_json(messages))?;
     let imported = place
         .haft_command(haft, &["conversations", "import"])
         .arg(&file)
@@ -173,7 +173,7 @@ fn build_markdown(letters: usize) -> String {
     text + "This was all."
 }
 
-fn conversation_json(messages: usize) -> String {
+fn build_conversation_json(messages: usize) -> String {
     let message = |number: usize| {
         let (role, words) = if number.is_multiple_of(2) {
             ("user", 20)

@@ -97,7 +97,7 @@ impl Figures {
 
 /// Groups the priced models by their window, prices, cache and tokenizer factor. A replay depends
 /// on nothing else, so each group needs only one replay.
-fn groups() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
+fn group_equal_models() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
     let catalogue = Catalogue::with_built_in(BTreeMap::new(), BTreeMap::new())?;
     let mut groups: Vec<(Vec<String>, ModelSpec)> = Vec::new();
     for model in catalogue
@@ -132,7 +132,7 @@ pub(super) fn print_tables(
     conversations: &[RecordedConversation],
     threads: usize,
 ) -> anyhow::Result<()> {
-    let groups = groups()?;
+    let groups = group_equal_models()?;
     let priced: usize = groups.iter().map(|(names, _)| names.len()).sum();
     figures::print_line(&format!(
         "\n### Every priced model of the catalog ({priced}), {} conversations {corpus}\n",
@@ -156,7 +156,7 @@ pub(super) fn print_tables(
                 continue;
             }
         };
-        let figures_of = each(conversations, &variants, model, threads);
+        let figures_of = replay_all(conversations, &variants, model, threads);
         let all = |policy: usize| {
             let mut all = Figures::default();
             for one in &figures_of {
@@ -239,7 +239,7 @@ pub(super) fn print_tables(
 }
 
 /// Replays every conversation under every policy and returns the figures.
-fn each(
+fn replay_all(
     conversations: &[RecordedConversation],
     variants: &[Variant],
     model: &ModelSpec,

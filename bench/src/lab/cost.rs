@@ -177,7 +177,7 @@ pub(super) struct Cost {
 pub(super) struct Costs(pub(super) Vec<Cost>);
 
 /// Reads a conversation. Returns `None` if it contains no request.
-pub(super) fn conversation(
+pub(super) fn read_conversation(
     text: &str,
     format: ImportFormat,
     reminders: ImaginedReminders,
@@ -208,8 +208,8 @@ pub(super) fn measure_costs(
         ..REMINDERS
     };
     let (Some(eager), Some(recorded)) = (
-        conversation(text, format, eager)?,
-        conversation(text, format, REMINDERS)?,
+        read_conversation(text, format, eager)?,
+        read_conversation(text, format, REMINDERS)?,
     ) else {
         return Ok(None);
     };
@@ -346,10 +346,10 @@ impl Table<'_> {
     /// Returns the cost relative to no reminders: overall, median of long conversations, median of
     /// short ones.
     fn ratios_to_no_reminders(&self, name: &str) -> [f64; 3] {
-        let long = median_of_sorted(
+        let long = find_sorted_median(
             &self.cost_ratios(name, NO_REMINDERS, |requests| requests >= LONG_REQUESTS),
         );
-        let short = median_of_sorted(
+        let short = find_sorted_median(
             &self.cost_ratios(name, NO_REMINDERS, |requests| requests < LONG_REQUESTS),
         );
         [
@@ -369,14 +369,14 @@ impl Table<'_> {
         let default = self.total(DEFAULT_POLICY);
         for (name, what) in AGENT_POLICIES {
             let sum = self.total(name);
-            let median = median_of_sorted(
+            let median = find_sorted_median(
                 &self.cost_ratios(name, DEFAULT_POLICY, |requests| requests >= LONG_REQUESTS),
             );
             let [none, long, short] = self.ratios_to_no_reminders(name);
             figures::print_line(&format!(
                 "| `{name}`{} | {what} | {:.0} | {:.3} | {:.3} | {} | {none:.3} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 format_too_large(&sum),
-                per_request(sum.cost, &sum),
+                average_per_request(sum.cost, &sum),
                 sum.cost / default.cost,
                 sum.with_rereads / default.with_rereads,
                 format_ratio(median),
@@ -454,7 +454,7 @@ impl Table<'_> {
             fair.min_by(|(_, one), (_, other)| one.with_rereads.total_cmp(&other.with_rereads))
         {
             let name = &variant.name;
-            let median = median_of_sorted(
+            let median = find_sorted_median(
                 &self.cost_ratios(DEFAULT_POLICY, name, |requests| requests >= LONG_REQUESTS),
             );
             let what = format!(
@@ -566,7 +566,7 @@ fn format_ratio(value: f64) -> String {
     }
 }
 
-fn median_of_sorted(sorted: &[f64]) -> f64 {
+fn find_sorted_median(sorted: &[f64]) -> f64 {
     match sorted.len() {
         0 => f64::NAN,
         even if even % 2 == 0 => f64::midpoint(sorted[even / 2 - 1], sorted[even / 2]),
@@ -574,7 +574,7 @@ fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-fn per_request(value: f64, sum: &Sum) -> f64 {
+fn average_per_request(value: f64, sum: &Sum) -> f64 {
     value / sum.requests.max(1) as f64
 }
 
@@ -596,7 +596,7 @@ fn format_too_large(sum: &Sum) -> String {
 
 /// Formats the columns that several tables share: tokens by class, cost and breaks.
 fn format_common_columns(sum: &Sum, against: f64) -> String {
-    let tokens = |tokens: u64| per_request(tokens as f64, sum);
+    let tokens = |tokens: u64| average_per_request(tokens as f64, sum);
     let Usage {
         input,
         cached_input,
@@ -609,7 +609,7 @@ fn format_common_columns(sum: &Sum, against: f64) -> String {
         tokens(cached_input),
         tokens(cache_write),
         tokens(input),
-        per_request(sum.cost, sum),
+        average_per_request(sum.cost, sum),
         sum.cost / against,
         format_percent(sum.breaks, sum.requests),
     )

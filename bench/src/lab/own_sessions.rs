@@ -110,7 +110,7 @@ pub(super) fn find_source_trees() -> anyhow::Result<Vec<PathBuf>> {
         .context("there is no home folder")?
         .join("registry/src");
     for name in REGISTRY_CRATES {
-        match newest_version(&sources, name) {
+        match find_newest_version(&sources, name) {
             Some(tree) => trees.push(tree),
             None => figures::print_line(&format!("the sources of {name} are not there: left out")),
         }
@@ -124,7 +124,7 @@ pub(super) fn find_source_trees() -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Returns the folder of the newest available version of a crate.
-fn newest_version(sources: &Path, name: &str) -> Option<PathBuf> {
+fn find_newest_version(sources: &Path, name: &str) -> Option<PathBuf> {
     let registries = fs::read_dir(sources).ok()?.flatten();
     let folders = registries
         .filter_map(|registry| fs::read_dir(registry.path()).ok())

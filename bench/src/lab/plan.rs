@@ -67,7 +67,7 @@ impl Planner {
         self.focus = (0..files)
             .map(|_| self.random.below(self.files.len()))
             .collect();
-        let input = self.round_input(number);
+        let input = self.build_round_input(number);
         if number == 0 || self.random.below(2) == 0 {
             self.start_todo_list();
         }
@@ -99,9 +99,9 @@ impl Planner {
         }
     }
 
-    fn round_input(&mut self, number: usize) -> String {
+    fn build_round_input(&mut self, number: usize) -> String {
         let path = self.focus_path(0);
-        let word = self.random_word();
+        let word = self.pick_word();
         let task = match self.random.below(4) {
             0 => format!(
                 "Find out how `{word}` is used in {path} and its neighbours, and make the names consistent."
@@ -142,14 +142,14 @@ impl Planner {
             .clone()
     }
 
-    fn random_focus_file(&mut self) -> usize {
+    fn pick_focus_file(&mut self) -> usize {
         let number = self.random.below(self.focus.len());
         self.focus[number]
     }
 
     /// Returns a word that occurs in one of the files.
-    fn random_word(&mut self) -> String {
-        let file = self.random_focus_file();
+    fn pick_word(&mut self) -> String {
+        let file = self.pick_focus_file();
         let from = self.random.below(self.files[file].lines.len());
         let lines = self.files[file].lines[from..]
             .iter()
@@ -178,7 +178,7 @@ impl Planner {
     }
 
     fn build_read_call(&mut self) -> ScriptCall {
-        let file = self.random_focus_file();
+        let file = self.pick_focus_file();
         let path = self.files[file].path.clone();
         let lines = self.files[file].lines.len();
         if lines <= 250 {
@@ -193,7 +193,7 @@ impl Planner {
     }
 
     fn push_search(&mut self) {
-        let word = self.random_word();
+        let word = self.pick_word();
         let call = ScriptCall::new(
             "search_files",
             json!({ "path": ".", "regex": format!("\\b{word}\\b") }),
@@ -211,7 +211,7 @@ impl Planner {
 
     /// Reads a range of a file, then changes a unique line in it.
     fn push_edit(&mut self) {
-        let file = self.random_focus_file();
+        let file = self.pick_focus_file();
         let from = self.random.below(self.files[file].lines.len());
         let SourceFile { path, lines } = &self.files[file];
         let is_only = |line: &str| lines.iter().filter(|other| other.contains(line)).count() == 1;
@@ -250,7 +250,7 @@ impl Planner {
 
     fn push_command(&mut self) {
         let path = self.focus_path(1);
-        let word = self.random_word();
+        let word = self.pick_word();
         let number = self.random.below(1_000);
         let command = match self.random.below(5) {
             0 => format!("wc -l {path} Cargo.toml"),

@@ -100,7 +100,7 @@ pub(super) fn predict_session(conversation: &Conversation) -> SessionErrors {
         interval: gemini.then_some(GEMINI_STEP),
         ..CacheRule::default()
     };
-    let times = request_times(conversation);
+    let times = find_request_times(conversation);
     let compare = |requests: Vec<Vec<CachePiece>>| -> Vec<f64> {
         let mut cache = CacheSimulator::new(&rule);
         let mut errors = Vec::new();
@@ -114,13 +114,13 @@ pub(super) fn predict_session(conversation: &Conversation) -> SessionErrors {
     let factor = if gemini { GEMINI_FACTOR } else { CLAUDE_FACTOR };
     SessionErrors {
         source: conversation.source.clone(),
-        totals: compare(requests_from_totals(conversation)),
-        content: compare(requests_from_messages(conversation, factor)),
+        totals: compare(build_requests_from_totals(conversation)),
+        content: compare(build_requests_from_messages(conversation, factor)),
     }
 }
 
 /// Returns the time of each request, which is the time of the message before the answer.
-fn request_times(conversation: &Conversation) -> Vec<Duration> {
+fn find_request_times(conversation: &Conversation) -> Vec<Duration> {
     let mut clock = Duration::ZERO;
     let time = |billed: &Billed| {
         let sent = conversation.message_time(billed.at.saturating_sub(1));
@@ -131,7 +131,7 @@ fn request_times(conversation: &Conversation) -> Vec<Duration> {
 }
 
 /// Builds requests from the provider's counts.
-fn requests_from_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
+fn build_requests_from_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
     let absent = conversation.prompt.is_empty();
     let front = conversation
         .billed
@@ -139,7 +139,7 @@ fn requests_from_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
         .map(|billed| billed.read)
         .filter(|read| *read > 0 && absent)
         .min();
-    let front = front.map(|tokens| cache_piece(b"front", tokens, true));
+    let front = front.map(|tokens| make_cache_piece(b"front", tokens, true));
     let begun = || front.into_iter().collect::<Vec<_>>();
     let mut pieces = begun();
     let mut requests = Vec::new();
@@ -154,14 +154,14 @@ fn requests_from_totals(conversation: &Conversation) -> Vec<Vec<CachePiece>> {
             .skip(usize::from(front.is_some()))
             .for_each(|piece| piece.boundary = false);
         let added = billed.prompt_tokens().saturating_sub(total(&pieces));
-        pieces.push(cache_piece(&number.to_le_bytes(), added, true));
+        pieces.push(make_cache_piece(&number.to_le_bytes(), added, true));
         requests.push(pieces.clone());
     }
     requests
 }
 
 /// Builds requests from the recorded messages.
-fn requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
+fn build_requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<CachePiece>> {
     let scaled = |tokens: u32| (f64::from(tokens) * factor).round() as u64;
     let pieces = |billed: &Billed| -> Vec<CachePiece> {
         let end = conversation.history_index(billed.at);
@@ -178,7 +178,7 @@ fn requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<C
         said.iter()
             .map(|entry| CachePiece {
                 hash: entry.hash,
-                ..cache_piece(b"", scaled(entry.tokens), false)
+                ..make_cache_piece(b"", scaled(entry.tokens), false)
             })
             .collect()
     };
@@ -190,7 +190,7 @@ fn requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<C
             .saturating_sub(counted(&pieces(billed)))
     });
     let request = |billed: &Billed| {
-        let mut all = vec![cache_piece(b"front", front, true)];
+        let mut all = vec![make_cache_piece(b"front", front, true)];
         all.extend(pieces(billed));
         all.iter_mut()
             .rev()
@@ -201,7 +201,7 @@ fn requests_from_messages(conversation: &Conversation, factor: f64) -> Vec<Vec<C
     conversation.billed.iter().map(request).collect()
 }
 
-fn cache_piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
+fn make_cache_piece(name: &[u8], tokens: u64, boundary: bool) -> CachePiece {
     // The number of blocks a request adds is not tested here; most requests add two.
     CachePiece {
         hash: ContentHash::from_content(name),

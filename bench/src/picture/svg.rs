@@ -114,7 +114,9 @@ pub(super) fn draw_screen(screen: &vt100::Screen, theme: Theme) -> String {
         .attribute("width", "100%")
         .attribute("height", "100%")
         .number_attribute("rx", 8.0);
-    paper.attribute("fill", theme.background_color()).empty();
+    paper
+        .attribute("fill", theme.background_color())
+        .draw_empty();
     svg.begin_element("g")
         .attribute("fill", theme.text_color())
         .attribute("xml:space", "preserve")
@@ -124,7 +126,7 @@ pub(super) fn draw_screen(screen: &vt100::Screen, theme: Theme) -> String {
     }
     let (row, column) = screen.cursor_position();
     if !screen.hide_cursor() {
-        let (x, y) = text_position(row, column);
+        let (x, y) = compute_text_position(row, column);
         let cursor = svg
             .begin_element("rect")
             .number_attribute("x", x)
@@ -133,13 +135,13 @@ pub(super) fn draw_screen(screen: &vt100::Screen, theme: Theme) -> String {
         cursor
             .number_attribute("height", 16.0)
             .number_attribute("opacity", 0.6)
-            .empty();
+            .draw_empty();
     }
     svg.finish()
 }
 
 /// Returns the coordinates of the text in a cell.
-fn text_position(row: u16, column: u16) -> (f64, f64) {
+fn compute_text_position(row: u16, column: u16) -> (f64, f64) {
     (
         MARGIN + f64::from(column) * CELL_SIZE.0,
         MARGIN + f64::from(row) * CELL_SIZE.1 + 13.5,
@@ -174,7 +176,7 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         if shown.is_empty() {
             continue;
         }
-        let (x, y) = text_position(row, from + blanks as u16);
+        let (x, y) = compute_text_position(row, from + blanks as u16);
         let cells = (column - from) as usize - blanks - (text.trim_start().len() - shown.len());
         // The explicit length keeps characters in their cells with any font.
         let text = svg

@@ -30,7 +30,7 @@ pub(super) fn measure_storage(haft: &Path, upstream: SocketAddr) -> anyhow::Resu
             fresh += new;
             sent += all;
         }
-        let stored = folder_bytes(proxy.stop()?.home())?;
+        let stored = measure_folder_bytes(proxy.stop()?.home())?;
         let ratio = stored as f64 / fresh as f64;
         let requests = conversations * TURNS;
         figures::print_figure(
@@ -163,13 +163,13 @@ fn send_conversation(
 }
 
 /// Returns the total size of all files below a folder.
-fn folder_bytes(folder: &Path) -> anyhow::Result<u64> {
+fn measure_folder_bytes(folder: &Path) -> anyhow::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = entry.metadata()?;
         sum += if about.is_dir() {
-            folder_bytes(&entry.path())?
+            measure_folder_bytes(&entry.path())?
         } else {
             about.len()
         };

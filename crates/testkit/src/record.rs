@@ -74,7 +74,7 @@ impl Recorded {
 
     /// Decodes the request into the API-neutral form. Returns an error for requests other than for
     /// a model reply.
-    pub fn seen(&self) -> Result<Seen, SeenError> {
+    pub fn decode(&self) -> Result<Seen, SeenError> {
         match &self.route {
             Route::Generate { api, from_path } => {
                 let from_path = from_path.as_ref();

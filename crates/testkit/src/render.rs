@@ -66,7 +66,7 @@ pub(crate) fn build_response(reply: &Reply, asked: RequestTraits<'_>) -> Respons
             reply,
             200,
             JSON_CONTENT_TYPE,
-            vec![wire::whole_body(api, &answer)],
+            vec![wire::encode_whole_body(api, &answer)],
             Length::Known,
         );
     }

@@ -21,7 +21,7 @@ pub(crate) struct Choice {
 }
 
 /// True if choosing a reply requires the decoded request.
-pub(crate) fn needs_seen(script: &Script) -> bool {
+pub(crate) fn needs_decoded_request(script: &Script) -> bool {
     match &script.replies {
         Replies::Turns(_) => true,
         Replies::Listed(replies) => replies.iter().any(|reply| reply.when.is_some()),
@@ -41,7 +41,7 @@ impl Selector {
             Replies::Listed(replies) => {
                 self.used.resize(replies.len(), 0);
                 let is_available = |(index, reply): &(usize, &Reply)| {
-                    use_limit(reply).is_none_or(|limit| self.used[*index] < limit)
+                    max_uses(reply).is_none_or(|limit| self.used[*index] < limit)
                         && reply.when.as_ref().is_none_or(|when| {
                             seen.is_some_and(|seen| meets_conditions(when, seen, request))
                         })
@@ -61,7 +61,7 @@ impl Selector {
     }
 }
 
-fn use_limit(reply: &Reply) -> Option<u32> {
+fn max_uses(reply: &Reply) -> Option<u32> {
     match (reply.times, &reply.when) {
         (Some(times), _) => Some(times),
         (None, None) => Some(1),

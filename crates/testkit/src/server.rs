@@ -215,7 +215,7 @@ impl ScriptedServer {
     }
 
     /// Returns the requests for a model reply, including rejected ones.
-    pub fn generations(&self) -> Vec<Recorded> {
+    pub fn generation_requests(&self) -> Vec<Recorded> {
         let mut requests = self.requests();
         requests.retain(|request| request.api().is_some());
         requests

@@ -93,7 +93,7 @@ pub(crate) fn stream_frames(api: Api, answer: &Answer<'_>) -> Vec<Frame> {
 }
 
 /// Encodes a reply as a single body.
-pub(crate) fn whole_body(api: Api, answer: &Answer<'_>) -> Vec<u8> {
+pub(crate) fn encode_whole_body(api: Api, answer: &Answer<'_>) -> Vec<u8> {
     match api {
         Api::OpenaiChat => json_bytes(&openai_chat::build_completion(answer)),
         Api::OpenaiResponses => json_bytes(&openai_responses::build_final_response(answer)),

@@ -25,7 +25,7 @@ pub(crate) async fn work(
     tell: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<TurnResult, Box<dyn Error>> {
     let environment =
-        HostEnvironment::new(std::env::vars_os()).supervised_by(OwnProgram::open_running()?);
+        HostEnvironment::new(std::env::vars_os()).with_helper_program(OwnProgram::open_running()?);
     let agent = Agent::new(Places::under_home(home, environment), Config::default())
         .project(project)
         .with_provider("mock", ProviderConfig::new(Api::Anthropic, url))

@@ -3,8 +3,8 @@
 //! Everything except the folders and the model has a default. A program that needs more than the
 //! methods of [`Agent`] changes the [`Config`] or the [`RunPlan`].
 
-use crate::find_knowledge;
-use crate::help_settings;
+use crate::build_help_settings;
+use crate::find_knowledge_and_trust;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -271,7 +271,7 @@ impl Agent {
             .collect();
         let confined = wiring::hide_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
-        let asking = help_settings(places, config, &plan.project);
+        let asking = build_help_settings(places, config, &plan.project);
         let (mut session, services) =
             wiring::prepare_session(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help =
@@ -368,7 +368,11 @@ impl Agent {
         as_trusted: bool,
     ) -> Result<Box<Self>, SetupError> {
         let mut agent = Box::new(self.clone());
-        if as_trusted || find_knowledge(&self.places, &plan.project)?.1.is_trusted() {
+        if as_trusted
+            || find_knowledge_and_trust(&self.places, &plan.project)?
+                .1
+                .is_trusted()
+        {
             for extension in &self.extensions {
                 extension.restrict_run(&self.places.environment, &mut agent.config, plan)?;
             }

@@ -13,7 +13,7 @@ pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
     // Entries that cannot be read or removed are left to the next start: this only saves disk
     // space.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if newest_modification(&entry.path()).is_some_and(|written| written < oldest) {
+        if find_newest_modification(&entry.path()).is_some_and(|written| written < oldest) {
             let path = entry.path();
             let _ = if path.is_dir() {
                 fs::remove_dir_all(path)
@@ -26,7 +26,7 @@ pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
 
 /// Returns the newest modification time of a file or of anything in a folder; `None` if a time is
 /// unknown.
-fn newest_modification(path: &Path) -> Option<SystemTime> {
+fn find_newest_modification(path: &Path) -> Option<SystemTime> {
     let metadata = path.symlink_metadata().ok()?;
     let own = metadata.modified().ok()?;
     if !metadata.is_dir() {
@@ -34,7 +34,7 @@ fn newest_modification(path: &Path) -> Option<SystemTime> {
     }
     let inside = fs::read_dir(path)
         .ok()?
-        .map(|entry| newest_modification(&entry.ok()?.path()));
+        .map(|entry| find_newest_modification(&entry.ok()?.path()));
     inside
         .chain([Some(own)])
         .try_fold(own, |newest, written| Some(newest.max(written?)))

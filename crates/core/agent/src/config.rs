@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 
 pub use layers::{
-    ConfigSources, LoadedConfig, ValueOrigin, check_config_text, load_config, lower_table,
+    ConfigSources, LoadedConfig, ValueOrigin, check_config_text, config_from_table, load_config,
     visit_values,
 };
 pub use model_roles::{ModelRole, ModelRoles};
@@ -123,7 +123,7 @@ impl Config {
         read.map_err(|error| {
             ConfigError::Value(format!(
                 "`[{name}]`: {}",
-                problem::describe_message(error.message())
+                problem::describe_with_suggestion(error.message())
             ))
         })
     }

@@ -41,13 +41,14 @@ const IN_VIEW: &str = "old results are cleared later now, and what the model is 
 
 /// Returns the notices that are due, and records that they were shown.
 pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> {
-    let seen = haft_files::read_text(&places.defaults_file(), MAX_BYTES)
+    let seen = haft_files::read_text(&places.seen_defaults_file(), MAX_BYTES)
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok());
     let seen = seen.unwrap_or_default();
     // If that cannot be recorded, the notices would be repeated at every start, so they are not
     // shown.
-    if seen >= EDITION || !places.database_file().exists() || mark_as_seen(places).is_err() {
+    if seen >= EDITION || !places.database_file().exists() || mark_defaults_as_seen(places).is_err()
+    {
         return Vec::new();
     }
     let due = |edition, code, message: &str| {
@@ -75,9 +76,9 @@ pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> 
 }
 
 /// Records that the user has seen all changes of the defaults up to this version.
-pub(crate) fn mark_as_seen(places: &Places) -> io::Result<()> {
+pub(crate) fn mark_defaults_as_seen(places: &Places) -> io::Result<()> {
     haft_files::replace_file(
-        &places.defaults_file(),
+        &places.seen_defaults_file(),
         format!("{EDITION}\n").as_bytes(),
         Durability::Process,
     )
@@ -108,7 +109,7 @@ mod tests {
             taken(&places, &hooked).is_empty(),
             "begun with this version"
         );
-        std::fs::remove_file(places.defaults_file()).unwrap();
+        std::fs::remove_file(places.seen_defaults_file()).unwrap();
         drop(crate::store::open_store(&places, &Config::default(), &[]).unwrap());
         assert_eq!(
             taken(&places, &plain),
@@ -133,7 +134,7 @@ mod tests {
             ("5\n", vec!["defaults_in_view"]),
             ("6\n", vec![]),
         ] {
-            std::fs::write(places.defaults_file(), left).unwrap();
+            std::fs::write(places.seen_defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");
             assert!(taken(&places, &hooked).is_empty(), "once");
         }
@@ -141,7 +142,7 @@ mod tests {
         served
             .sections
             .insert("mcp_servers".into(), toml::Value::Table(toml::Table::new()));
-        std::fs::write(places.defaults_file(), "4\n").unwrap();
+        std::fs::write(places.seen_defaults_file(), "4\n").unwrap();
         assert_eq!(
             taken(&places, &served),
             ["servers_apart", "defaults_in_view"]

@@ -41,7 +41,7 @@ impl HostEnvironment {
     /// Sets the program that supervises commands. Its `main` must begin with
     /// [`haft_sandbox::helper_entry`]. Usually the running program, [`OwnProgram::open_running`].
     #[must_use]
-    pub fn supervised_by(self, helper: OwnProgram) -> Self {
+    pub fn with_helper_program(self, helper: OwnProgram) -> Self {
         Self { helper, ..self }
     }
 

@@ -54,7 +54,7 @@ pub trait Extension: Send + Sync {
 
     /// Returns the extension's tools without a backend, for lists and documentation. They are never
     /// called.
-    fn described_tools(&self, _environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+    fn tools_without_backend(&self, _environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         Vec::new()
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::clock::WallClock;
 use crate::config::Config;
-use crate::knowledge::find_knowledge;
+use crate::knowledge::find_knowledge_and_trust;
 use crate::places::Places;
 use crate::project::Project;
 use crate::{cleanup, sandbox};
@@ -32,7 +32,11 @@ pub(crate) fn remove_old_help(places: &Places) {
 
 /// Returns the settings for asking external tools for their help; `None` if the configuration
 /// disables it.
-pub fn help_settings(places: &Places, config: &Config, project: &Project) -> Option<HelpSettings> {
+pub fn build_help_settings(
+    places: &Places,
+    config: &Config,
+    project: &Project,
+) -> Option<HelpSettings> {
     if config.tools.help_timeout == 0 {
         return None;
     }
@@ -64,7 +68,7 @@ impl HelpSandbox for LazySandbox {
     async fn confinement(&self) -> Option<Arc<ConfinementSpec>> {
         // Without a sandbox, tools are not run and only the comments in their files are used.
         let set_up = async || {
-            let (paths, _) = find_knowledge(&self.places, &self.project).ok()?;
+            let (paths, _) = find_knowledge_and_trust(&self.places, &self.project).ok()?;
             let folders = paths
                 .folders_of_kind(KnowledgeKind::Tools)
                 .into_iter()

@@ -25,7 +25,7 @@ pub(crate) fn load_hooks_with_notices(
 }
 
 /// Creates the callbacks of the hooks, in order.
-pub(crate) fn hook_callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
+pub(crate) fn create_hook_callbacks(found: Vec<Hook>, host: HookHost) -> Vec<Arc<dyn Callback>> {
     let host = Arc::new(host);
     found
         .into_iter()

@@ -198,13 +198,13 @@ fn key_from_keyring(
     if !output.status.success() || key.is_empty() {
         return Err(problem(format!(
             "is not there; store it with `{}`",
-            store_command(entry)
+            format_store_command(entry)
         )));
     }
     Ok(key)
 }
 
-fn split_entry(entry: &str) -> (&str, Option<&str>) {
+fn split_keyring_entry(entry: &str) -> (&str, Option<&str>) {
     entry
         .split_once('/')
         .map_or((entry, None), |(service, account)| (service, Some(account)))
@@ -212,7 +212,7 @@ fn split_entry(entry: &str) -> (&str, Option<&str>) {
 
 /// Returns the program that prints a keyring entry, and its arguments.
 fn lookup_command(entry: &str) -> (&'static str, Vec<&str>) {
-    let (service, account) = split_entry(entry);
+    let (service, account) = split_keyring_entry(entry);
     if cfg!(target_os = "macos") {
         let account = account.into_iter().flat_map(|account| ["-a", account]);
         (
@@ -236,8 +236,8 @@ fn lookup_command(entry: &str) -> (&'static str, Vec<&str>) {
 }
 
 /// Returns the command line that stores a keyring entry.
-fn store_command(entry: &str) -> String {
-    let (service, account) = split_entry(entry);
+fn format_store_command(entry: &str) -> String {
+    let (service, account) = split_keyring_entry(entry);
     if cfg!(target_os = "macos") {
         format!(
             "security add-generic-password -s {service} -a {} -w",

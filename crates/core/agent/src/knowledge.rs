@@ -10,7 +10,7 @@ use crate::places::Places;
 use crate::project::Project;
 
 /// Returns the knowledge folders of the project, and the trust in the project.
-pub fn find_knowledge(
+pub fn find_knowledge_and_trust(
     places: &Places,
     project: &Project,
 ) -> Result<(KnowledgePaths, TrustState), SetupError> {
@@ -28,7 +28,7 @@ pub fn find_knowledge(
 }
 
 /// Returns a notice if the project is not trusted and its files are ignored.
-pub(crate) fn untrusted_notice(trust_state: &TrustState, root: &Path) -> Option<Notice> {
+pub(crate) fn notice_if_untrusted(trust_state: &TrustState, root: &Path) -> Option<Notice> {
     let why = match trust_state {
         TrustState::Trusted => return None,
         TrustState::Untrusted => "is not trusted".to_owned(),

@@ -12,7 +12,7 @@ use crate::project::Project;
 pub(crate) fn describe_machine(host: &HostEnvironment, project: &Project) -> Environment {
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
-        os: operating_system(),
+        os: describe_operating_system(),
         shell: haft_tools::shell_path().into(),
         encoding: locale_encoding(&[variable("LC_ALL"), variable("LC_CTYPE"), variable("LANG")]),
         user: user_name(&[variable("USER"), variable("LOGNAME")]),
@@ -57,7 +57,7 @@ fn find_user_name(users: &str, uid: u32) -> Option<String> {
     user.map(str::to_owned)
 }
 
-fn operating_system() -> String {
+fn describe_operating_system() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release
         .lines()

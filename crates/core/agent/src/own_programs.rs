@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use haft_sandbox::{
-    SandboxConfig, find_program, is_code_variable, resolve_configured_path, search_path_outside,
+    SandboxConfig, filter_search_path, find_program, is_code_variable, resolve_configured_path,
 };
 
 use crate::environment::HostEnvironment;
@@ -31,7 +31,7 @@ pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<C
     );
     // Every path begins with an empty one, which an environment without a folder has.
     writable.retain(|folder| folder.is_absolute());
-    let path = search_path_outside(&environment.variable("PATH").unwrap_or_default(), &writable);
+    let path = filter_search_path(&environment.variable("PATH").unwrap_or_default(), &writable);
     let found = if program.contains('/') {
         PathBuf::from(program)
     } else {

@@ -121,7 +121,7 @@ impl Places {
     }
 
     /// Returns the file with the version of the defaults that the user has seen.
-    pub fn defaults_file(&self) -> PathBuf {
+    pub fn seen_defaults_file(&self) -> PathBuf {
         self.state.join("defaults")
     }
 
@@ -131,7 +131,7 @@ impl Places {
     }
 
     /// Returns the folder that contains the private working folders of MCP servers.
-    pub fn mcp_folders(&self) -> PathBuf {
+    pub fn mcp_work_folder(&self) -> PathBuf {
         self.cache.join("mcp")
     }
 

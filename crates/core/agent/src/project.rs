@@ -23,9 +23,9 @@ impl Project {
             .cwd()
             .join(given)
             .canonicalize()
-            .map_err(|error| unreadable_folder(given, error))?;
+            .map_err(|error| unreadable_folder_error(given, error))?;
         // `canonicalize` succeeds for folders that cannot be read.
-        std::fs::read_dir(&cwd).map_err(|error| unreadable_folder(&cwd, error))?;
+        std::fs::read_dir(&cwd).map_err(|error| unreadable_folder_error(&cwd, error))?;
         let home = environment.home();
         let root = cwd
             .ancestors()
@@ -43,7 +43,7 @@ impl Project {
     }
 }
 
-fn unreadable_folder(folder: &Path, error: std::io::Error) -> FolderError {
+fn unreadable_folder_error(folder: &Path, error: std::io::Error) -> FolderError {
     FolderError::Project {
         folder: folder.to_owned(),
         error,

@@ -85,13 +85,13 @@ pub trait PromptSource {
     fn resources(&self) -> Vec<String>;
 
     /// True if `text` calls a prompt of this source.
-    fn is_call(&self, text: &str) -> bool;
+    fn calls_prompt(&self, text: &str) -> bool;
 
     /// Returns the content of the prompt that `text` calls.
     async fn expand_prompt(&self, text: &str) -> Result<String, PromptError>;
 
     /// True if `text` mentions resources of this source.
-    fn is_mentioned(&self, text: &str) -> bool;
+    fn mentions_resource(&self, text: &str) -> bool;
 
     /// Returns `text`, followed by the resources that it mentions.
     async fn attach_resources(&self, text: &str) -> Result<String, PromptError>;
@@ -132,27 +132,27 @@ impl PromptSources {
     }
 
     /// True if `text` calls a prompt of any source.
-    pub fn has_call(&self, text: &str) -> bool {
-        self.0.iter().any(|source| source.is_call(text))
+    pub fn calls_prompt(&self, text: &str) -> bool {
+        self.0.iter().any(|source| source.calls_prompt(text))
     }
 
     /// Returns the content of the prompt that `text` calls, or `text` itself if it calls none.
     pub async fn expand_prompt(&self, text: &str) -> Result<String, PromptError> {
-        match self.0.iter().find(|source| source.is_call(text)) {
+        match self.0.iter().find(|source| source.calls_prompt(text)) {
             Some(source) => source.expand_prompt(text).await,
             None => Ok(text.to_owned()),
         }
     }
 
     /// True if `text` mentions resources of any source.
-    pub fn has_mention(&self, text: &str) -> bool {
-        self.0.iter().any(|source| source.is_mentioned(text))
+    pub fn mentions_resource(&self, text: &str) -> bool {
+        self.0.iter().any(|source| source.mentions_resource(text))
     }
 
     /// Returns `text`, followed by all resources that it mentions.
     pub async fn attach_resources(&self, mut text: String) -> Result<String, PromptError> {
         for source in &self.0 {
-            if source.is_mentioned(&text) {
+            if source.mentions_resource(&text) {
                 text = source.attach_resources(&text).await?;
             }
         }

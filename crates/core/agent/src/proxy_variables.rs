@@ -10,7 +10,7 @@ pub(crate) fn apply_proxy_variables(
     environment: &HostEnvironment,
     mut declared: Declared,
 ) -> Declared {
-    declared.provider = with_variables(declared.provider, |name| environment.variable(name));
+    declared.provider = with_proxy_variables(declared.provider, |name| environment.variable(name));
     declared
 }
 
@@ -33,7 +33,7 @@ pub fn environment_proxies(environment: &HostEnvironment) -> [Option<String>; 3]
 
 /// Applies `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the provider's URL, else `ALL_PROXY`,
 /// and `NO_PROXY`. Lower-case names take precedence.
-fn with_variables(
+fn with_proxy_variables(
     mut provider: ProviderConfig,
     variable: impl Fn(&str) -> Option<String>,
 ) -> ProviderConfig {
@@ -85,7 +85,7 @@ mod tests {
                 .find(|(key, _)| *key == name)
                 .map(|(_, value)| (*value).to_owned())
         };
-        let provider = with_variables(provider, found);
+        let provider = with_proxy_variables(provider, found);
         (provider.proxy, provider.no_proxy)
     }
 
@@ -142,7 +142,7 @@ mod tests {
         };
         let found = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
         assert_eq!(
-            with_variables(named, found).ca_file.as_deref(),
+            with_proxy_variables(named, found).ca_file.as_deref(),
             Some("/home/me/ca.pem")
         );
     }

@@ -3,7 +3,7 @@
 use haft_project::agents::{self, AgentTools};
 
 use crate::error::SetupError;
-use crate::knowledge::find_knowledge;
+use crate::knowledge::find_knowledge_and_trust;
 use crate::places::Places;
 use crate::plan::RunPlan;
 
@@ -25,7 +25,7 @@ impl RunPlan {
         name: &str,
         chosen: ExplicitChoices,
     ) -> Result<(), SetupError> {
-        let (paths, _) = find_knowledge(places, &self.project)?;
+        let (paths, _) = find_knowledge_and_trust(places, &self.project)?;
         // Problems of other agents' files are shown by `haft agents list`.
         let found = agents::load_agents(&paths, &mut Vec::new());
         let Some(agent) = found.get(name) else {

@@ -80,7 +80,7 @@ pub(crate) async fn set_up_help_sandbox(
 }
 
 /// Returns the strength of the sandbox, on which the permission mode `auto` relies.
-pub fn confinement(sandbox: &Sandbox) -> Confinement {
+pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
         SandboxLayer::Namespace => Confinement::Sandbox,
         SandboxLayer::Landlock => Confinement::Folders,
@@ -92,7 +92,7 @@ pub fn confinement(sandbox: &Sandbox) -> Confinement {
 fn create_run_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
     let folder = places.private_tmp_folder();
     cleanup::remove_old_entries(&folder, WallClock.now().into(), MAX_TMP_AGE_DAYS);
-    Ok(haft_files::temporary_folder(&folder, "run-")?)
+    Ok(haft_files::create_temporary_folder(&folder, "run-")?)
 }
 
 fn build_policy(
@@ -120,7 +120,10 @@ fn build_policy(
     // Files that the prompt mentions, or programs that it tells the model to run.
     let mut readable = vec![places.spill_folder()];
     readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
-    readable.extend(visible_below_tmp(&places.environment, home.as_deref()));
+    readable.extend(paths_to_expose_below_tmp(
+        &places.environment,
+        home.as_deref(),
+    ));
     readable.extend(resolve_paths(
         &config.readable,
         "readable",
@@ -135,7 +138,7 @@ fn build_policy(
     let mut protected: Vec<PathBuf> = projects
         .iter()
         .filter(|root| is_trusted(root))
-        .flat_map(|root| footprint::named_by_project(root))
+        .flat_map(|root| footprint::list_files_named_by_project(root))
         .collect();
     // haft starts its program again by this path.
     let program = places.environment.helper_program().path();
@@ -156,7 +159,7 @@ fn build_policy(
 
 /// Returns the user's home and the folders of `PATH` that lie below `/tmp`: commands need the
 /// programs and settings in them, which the private `/tmp` would hide.
-fn visible_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
+fn paths_to_expose_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
     let search = environment
         .raw_variable("PATH")
         .map(std::env::split_paths)

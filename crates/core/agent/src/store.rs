@@ -42,7 +42,7 @@ fn open_database(places: &Places, config: &Config) -> Result<SqliteStore, SetupE
     let database = SqliteStore::open(&places.database_file(), &config.store, Arc::new(WallClock))?;
     if fresh {
         // A failure only leads to an unnecessary notice.
-        drop(defaults_notice::mark_as_seen(places));
+        drop(defaults_notice::mark_defaults_as_seen(places));
     }
     Ok(database)
 }

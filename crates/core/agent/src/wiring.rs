@@ -1,7 +1,7 @@
 //! Assembles the parts of a session: store, model, sandbox, permissions, tools, and the parts that
 //! extensions contribute.
 
-use crate::find_knowledge;
+use crate::find_knowledge_and_trust;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn prepare_session(
     let model = declared.spec.clone();
     let workspace = build_workspace(places, &plan);
     let key_text = key.as_ref().map(|key| key.expose().to_owned());
-    let (mut paths, mut trust_state) = find_knowledge(places, &plan.project)?;
+    let (mut paths, mut trust_state) = find_knowledge_and_trust(places, &plan.project)?;
     if plan.ignores_project {
         (paths.trusted, trust_state) = (false, TrustState::Untrusted);
     }
@@ -67,7 +67,7 @@ pub(crate) fn prepare_session(
     let child_environment = Arc::new(host.child_environment());
     let counter: Arc<dyn TokenCounter> = Arc::new(O200k);
     let (found, problems) = hooks::load_hooks_with_notices(places, &config.hooks, &paths);
-    log_loaded(&plan, &trust_state, &found);
+    log_session_opening(&plan, &trust_state, &found);
     let record = TrustList::at_path(places.trust_file())
         .find_record(&plan.project.root)
         .map_err(SetupError::Trust)?;
@@ -108,12 +108,12 @@ pub(crate) fn prepare_session(
         host,
         &config.permissions,
         plan.mode,
-        sandbox::confinement(&sandbox),
+        sandbox::assess_confinement(&sandbox),
     )?;
     if !trust_state.is_trusted() {
         permissions.rules = permissions.rules.without_git_rules();
     }
-    let notices = opening_notices(
+    let notices = collect_opening_notices(
         config,
         &plan,
         &trust_state,
@@ -125,7 +125,7 @@ pub(crate) fn prepare_session(
         sandbox: sandbox.clone(),
         guard,
     };
-    let hooks = hooks::hook_callbacks(found, hook_host);
+    let hooks = hooks::create_hook_callbacks(found, hook_host);
     let namespace = plan.project.namespace();
     let (name, budget, conversations) = match plan.step {
         Some(RunStep { name, budget }) => (name, budget, format!("{namespace}{STEPS_SUFFIX}")),
@@ -137,7 +137,7 @@ pub(crate) fn prepare_session(
     };
     let services = Services {
         models: create_model_services(host, config, &plan.model, declared, key)?,
-        shared: Arc::new(shared_services(agent, store, counter, budget)),
+        shared: Arc::new(build_shared_services(agent, store, counter, budget)),
         running: Arc::new(
             Running::new(supervisor, config.limits)
                 .with_sandbox(sandbox)
@@ -205,7 +205,7 @@ fn complete_prompt(
 }
 
 /// The notices that a session begins with.
-fn opening_notices(
+fn collect_opening_notices(
     config: &Config,
     plan: &RunPlan,
     trust_state: &TrustState,
@@ -216,13 +216,13 @@ fn opening_notices(
         message: variable.to_string(),
         failed: false,
     });
-    let untrusted = knowledge::untrusted_notice(trust_state, &plan.project.root)
+    let untrusted = knowledge::notice_if_untrusted(trust_state, &plan.project.root)
         .filter(|_| !plan.ignores_project);
     variables.chain(untrusted).chain(further).collect()
 }
 
 /// The services that a session shares with the agents it starts.
-fn shared_services(
+fn build_shared_services(
     agent: &Agent,
     store: Arc<dyn Store>,
     counter: Arc<dyn TokenCounter>,
@@ -243,14 +243,14 @@ fn shared_services(
 }
 
 /// Logs the state in which a session starts. Skipped files are logged with the notices about them.
-fn log_loaded(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
+fn log_session_opening(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
     let root = plan.project.root.display();
     let mode = plan.mode;
     let model = &plan.model;
     let ignored = plan.ignores_project || !trust_state.is_trusted();
     info!(project = %root, trusted = trust_state.is_trusted(), ignored, %mode, model, "session opened");
     for hook in hooks {
-        let programs = haft_permission::program_names(&hook.command).join(", ");
+        let programs = haft_permission::find_program_names(&hook.command).join(", ");
         let path = hook.path.display();
         let sandboxed = hook.sandboxed;
         info!(point = %hook.point, programs, path = %path, sandboxed, "hook loaded");

@@ -39,7 +39,7 @@ impl Budget {
             .map(|(layer, tokens)| BudgetLayer {
                 layer,
                 tokens,
-                share: window_share(tokens, window),
+                share: compute_window_share(tokens, window),
             })
             .collect();
         let remaining = i64::try_from(window)
@@ -89,7 +89,7 @@ impl Budget {
     }
 }
 
-fn window_share(tokens: u64, window: u64) -> f64 {
+fn compute_window_share(tokens: u64, window: u64) -> f64 {
     tokens as f64 / window.max(1) as f64
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let layers = layers.map(|(layer, tokens)| BudgetLayer {
             layer,
             tokens,
-            share: window_share(tokens, 200_000),
+            share: compute_window_share(tokens, 200_000),
         });
         let budget = Budget {
             layers: layers.collect(),

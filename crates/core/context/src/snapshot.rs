@@ -158,6 +158,6 @@ pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -
 }
 
 fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
-    idle.zip(model.cache.forgets_after())
+    idle.zip(model.cache.expires_after())
         .is_some_and(|(idle, life)| idle > life)
 }

@@ -142,7 +142,7 @@ impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for Function
 
 /// Logs the call of a hook: the programs of its command line, but no arguments and no output.
 fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
-    let programs = haft_permission::program_names(name).join(", ");
+    let programs = haft_permission::find_program_names(name).join(", ");
     let ms = to_millis(took);
     if succeeded {
         info!(%point, programs, ms, "hook called");
@@ -161,7 +161,7 @@ impl Callbacks {
     }
 
     /// Returns true if any callback may want events of this point.
-    pub(crate) fn listen_to(&self, point: HookPoint) -> bool {
+    pub(crate) fn has_listener(&self, point: HookPoint) -> bool {
         self.0.iter().any(|callback| callback.listens_to(point))
     }
 

@@ -171,14 +171,14 @@ impl StoredState {
 
     /// Takes a document to keep in memory, with changes written to `store`. A document that cannot
     /// be parsed is empty in memory, and the user gets a notice.
-    pub(crate) fn keep<T: StateDocument + Clone + Default>(
+    pub(crate) fn take_kept_document<T: StateDocument + Clone + Default>(
         &mut self,
         store: &Arc<dyn Store>,
         id: &ConversationId,
     ) -> KeptDocument<T> {
         let stored = self.take_json::<T>();
         let store = Arc::clone(store);
-        let (document, error) = KeptDocument::restored(store, id.clone(), T::KEY, stored);
+        let (document, error) = KeptDocument::from_stored(store, id.clone(), T::KEY, stored);
         if let Some(error) = error {
             self.note_unreadable(T::KEY, &error);
         }

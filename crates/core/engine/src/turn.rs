@@ -497,7 +497,7 @@ impl Turn {
             Some(Unfinished::OpenTodos(count)) => self.nudge_or_end(Nudge::OpenTodos(count)),
             Some(Unfinished::NoCompletion) => self.nudge_or_end(Nudge::NoCompletion),
             Some(Unfinished::Goal) if self.denied.is_none() => self.nudge_or_end(Nudge::Goal),
-            Some(Unfinished::Goal) | None => self.end_answered(),
+            Some(Unfinished::Goal) | None => self.end_after_answer(),
         }
     }
 
@@ -645,7 +645,7 @@ impl Turn {
 
     /// Ends the turn after a reply without calls. After a denial, the turn waits for the user,
     /// because the model could not continue without the denied call.
-    fn end_answered(&mut self) -> Vec<TurnAction> {
+    fn end_after_answer(&mut self) -> Vec<TurnAction> {
         match self.denied.take() {
             Some(why) => self.end_turn(Outcome::Waiting, Reason::new("denied", why)),
             None => self.propose_end(Reason::new("answered", "The model answered.")),
@@ -693,7 +693,7 @@ impl Turn {
                 | Nudge::NoCompletion
                 | Nudge::Cut
                 | Nudge::Repeated
-                | Nudge::NothingChanged => self.end_answered(),
+                | Nudge::NothingChanged => self.end_after_answer(),
             };
         }
         if let Some(end) = self.end_if_exhausted() {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use crate::folder::{create_folder, folder_of, sync_folder};
+use crate::folder::{containing_folder, create_folder, sync_folder};
 
 /// The mode of every file that haft creates for itself.
 const MODE: u32 = 0o600;
@@ -54,7 +54,11 @@ pub fn open_append(path: &Path) -> io::Result<File> {
 
 /// Creates a file with an unpredictable name between `prefix` and `suffix` in `folder`, which is
 /// created if it is missing. Dropping the result removes the file.
-pub fn temporary_file(folder: &Path, prefix: &str, suffix: &str) -> io::Result<NamedTempFile> {
+pub fn create_temporary_file(
+    folder: &Path,
+    prefix: &str,
+    suffix: &str,
+) -> io::Result<NamedTempFile> {
     create_folder(folder)?;
     // `tempfile` creates files with mode 0600.
     tempfile::Builder::new()
@@ -66,8 +70,8 @@ pub fn temporary_file(folder: &Path, prefix: &str, suffix: &str) -> io::Result<N
 /// Replaces a file in one step, and creates its folder if it is missing. Of two processes that
 /// write at once, one wins; a reader sees the old content or the new one, never a part.
 pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    let folder = folder_of(path);
-    let mut file = temporary_file(folder, ".tmp", "")?;
+    let folder = containing_folder(path);
+    let mut file = create_temporary_file(folder, ".tmp", "")?;
     file.write_all(content)?;
     persist_file(file, path, folder, durability)
 }
@@ -76,8 +80,8 @@ pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::
 /// and an existing file keeps its mode.
 pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = folder_of(&target);
-    let mut file = temporary_file(folder, ".tmp", "")?;
+    let folder = containing_folder(&target);
+    let mut file = create_temporary_file(folder, ".tmp", "")?;
     file.write_all(content)?;
     if let Ok(existing) = target.metadata() {
         file.as_file().set_permissions(existing.permissions())?;
@@ -99,7 +103,7 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
 pub fn rename(from: &Path, to: &Path, durability: Durability) -> io::Result<()> {
     fs::rename(from, to)?;
     match durability {
-        Durability::PowerCut => drop(sync_folder(folder_of(to))),
+        Durability::PowerCut => drop(sync_folder(containing_folder(to))),
         Durability::Process => {}
     }
     Ok(())
@@ -144,7 +148,7 @@ mod tests {
         replace_file(&at("fast"), b"x", Durability::Process).unwrap();
         replace_user_file(&at("user"), b"x").unwrap();
         copy_new(&at("fast"), &at("copied")).unwrap();
-        let kept = temporary_file(root.path(), "a-", ".txt")
+        let kept = create_temporary_file(root.path(), "a-", ".txt")
             .unwrap()
             .keep()
             .unwrap()

@@ -22,7 +22,7 @@ pub fn create_new_folder(folder: &Path) -> io::Result<()> {
 
 /// Creates a folder with an unpredictable name in `parent`, which is created if it is missing.
 /// Dropping the result removes the folder.
-pub fn temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
+pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     create_folder(parent)?;
     tempfile::Builder::new()
         .prefix(prefix)
@@ -36,7 +36,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns the folder that holds `path`; a bare name lies in the current folder.
-pub fn folder_of(path: &Path) -> &Path {
+pub fn containing_folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn temporary_folder_is_private() {
         let root = tempfile::tempdir().unwrap();
-        let folder = temporary_folder(&root.path().join("parent"), "run-").unwrap();
+        let folder = create_temporary_folder(&root.path().join("parent"), "run-").unwrap();
         assert_eq!(
             (mode(folder.path()), mode(&root.path().join("parent"))),
             (0o700, 0o700)
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn folder_of_a_bare_name_is_the_current_folder() {
-        assert_eq!(folder_of(Path::new("file")), Path::new("."));
-        assert_eq!(folder_of(Path::new("/a/file")), Path::new("/a"));
+        assert_eq!(containing_folder(Path::new("file")), Path::new("."));
+        assert_eq!(containing_folder(Path::new("/a/file")), Path::new("/a"));
     }
 }

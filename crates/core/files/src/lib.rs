@@ -17,10 +17,12 @@ mod read;
 mod tighten;
 
 pub use file::{
-    Durability, copy_new, create_new, open_append, open_or_create, rename, replace_file,
-    replace_user_file, temporary_file,
+    Durability, copy_new, create_new, create_temporary_file, open_append, open_or_create, rename,
+    replace_file, replace_user_file,
 };
-pub use folder::{create_folder, create_new_folder, folder_of, sync_folder, temporary_folder};
+pub use folder::{
+    containing_folder, create_folder, create_new_folder, create_temporary_folder, sync_folder,
+};
 pub use lock::LockFile;
 pub use read::{read_limited, read_text};
 pub use tighten::{tighten_mode, tighten_tree};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::file::{create_new, open_or_create};
-use crate::folder::{create_folder, folder_of};
+use crate::folder::{containing_folder, create_folder};
 
 /// A lock on a file. The kernel releases it when this value is dropped or the process dies. The
 /// file stays: if it were removed, two processes could hold locks on two files of one name.
@@ -15,14 +15,14 @@ pub struct LockFile(File);
 impl LockFile {
     /// Takes the lock exclusively, and waits while other processes hold it. Creates the file and
     /// its folder if they are missing.
-    pub fn wait(path: &Path) -> io::Result<Self> {
+    pub fn acquire(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock()?;
         Ok(Self(file))
     }
 
     /// Like [`Self::acquire`], but shares the lock with other processes that acquire it shared.
-    pub fn wait_shared(path: &Path) -> io::Result<Self> {
+    pub fn acquire_shared(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock_shared()?;
         Ok(Self(file))
@@ -38,21 +38,21 @@ impl LockFile {
     }
 
     /// Like [`Self::acquire`], but returns `None` at once if another process holds the lock.
-    pub fn try_new(path: &Path) -> io::Result<Option<Self>> {
+    pub fn try_acquire(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock_file(path)?;
         lock_outcome(file.try_lock(), file)
     }
 
     /// Like [`Self::acquire_shared`], but returns `None` at once if another process holds the lock
     /// exclusively.
-    pub fn try_shared(path: &Path) -> io::Result<Option<Self>> {
+    pub fn try_acquire_shared(path: &Path) -> io::Result<Option<Self>> {
         let file = open_lock_file(path)?;
         lock_outcome(file.try_lock_shared(), file)
     }
 
     /// Like [`Self::try_acquire`], but creates nothing: a missing file is an error of kind
     /// [`io::ErrorKind::NotFound`]. The file is open for reading only.
-    pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
+    pub fn try_acquire_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         lock_outcome(file.try_lock(), file)
     }
@@ -81,7 +81,7 @@ fn lock_outcome(locked: Result<(), TryLockError>, file: File) -> io::Result<Opti
 fn open_lock_file(path: &Path) -> io::Result<File> {
     match open_or_create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_folder(folder_of(path))?;
+            create_folder(containing_folder(path))?;
             open_or_create(path)
         }
         opened => opened,
@@ -98,24 +98,24 @@ mod tests {
     fn lock_file_is_exclusive_until_dropped() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("below/lock");
-        let held = LockFile::wait(&path).unwrap();
+        let held = LockFile::acquire(&path).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(LockFile::try_new(&path).unwrap().is_none());
+        assert!(LockFile::try_acquire(&path).unwrap().is_none());
         drop(held);
-        assert!(LockFile::try_new(&path).unwrap().is_some());
+        assert!(LockFile::try_acquire(&path).unwrap().is_some());
     }
 
     #[test]
     fn lock_file_is_shared_by_shared_locks_only() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("below/lock");
-        let one = LockFile::wait_shared(&path).unwrap();
-        let other = LockFile::try_shared(&path).unwrap().unwrap();
-        assert!(LockFile::try_new(&path).unwrap().is_none());
+        let one = LockFile::acquire_shared(&path).unwrap();
+        let other = LockFile::try_acquire_shared(&path).unwrap().unwrap();
+        assert!(LockFile::try_acquire(&path).unwrap().is_none());
         assert!(!LockFile::is_held(&path).unwrap());
         drop((one, other));
-        let _alone = LockFile::wait(&path).unwrap();
-        assert!(LockFile::try_shared(&path).unwrap().is_none());
+        let _alone = LockFile::acquire(&path).unwrap();
+        assert!(LockFile::try_acquire_shared(&path).unwrap().is_none());
         assert!(LockFile::is_held(&path).unwrap());
     }
 
@@ -135,15 +135,15 @@ mod tests {
     fn try_existing_and_is_held_create_nothing() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let missing = LockFile::try_existing(&path).unwrap_err();
+        let missing = LockFile::try_acquire_existing(&path).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(
             LockFile::is_held(&path).unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
         assert!(!path.exists());
-        drop(LockFile::wait(&path).unwrap());
-        let _held = LockFile::try_existing(&path).unwrap().unwrap();
-        assert!(LockFile::try_existing(&path).unwrap().is_none());
+        drop(LockFile::acquire(&path).unwrap());
+        let _held = LockFile::try_acquire_existing(&path).unwrap().unwrap();
+        assert!(LockFile::try_acquire_existing(&path).unwrap().is_none());
     }
 }

@@ -136,10 +136,10 @@ impl Catalogue {
             models,
             ..Self::default()
         }
-        .into_checked()
+        .validate()
     }
 
-    fn into_checked(self) -> Result<Self, CatalogueError> {
+    fn validate(self) -> Result<Self, CatalogueError> {
         for (name, provider) in &self.providers {
             check_extra_body(name, &provider.extra_body)?;
         }
@@ -165,7 +165,7 @@ impl Catalogue {
             built_in: Some(BuiltIn::get()),
             ..Self::default()
         }
-        .into_checked()
+        .validate()
     }
 
     /// Adds aliases, which take precedence over built-in ones, and currency rates: the amount of
@@ -249,7 +249,9 @@ impl Catalogue {
             .unwrap_or_else(|| self.built_in_config(name));
         let mut extra_body = provider.extra_body.clone();
         extra_body.extend(model.extra_body);
-        let cache = model.cache.unwrap_or_else(|| default_cache(provider.api));
+        let cache = model
+            .cache
+            .unwrap_or_else(|| guess_cache_rule(provider.api));
         let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
         let cache_write = |price: &Price| written_for_an_hour.or(price.cache_write);
         let price = model.price.map(|price| Price {
@@ -366,7 +368,7 @@ impl Catalogue {
 
 /// Returns the likely cache rule of an undeclared model: Anthropic's cache needs markers in the
 /// request, the caches of other providers need nothing.
-pub(crate) fn default_cache(api: Api) -> CacheRule {
+pub(crate) fn guess_cache_rule(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,
         Api::OpenaiChat | Api::OpenaiResponses | Api::Gemini => CacheKind::Automatic,

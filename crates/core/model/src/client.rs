@@ -229,8 +229,8 @@ impl Client {
         backoff: &mut Backoff,
     ) -> Option<Duration> {
         self.answered = self.answered || !matches!(failure.error, ModelError::Unreachable { .. });
-        let doubtful = self.is_doubtful(failure);
-        self.proven = self.proven || failure.in_reply || failure.error.proves_server();
+        let doubtful = self.leaves_server_in_doubt(failure);
+        self.proven = self.proven || failure.in_reply || failure.error.proves_server_exists();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
             self.transport.use_full_connect_timeout();
         }
@@ -257,7 +257,7 @@ impl Client {
     /// Returns the maximum number of retries after this failure; `None` means no limit.
     fn retry_limit(&self, failure: &ExchangeFailure) -> Option<u32> {
         let limit = self.retry.max_retries();
-        if self.is_doubtful(failure) {
+        if self.leaves_server_in_doubt(failure) {
             Some(limit.map_or(MAX_PROBE_RETRIES, |limit| limit.min(MAX_PROBE_RETRIES)))
         } else {
             limit
@@ -265,7 +265,7 @@ impl Client {
     }
 
     /// True if the failure leaves open whether a server of the declared API exists at the address.
-    fn is_doubtful(&self, failure: &ExchangeFailure) -> bool {
+    fn leaves_server_in_doubt(&self, failure: &ExchangeFailure) -> bool {
         // The full number of retries applies if the server said when to come back, or if it has
         // answered before and the user configured more retries than the default.
         let patient = self

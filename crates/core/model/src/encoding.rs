@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{Declared, default_cache};
+use crate::catalogue::{Declared, guess_cache_rule};
 use crate::protocol::RESULT_LABELS;
 use crate::wire::{Encoder, Settings};
 
@@ -65,7 +65,7 @@ impl BodyEncoding {
         if self.spec.api != api {
             self.spec.provider = api.to_string();
             self.spec.api = api;
-            self.spec.cache.rule = default_cache(api).rule;
+            self.spec.cache.rule = guess_cache_rule(api).rule;
             self.extra_body = Map::new();
             self.is_openai = false;
         }

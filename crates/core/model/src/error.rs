@@ -283,13 +283,13 @@ impl ModelError {
     }
 
     /// True if a server answered the last attempt with an error status.
-    pub fn is_refusal(&self) -> bool {
+    pub fn ended_with_error_status(&self) -> bool {
         self.root_cause().is_error_status()
     }
 
     /// True if only a server of the configured API can cause this failure, because a reply had
     /// begun.
-    pub(crate) fn proves_server(&self) -> bool {
+    pub(crate) fn proves_server_exists(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }
 }

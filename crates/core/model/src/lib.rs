@@ -41,7 +41,7 @@ pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;
 pub use protocol::{
-    TextEvent, TextParser, describe_call_format, was_left_open, was_read_from_text, write_call,
+    TextEvent, TextParser, describe_call_format, is_unclosed_call, was_read_from_text, write_call,
 };
 pub use reply::{Delta, Reply};
 pub use secret::Secret;

@@ -22,7 +22,7 @@ mod tests;
 
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 
-pub(crate) use lower::{JoinedResults, ThoughtMaker, as_paragraph, lower_message};
+pub(crate) use lower::{JoinedResults, ThoughtMaker, lower_message, to_user_paragraph};
 pub use prompt::{describe_call_format, write_call};
 pub(crate) use stray_calls::decode_stray_calls;
 pub use stray_calls::was_read_from_text;
@@ -142,7 +142,7 @@ impl TextParser {
 }
 
 /// True if a reply in a text protocol ended inside this call, so that the call must not be run.
-pub fn was_left_open(call: &ToolCall) -> bool {
+pub fn is_unclosed_call(call: &ToolCall) -> bool {
     let tagged = call
         .arguments
         .strip_prefix('<')

@@ -137,7 +137,7 @@ impl HttpTransport {
         }
         let duration = started.elapsed();
         let decoded = decoder.finish();
-        if let Some(id) = repeated_call_id(&decoded.parts) {
+        if let Some(id) = find_repeated_call_id(&decoded.parts) {
             // Running these calls would run one of them twice.
             return Err(ModelError::BadReply {
                 problem: format!("two calls have the id `{id}`"),
@@ -227,7 +227,7 @@ impl HttpTransport {
 }
 
 /// Returns the first call id that occurs twice.
-fn repeated_call_id(parts: &[Part]) -> Option<&str> {
+fn find_repeated_call_id(parts: &[Part]) -> Option<&str> {
     let mut seen = HashSet::new();
     parts.iter().find_map(|part| match part {
         Part::ToolCall(call) => (!seen.insert(call.id.as_str())).then_some(call.id.as_str()),

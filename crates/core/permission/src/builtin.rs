@@ -14,7 +14,7 @@ use haft_types::PROTECTED_PATHS;
 use serde::Deserialize;
 
 use super::effects::{self, ProgramRun, WorkingFolders};
-use super::protected::{protected_name, protected_name_in_workspace};
+use super::protected::{find_protected_name, find_protected_name_in_workspace};
 use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shape;
 use super::shell::{ShellWord, WordSplitting, WordValue};
@@ -376,8 +376,8 @@ impl CommandPlace<'_> {
     }
 
     fn is_protected(&self, text: &str) -> bool {
-        let written =
-            protected_name(Path::new(text)).is_some_and(|name| PROTECTED_PATHS.contains(&name));
+        let written = find_protected_name(Path::new(text))
+            .is_some_and(|name| PROTECTED_PATHS.contains(&name));
         let resolved = effects::resolve_path(self.folders, text);
         written
             || resolved.is_none_or(|paths| {
@@ -410,5 +410,6 @@ impl CommandPlace<'_> {
 
 /// True if a path contains no protected name. Steering files do not count as protected here.
 fn is_unprotected(workspace: &Workspace, path: &Path) -> bool {
-    protected_name_in_workspace(workspace, path).is_none_or(|name| !PROTECTED_PATHS.contains(&name))
+    find_protected_name_in_workspace(workspace, path)
+        .is_none_or(|name| !PROTECTED_PATHS.contains(&name))
 }

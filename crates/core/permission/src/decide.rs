@@ -128,10 +128,10 @@ impl Permissions {
                 self.decide_line(call, line, cwd.as_deref(), workspace)
             }
             Intent::Input(text) => self.decide_input(call.tool, text),
-            Intent::Server { server, tool } => self.decide_server(call.tool, server, tool),
+            Intent::Server { server, tool } => self.decide_server_tool(call.tool, server, tool),
             // An undeclared effect can be anything.
             Intent::Files(_) | Intent::Unknown => {
-                self.decide_by_tool(call.tool, undeclared_effect_text(call.access))
+                self.decide_by_tool(call.tool, describe_undeclared_effect(call.access))
             }
         }
     }
@@ -151,7 +151,7 @@ impl Permissions {
 
     /// Decides a call of an MCP server's tool. Its effects are unknown; rules name it as
     /// `mcp__server__tool` or by its server.
-    fn decide_server(&self, through: &str, server: &str, tool: &str) -> Verdict {
+    fn decide_server_tool(&self, through: &str, server: &str, tool: &str) -> Verdict {
         let by_rule = |decision: Decision, does: &str| {
             let rule = self
                 .rules
@@ -218,7 +218,7 @@ impl Permissions {
 }
 
 /// Returns a phrase for the effect of a call whose arguments declare none.
-fn undeclared_effect_text(access: Access) -> &'static str {
+fn describe_undeclared_effect(access: Access) -> &'static str {
     match access {
         Access::Read => "reads files that its arguments do not name",
         Access::State => "does what its arguments do not tell",

@@ -26,14 +26,14 @@ impl DomainPattern {
         // Host names are compared as they are sent. A name with other characters would never match,
         // so it is rejected.
         let inside = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-        let name = canonical_host(name);
+        let name = canonicalize_host(name);
         (!name.is_empty() && name.chars().all(inside)).then_some(Self { name, below })
     }
 
     /// Returns true if an allow rule with this pattern covers `host`. The pattern is applied
     /// exactly as written.
     pub(super) fn matches_exactly(&self, host: &str) -> bool {
-        let host = canonical_host(host);
+        let host = canonicalize_host(host);
         match self.below {
             Subdomains::No => host == self.name,
             Subdomains::Only => self.is_parent_of(&host),
@@ -43,7 +43,7 @@ impl DomainPattern {
     /// Returns true if an ask or deny rule with this pattern covers `host`. Hosts below the
     /// pattern's name are always covered, too.
     pub(super) fn matches_widely(&self, host: &str) -> bool {
-        let host = canonical_host(host);
+        let host = canonicalize_host(host);
         host == self.name || self.is_parent_of(&host)
     }
 
@@ -54,7 +54,7 @@ impl DomainPattern {
 }
 
 /// Returns the canonical spelling of a host. Hosts are compared in this spelling.
-fn canonical_host(host: &str) -> String {
+fn canonicalize_host(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host
         .strip_prefix('[')

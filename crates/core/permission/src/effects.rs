@@ -21,7 +21,7 @@ pub(crate) use options::{OptionSet, is_option};
 pub(crate) use risks::{
     Risk, RiskPosition, changes_nothing, find_risks, may_be_option, only_reads, shows_no_content,
 };
-pub(crate) use trees::{TreeReading, tree_reading};
+pub(crate) use trees::{TreeReading, detect_tree_reading};
 
 use std::rc::Rc;
 

@@ -10,7 +10,7 @@ use haft_tool::{FileUse, ReadFilter, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::decide::Permissions;
-use super::protected::protected_name_in_workspace;
+use super::protected::find_protected_name_in_workspace;
 use super::rule::{PermissionRule, READ_TOOLS, WRITE_TOOLS};
 use super::verdict::{Ruling, Verdict};
 use haft_tool::follow_links;
@@ -124,7 +124,7 @@ impl Permissions {
     ) -> Ruling {
         let shown = workspace.display_path(resolved);
         let forms = [resolved.to_owned(), workspace.cwd.join(given)];
-        if let Some(ruling) = self.strict_file_ruling(usage, &forms, workspace) {
+        if let Some(ruling) = self.find_strict_file_ruling(usage, &forms, workspace) {
             return ruling;
         }
         // An edit shows the lines around it, and a move makes the file readable under another name.
@@ -135,7 +135,7 @@ impl Permissions {
         };
         if usage == FileAccess::Write
             && forms.iter().any(is_there)
-            && let Some(ruling) = self.strict_file_ruling(FileAccess::Read, &forms, workspace)
+            && let Some(ruling) = self.find_strict_file_ruling(FileAccess::Read, &forms, workspace)
         {
             return Ruling {
                 reason: format!("{}, and changing a file shows what it holds", ruling.reason),
@@ -161,7 +161,7 @@ impl Permissions {
         }
         if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo
-            && let Some(name) = protected_name_in_workspace(workspace, resolved)
+            && let Some(name) = find_protected_name_in_workspace(workspace, resolved)
         {
             return Ruling::new(
                 Decision::Ask,
@@ -210,7 +210,7 @@ impl Permissions {
         let workspace = workspace.clone();
         Some(Arc::new(move |path: &Path| {
             permissions
-                .strict_file_ruling(FileAccess::Read, &[path.to_owned()], &workspace)
+                .find_strict_file_ruling(FileAccess::Read, &[path.to_owned()], &workspace)
                 .is_none()
         }))
     }
@@ -243,7 +243,7 @@ impl Permissions {
 
     /// Returns the ruling of a rule that denies or asks for the use of a file; `forms` are
     /// spellings of the file's path.
-    pub(super) fn strict_file_ruling(
+    pub(super) fn find_strict_file_ruling(
         &self,
         usage: FileAccess,
         forms: &[PathBuf],

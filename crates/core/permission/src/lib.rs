@@ -37,7 +37,7 @@ mod verdict;
 
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
-pub use programs::program_names;
+pub use programs::find_program_names;
 pub use request::{PermissionRequest, ProjectFiles};
 pub use rule::{PermissionRule, RuleError};
 pub use rules::{ActiveRule, PermissionRules, RuleOrigin, RulesError};

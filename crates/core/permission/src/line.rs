@@ -16,7 +16,7 @@ use super::effects::{
 };
 use super::files::FileAccess;
 use super::pattern::{CommandPattern, PatternMatch};
-use super::protected::protected_name_in_workspace;
+use super::protected::find_protected_name_in_workspace;
 use super::request::{PermissionRequest, ProjectFiles};
 use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shell;
@@ -159,19 +159,19 @@ impl LineJudge<'_> {
     fn decide_effect(&self, effect: &CommandEffect) -> Ruling {
         match &effect.kind {
             EffectKind::Run(run) => self.decide_run(effect, run),
-            EffectKind::Assign => self.covered_ruling(effect).unwrap_or_else(|| {
+            EffectKind::Assign => self.find_covering_ruling(effect).unwrap_or_else(|| {
                 self.decide_without_rule(format!(
                     "`{}` sets a variable, which no rule on a command covers",
                     effect.shown
                 ))
             }),
-            EffectKind::Define => self.covered_ruling(effect).unwrap_or_else(|| {
+            EffectKind::Define => self.find_covering_ruling(effect).unwrap_or_else(|| {
                 self.decide_without_rule(format!(
                     "`{}` gives a name another meaning, which no rule covers",
                     effect.shown
                 ))
             }),
-            EffectKind::Opaque(why) => match self.whole_text_ruling(effect) {
+            EffectKind::Opaque(why) => match self.find_whole_text_ruling(effect) {
                 Some(ruling) => ruling,
                 None => {
                     self.decide_unparsed(&effect.shown, &format!("`{}` is {why}", effect.shown))
@@ -183,7 +183,7 @@ impl LineJudge<'_> {
     }
 
     fn decide_run(&self, effect: &CommandEffect, run: &ProgramRun) -> Ruling {
-        if let Some(ruling) = self.strict_run_ruling(effect, run) {
+        if let Some(ruling) = self.find_strict_run_ruling(effect, run) {
             return ruling;
         }
         if run.role == CommandRole::Transparent {
@@ -194,10 +194,10 @@ impl LineJudge<'_> {
         {
             return Ruling::new(Decision::Ask, reason);
         }
-        if let Some(ruling) = self.commit_ruling(effect, run) {
+        if let Some(ruling) = self.find_commit_ruling(effect, run) {
             return ruling;
         }
-        if let Some(rule) = self.covering_rule(effect, &run.risks) {
+        if let Some(rule) = self.find_covering_rule(effect, &run.risks) {
             let protected = if self.permissions.asks_nothing() {
                 None
             } else {
@@ -208,7 +208,7 @@ impl LineJudge<'_> {
                 None => Ruling::by_rule(rule, Decision::Allow, "it"),
             };
         }
-        if let Some(ruling) = self.built_in_ruling(effect, run) {
+        if let Some(ruling) = self.find_built_in_ruling(effect, run) {
             return ruling;
         }
         if self.permissions.allows_reading_unasked() && effects::only_reads(&run.words, &run.risks)
@@ -217,13 +217,13 @@ impl LineJudge<'_> {
         }
         let reason = match self.explain_uncovered_risk(effect, run) {
             Some(risk) => risk,
-            None => verdict::no_rule_reason(&effect.shown),
+            None => verdict::format_no_rule_reason(&effect.shown),
         };
         self.decide_without_rule(reason)
     }
 
     /// Returns the ruling of a rule that denies the command or asks for it.
-    fn strict_run_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+    fn find_strict_run_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let strict = self.permissions.mode != PermissionMode::Yolo;
         let hidden = !run.risks.is_empty()
             || run
@@ -253,7 +253,7 @@ impl LineJudge<'_> {
         if let Some((PatternMatch::Yes, rule)) = best(Decision::Deny) {
             return Some(Ruling::by_rule(rule, Decision::Deny, &format!("`{shown}`")));
         }
-        if let Some(ruling) = self.strict_words_ruling(run) {
+        if let Some(ruling) = self.find_strict_words_ruling(run) {
             return Some(ruling);
         }
         let (hit, rule) = [Decision::Deny, Decision::Ask]
@@ -270,7 +270,7 @@ impl LineJudge<'_> {
     }
 
     /// Returns the ruling of a built-in rule, which applies only inside a sandbox.
-    fn built_in_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+    fn find_built_in_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         if !self.may_use_built_in_rules(effect) {
             return None;
         }
@@ -305,7 +305,7 @@ impl LineJudge<'_> {
     }
 
     /// Returns the rule that allows `git commit` with any further words.
-    fn commit_rule(&self) -> Option<&PermissionRule> {
+    fn find_commit_rule(&self) -> Option<&PermissionRule> {
         let named = shell::parse_simple_command("git commit").ok()?;
         let names = |command: &CommandPattern| {
             command.matches_exactly(&[], &named.words) && !command.names_all_words()
@@ -321,8 +321,10 @@ impl LineJudge<'_> {
 
     /// Returns the ruling of an allow rule for `git commit` on effects that the rule's words do not
     /// cover: staging files, and a commit message known only to the shell.
-    fn commit_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
-        let rule = self.commit_rule().filter(|_| self.is_commit(effect, run))?;
+    fn find_commit_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
+        let rule = self
+            .find_commit_rule()
+            .filter(|_| self.is_commit(effect, run))?;
         Some(Ruling::by_rule(rule, Decision::Allow, "it"))
     }
 
@@ -335,11 +337,12 @@ impl LineJudge<'_> {
             EffectKind::Run(run) if self.is_commit(effect, run) => {
                 commits = true;
                 let by_rule = || {
-                    self.covering_rule(effect, &run.risks).is_some() || self.commit_rule().is_some()
+                    self.find_covering_rule(effect, &run.risks).is_some()
+                        || self.find_commit_rule().is_some()
                 };
                 decision == Decision::Ask || by_rule()
             }
-            EffectKind::Run(run) => self.built_in_ruling(effect, run).is_some(),
+            EffectKind::Run(run) => self.find_built_in_ruling(effect, run).is_some(),
             EffectKind::Read(_) => true,
             EffectKind::Assign
             | EffectKind::Define
@@ -350,7 +353,11 @@ impl LineJudge<'_> {
     }
 
     /// Returns the allow rule that covers an effect and all of its risks.
-    fn covering_rule(&self, effect: &CommandEffect, risks: &[Risk]) -> Option<&PermissionRule> {
+    fn find_covering_rule(
+        &self,
+        effect: &CommandEffect,
+        risks: &[Risk],
+    ) -> Option<&PermissionRule> {
         self.rules(Decision::Allow).iter().find(|rule| {
             rule.covers_all_calls_of(self.tool)
                 || (rule.tool() == self.tool && rule_covers(rule, effect, risks))
@@ -358,16 +365,16 @@ impl LineJudge<'_> {
     }
 
     /// Returns the ruling of the allow rule that covers an effect without risks.
-    fn covered_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
+    fn find_covering_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by_rule(
-            self.covering_rule(effect, &[])?,
+            self.find_covering_rule(effect, &[])?,
             Decision::Allow,
             "it",
         ))
     }
 
     /// Returns the allow rule that names the command, whatever its risks.
-    fn naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
+    fn find_naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
         self.rules(Decision::Allow)
             .iter()
             .find(|rule| rule.tool() == self.tool && rule_covers(rule, effect, &[]))
@@ -375,9 +382,9 @@ impl LineJudge<'_> {
 
     /// Returns the ruling of an allow rule that names the whole text around a part that cannot be
     /// parsed.
-    fn whole_text_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
+    fn find_whole_text_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by_rule(
-            self.naming_rule(effect)?,
+            self.find_naming_rule(effect)?,
             Decision::Allow,
             "it",
         ))
@@ -385,7 +392,7 @@ impl LineJudge<'_> {
 
     /// Explains why a rule that names the command is not enough.
     fn explain_uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
-        let rule = self.naming_rule(effect)?;
+        let rule = self.find_naming_rule(effect)?;
         let risk = run.risks.first()?;
         let (word, advice) = match risk.at {
             RiskPosition::Word(place) => (
@@ -404,11 +411,12 @@ impl LineJudge<'_> {
 
     fn decide_write(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
         let workspace = self.workspace;
-        let forms = self.path_forms(&file.word, &file.folders);
-        let forbidden = self
-            .permissions
-            .strict_file_ruling(FileAccess::Write, &forms, workspace);
-        let uncertain = || self.uncertain_ruling(FileAccess::Write, &[&file.word], &file.folders);
+        let forms = self.list_path_forms(&file.word, &file.folders);
+        let forbidden =
+            self.permissions
+                .find_strict_file_ruling(FileAccess::Write, &forms, workspace);
+        let uncertain =
+            || self.find_uncertain_ruling(FileAccess::Write, &[&file.word], &file.folders);
         if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
@@ -430,7 +438,7 @@ impl LineJudge<'_> {
         }
         if let Some(name) = resolved
             .iter()
-            .find_map(|path| protected_name_in_workspace(workspace, path))
+            .find_map(|path| find_protected_name_in_workspace(workspace, path))
         {
             let reason = format!("it writes `{target}`, which is protected (`{name}`)");
             let steers = STEERING_FILES.contains(&name);
@@ -452,7 +460,7 @@ impl LineJudge<'_> {
         if let Some(rule) = rule {
             return Ruling::by_rule(rule, Decision::Allow, "it");
         }
-        if let Some(ruling) = self.whole_text_ruling(effect) {
+        if let Some(ruling) = self.find_whole_text_ruling(effect) {
             return ruling;
         }
         self.decide_without_rule(format!(
@@ -461,11 +469,12 @@ impl LineJudge<'_> {
     }
 
     fn decide_read(&self, effect: &CommandEffect, file: &RedirectFile) -> Ruling {
-        let forms = self.path_forms(&file.word, &file.folders);
+        let forms = self.list_path_forms(&file.word, &file.folders);
         let forbidden =
             self.permissions
-                .strict_file_ruling(FileAccess::Read, &forms, self.workspace);
-        let uncertain = || self.uncertain_ruling(FileAccess::Read, &[&file.word], &file.folders);
+                .find_strict_file_ruling(FileAccess::Read, &forms, self.workspace);
+        let uncertain =
+            || self.find_uncertain_ruling(FileAccess::Read, &[&file.word], &file.folders);
         if let Some(ruling) = forbidden.or_else(uncertain) {
             return ruling;
         }
@@ -478,7 +487,7 @@ impl LineJudge<'_> {
             Some(resolved) if resolved.iter().all(|path| self.workspace.contains(path)) => {
                 Ruling::new(Decision::Allow, "reading in the project is allowed")
             }
-            Some(_) => self.whole_text_ruling(effect).unwrap_or_else(|| {
+            Some(_) => self.find_whole_text_ruling(effect).unwrap_or_else(|| {
                 self.decide_without_rule(format!(
                     "it reads `{source}`, which is outside the project"
                 ))

@@ -123,7 +123,7 @@ impl CommandPattern {
         let (options, operands): (Vec<_>, Vec<_>) = named
             .iter()
             .cloned()
-            .partition(|word| is_option(literal_text(word)));
+            .partition(|word| is_option(get_known_text(word)));
         if options.is_empty() {
             return PatternMatch::No;
         }
@@ -191,7 +191,7 @@ impl CommandPattern {
                 WordValue::Dynamic {
                     lead,
                     splits: WordSplitting::No,
-                } if literal_text(wanted).starts_with(lead.as_str()) => {
+                } if get_known_text(wanted).starts_with(lead.as_str()) => {
                     return PatternMatch::Maybe;
                 }
                 WordValue::Literal(_)
@@ -235,13 +235,13 @@ impl CommandPattern {
                         .next()
                         .is_some_and(|name| name.eq_ignore_ascii_case(base_name(wanted)))
                 });
-                first && pairs.all(|(token, wanted)| *token == literal_text(wanted))
+                first && pairs.all(|(token, wanted)| *token == get_known_text(wanted))
             })
         })
     }
 }
 
-fn literal_text(text: &WordValue) -> &str {
+fn get_known_text(text: &WordValue) -> &str {
     match text {
         WordValue::Literal(text)
         | WordValue::Home(text)
@@ -250,7 +250,7 @@ fn literal_text(text: &WordValue) -> &str {
 }
 
 fn base_name(text: &WordValue) -> &str {
-    let path = literal_text(text);
+    let path = get_known_text(text);
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -296,7 +296,7 @@ impl PathPattern {
                 .map_err(|error| error.to_string())
         };
         let absolute = glob.starts_with('/');
-        let shapes = shape::glob_shapes(&glob);
+        let shapes = shape::build_glob_shapes(&glob);
         Ok(Self {
             absolute,
             exact: build(&glob)?,

@@ -12,15 +12,15 @@ const MAX_NAME_CHARS: usize = 64;
 /// Returns the names of the programs that `line` starts, without duplicates, in the order of
 /// writing. A program with a computed name is left out, and a line that cannot be parsed has no
 /// names.
-pub fn program_names(line: &str) -> Vec<String> {
+pub fn find_program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(script) = parse_line(line) {
-        add_script(&script, &mut names);
+        collect_script_names(&script, &mut names);
     }
     names
 }
 
-fn add_script(script: &ShellScript, names: &mut Vec<String>) {
+fn collect_script_names(script: &ShellScript, names: &mut Vec<String>) {
     for command in script.items.iter().flat_map(|pipeline| &pipeline.commands) {
         match command {
             ShellCommand::Simple(simple) => {
@@ -35,27 +35,32 @@ fn add_script(script: &ShellScript, names: &mut Vec<String>) {
                     .assignments
                     .iter()
                     .chain(&simple.words)
-                    .for_each(|word| add_word(word, names));
+                    .for_each(|word| collect_word_names(word, names));
             }
-            ShellCommand::Compound(compound) => add_compound(compound, names),
-            ShellCommand::Function(function) => add_compound(&function.body, names),
-            ShellCommand::Test { words, .. } => words.iter().for_each(|word| add_word(word, names)),
+            ShellCommand::Compound(compound) => collect_compound_names(compound, names),
+            ShellCommand::Function(function) => collect_compound_names(&function.body, names),
+            ShellCommand::Test { words, .. } => words
+                .iter()
+                .for_each(|word| collect_word_names(word, names)),
         }
     }
 }
 
-fn add_compound(compound: &CompoundCommand, names: &mut Vec<String>) {
-    compound.words.iter().for_each(|word| add_word(word, names));
+fn collect_compound_names(compound: &CompoundCommand, names: &mut Vec<String>) {
+    compound
+        .words
+        .iter()
+        .for_each(|word| collect_word_names(word, names));
     compound
         .scripts
         .iter()
-        .for_each(|script| add_script(script, names));
+        .for_each(|script| collect_script_names(script, names));
 }
 
-fn add_word(word: &ShellWord, names: &mut Vec<String>) {
+fn collect_word_names(word: &ShellWord, names: &mut Vec<String>) {
     word.scripts
         .iter()
-        .for_each(|script| add_script(script, names));
+        .for_each(|script| collect_script_names(script, names));
 }
 
 fn is_plain_name(name: &str) -> bool {
@@ -82,7 +87,7 @@ mod tests {
             ("echo 'unfinished secret", vec![]),
             ("echo a; echo b", vec!["echo"]),
         ] {
-            assert_eq!(program_names(line), expected, "{line}");
+            assert_eq!(find_program_names(line), expected, "{line}");
         }
     }
 }

@@ -8,7 +8,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// Returns the protected name in a path whose links are resolved; parts above the workspace are
 /// ignored.
-pub(super) fn protected_name_in_workspace(
+pub(super) fn find_protected_name_in_workspace(
     workspace: &Workspace,
     path: &Path,
 ) -> Option<&'static str> {
@@ -16,11 +16,11 @@ pub(super) fn protected_name_in_workspace(
     let inside = bases
         .filter_map(|base| path.strip_prefix(base).ok())
         .min_by_key(|inside| inside.as_os_str().len());
-    protected_name(inside.unwrap_or(path))
+    find_protected_name(inside.unwrap_or(path))
 }
 
 /// Returns the first protected name that occurs in a path.
-pub(super) fn protected_name(path: &Path) -> Option<&'static str> {
+pub(super) fn find_protected_name(path: &Path) -> Option<&'static str> {
     let parts: Vec<String> = path
         .components()
         .map(|part| {
@@ -105,7 +105,7 @@ mod tests {
             "rust-toolchain.toml",
             "CODE_LAW.md",
         ] {
-            assert!(protected_name(Path::new(path)).is_some(), "{path}");
+            assert!(find_protected_name(Path::new(path)).is_some(), "{path}");
         }
         for path in [
             ".gitignore",
@@ -120,7 +120,7 @@ mod tests {
             ".cargo/registry",
             "cargo/config.toml",
         ] {
-            assert_eq!(protected_name(Path::new(path)), None, "{path}");
+            assert_eq!(find_protected_name(Path::new(path)), None, "{path}");
         }
     }
 
@@ -134,19 +134,25 @@ mod tests {
             journal: "/tmp/journal".into(),
         };
         assert_eq!(
-            protected_name_in_workspace(&workspace, Path::new("/home/me/.claude/work/src/a.rs")),
+            find_protected_name_in_workspace(
+                &workspace,
+                Path::new("/home/me/.claude/work/src/a.rs")
+            ),
             None
         );
         assert_eq!(
-            protected_name_in_workspace(&workspace, Path::new("/srv/.git/tree/a")),
+            find_protected_name_in_workspace(&workspace, Path::new("/srv/.git/tree/a")),
             None
         );
         assert_eq!(
-            protected_name_in_workspace(&workspace, Path::new("/home/me/.claude/work/.git/config")),
+            find_protected_name_in_workspace(
+                &workspace,
+                Path::new("/home/me/.claude/work/.git/config")
+            ),
             Some(".git")
         );
         assert_eq!(
-            protected_name_in_workspace(&workspace, Path::new("/home/me/.bashrc")),
+            find_protected_name_in_workspace(&workspace, Path::new("/home/me/.bashrc")),
             Some(".bashrc")
         );
     }

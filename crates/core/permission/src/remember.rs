@@ -26,10 +26,10 @@ pub(super) fn find_allow_rules(
         .filter(|part| part.decision == Decision::Ask);
     let texts: Option<Vec<String>> = match &call.intent {
         Intent::Command { .. } => asked
-            .map(|part| rule_for_command(call.tool, &part.command))
+            .map(|part| build_command_rule(call.tool, &part.command))
             .collect(),
         Intent::Files(_) => asked
-            .map(|part| rule_for_path(call.tool, &part.command, workspace))
+            .map(|part| build_path_rule(call.tool, &part.command, workspace))
             .collect(),
         Intent::Hosts(_) => Some(
             asked
@@ -71,7 +71,7 @@ pub(super) fn find_allow_rules(
 }
 
 /// Builds the rule for one command, word by word.
-fn rule_for_command(tool: &str, part: &str) -> Option<String> {
+fn build_command_rule(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple_command(part).ok()?;
     let words: Option<Vec<String>> = simple
         .words
@@ -93,7 +93,7 @@ fn quote_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn rule_for_path(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
+fn build_path_rule(tool: &str, given: &str, workspace: &Workspace) -> Option<String> {
     let resolved = haft_tool::follow_links(&workspace.cwd, given).ok()?;
     let path = workspace.display_path(&resolved);
     Some(format!("{tool}({})", globset::escape(&path)))

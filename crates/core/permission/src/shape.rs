@@ -68,13 +68,13 @@ pub(crate) fn is_known(shape: &str) -> bool {
 }
 
 /// Returns the shapes of a glob. There are several if `**/` may be empty.
-pub(crate) fn glob_shapes(glob: &str) -> Vec<String> {
+pub(crate) fn build_glob_shapes(glob: &str) -> Vec<String> {
     let (front, rest) = match glob.split_once("**/") {
         Some((front, rest)) if front.is_empty() || front.ends_with('/') => (front, rest),
-        Some(_) | None => return vec![simple_glob_shape(glob)],
+        Some(_) | None => return vec![build_simple_glob_shape(glob)],
     };
-    let front = simple_glob_shape(front);
-    let behind = glob_shapes(rest);
+    let front = build_simple_glob_shape(front);
+    let behind = build_glob_shapes(rest);
     behind
         .iter()
         .flat_map(|rest| [format!("{front}{rest}"), format!("{front}{ANY}/{rest}")])
@@ -82,7 +82,7 @@ pub(crate) fn glob_shapes(glob: &str) -> Vec<String> {
 }
 
 /// Returns the shape of a glob without `**/`, or a wider shape.
-fn simple_glob_shape(glob: &str) -> String {
+fn build_simple_glob_shape(glob: &str) -> String {
     let mut shape = String::new();
     let mut rest = glob.chars();
     while let Some(c) = rest.next() {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn glob_overlaps(glob: &str, shape: &str) -> bool {
-        glob_shapes(glob)
+        build_glob_shapes(glob)
             .iter()
             .any(|named| shapes_overlap(shape, named))
     }

@@ -72,7 +72,7 @@ impl Verdict {
         {
             if *decision == self.decision
                 && !reasons.contains(reason)
-                && *reason != no_rule_reason(command)
+                && *reason != format_no_rule_reason(command)
             {
                 reasons.push(reason.clone());
             }
@@ -116,7 +116,7 @@ impl From<Ruling> for Verdict {
 }
 
 /// Formats the reason for asking about a command that no rule covers.
-pub(super) fn no_rule_reason(command: &str) -> String {
+pub(super) fn format_no_rule_reason(command: &str) -> String {
     format!("no rule allows `{command}`")
 }
 

@@ -75,7 +75,7 @@ pub fn load_agents_after(
     let mut found = NamedItems::default();
     preset.iter().cloned().for_each(|agent| found.add(agent));
     for folder in knowledge.folders_of_kind(KnowledgeKind::Agents) {
-        for path in file_reading::markdown_files(&folder.path) {
+        for path in file_reading::list_markdown_files(&folder.path) {
             let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
@@ -126,7 +126,7 @@ fn parse_agent(
         (None, Some(file)) => {
             let file = path.parent().unwrap_or(Path::new("/")).join(file);
             let before = problems.len();
-            let within = ReadBounds::for_files_named_by(knowledge, &read.real);
+            let within = ReadBounds::for_references_in(knowledge, &read.real);
             let Some(read) = file_reading::read_named_file(knowledge, &file, within, problems)
             else {
                 let why = problems

@@ -62,17 +62,17 @@ pub fn load_memory(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) 
         .get("current_files")
         .map(|files| files.get("files").unwrap_or(files));
     ChatMemory {
-        focus_files: names_in(files)
+        focus_files: collect_names(files)
             .into_iter()
             .filter_map(inside)
             .take(MAX_FOCUS_FILES)
             .collect(),
-        libraries: names_in(memory.get("libs")),
+        libraries: collect_names(memory.get("libs")),
     }
 }
 
 /// Returns the strings of a list, or the keys of an object.
-fn names_in(value: Option<&Value>) -> Vec<String> {
+fn collect_names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list
             .iter()

@@ -197,7 +197,7 @@ fn read_folder(
     found: &mut NamedItems<CommandPrompt>,
     problems: &mut Vec<FileProblem>,
 ) {
-    for path in file_reading::markdown_files(folder) {
+    for path in file_reading::list_markdown_files(folder) {
         let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
             continue;
         };

@@ -57,12 +57,12 @@ pub(crate) fn repository_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'
 }
 
 /// Returns Claude Code's project settings files, which may contain hooks.
-pub(crate) fn claude_settings() -> [&'static str; 2] {
+pub(crate) fn claude_settings_files() -> [&'static str; 2] {
     claude::SETTINGS_FILES
 }
 
 /// Returns the file extensions of rule files in `folder`.
-pub(crate) fn rule_extensions(folder: &Path) -> &'static [&'static str] {
+pub(crate) fn rule_file_extensions(folder: &Path) -> &'static [&'static str] {
     if folder.ends_with(cursor::RULES_FOLDER) {
         &["md", "mdc"]
     } else {

@@ -95,7 +95,7 @@ pub fn load_tools(
             .filter(|name| !name.starts_with('.'))
         {
             let path = folder.path.join(&name);
-            let Some(tool) = inspect_file(&name, path, folder.level) else {
+            let Some(tool) = inspect_tool_file(&name, path, folder.level) else {
                 continue;
             };
             if leads_out_of_project(knowledge, &tool) {
@@ -117,7 +117,7 @@ pub fn load_tools(
     found.sort_by_name()
 }
 
-fn inspect_file(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
+fn inspect_tool_file(name: &str, path: PathBuf, level: Level) -> Option<ExternalTool> {
     let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let counts = match extension_of(&path) {
@@ -160,11 +160,11 @@ impl ExternalTool {
 
     /// Returns the command that starts the tool, without arguments; `None` if it must be compiled
     /// first.
-    pub fn start_command(&self) -> Option<Vec<OsString>> {
+    pub fn command_to_start(&self) -> Option<Vec<OsString>> {
         let interpreter = match extension_of(&self.path) {
             // Files without an extension are tools only if they are executable.
             None => &[][..],
-            Some(_) if self.executable && self.is_self_starting() => &[],
+            Some(_) if self.executable && self.can_kernel_start() => &[],
             Some(ending) => {
                 SCRIPT_EXTENSIONS
                     .iter()
@@ -182,7 +182,7 @@ impl ExternalTool {
     }
 
     /// True if the kernel can start the file: many scripts are executable but have no `#!` line.
-    fn is_self_starting(&self) -> bool {
+    fn can_kernel_start(&self) -> bool {
         let mut start = [0; 4];
         let read = File::open(&self.path)
             .and_then(|mut file| file.read(&mut start))

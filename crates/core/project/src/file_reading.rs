@@ -34,7 +34,7 @@ impl ReadBounds {
     /// Returns the bounds for the files that the file `real` refers to. `real` is a path without
     /// links. A file in the project may only refer to files in the project; a file of the user may
     /// refer to any file.
-    pub(crate) fn for_files_named_by(knowledge: &KnowledgePaths, real: &Path) -> Self {
+    pub(crate) fn for_references_in(knowledge: &KnowledgePaths, real: &Path) -> Self {
         if real.starts_with(canonical_root(knowledge)) {
             Self::Project
         } else {
@@ -164,13 +164,13 @@ pub(crate) fn list_names(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the Markdown files directly in a folder, sorted by name.
-pub(crate) fn markdown_files(folder: &Path) -> Vec<PathBuf> {
-    files_with_extension(folder, &["md"])
+pub(crate) fn list_markdown_files(folder: &Path) -> Vec<PathBuf> {
+    list_files_with_extension(folder, &["md"])
 }
 
 /// Returns the files directly in a folder that have one of these extensions, sorted by name. Hidden
 /// files are skipped.
-pub(crate) fn files_with_extension(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn list_files_with_extension(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let fits = |path: &PathBuf| {
         path.extension()
             .is_some_and(|ending| endings.iter().any(|one| ending == *one))

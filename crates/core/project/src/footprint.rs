@@ -24,7 +24,7 @@ use crate::{compat, hooks};
 
 /// Paths of configuration that names commands, servers and hooks, and of folders that contain
 /// programs.
-const RUNNING_PATHS: &[&str] = &[
+const FOOTPRINT_PATHS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
     ".haft/workflows",
@@ -35,7 +35,7 @@ const RUNNING_PATHS: &[&str] = &[
 ];
 
 /// Kinds of knowledge whose whole folders are part of the footprint.
-const RUNNING_KINDS: [KnowledgeKind; 4] = [
+const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Tools,
     KnowledgeKind::Commands,
     KnowledgeKind::Agents,
@@ -43,12 +43,12 @@ const RUNNING_KINDS: [KnowledgeKind; 4] = [
 ];
 
 /// Returns the files and folders of the footprint, relative to the root.
-fn footprint_paths() -> impl Iterator<Item = String> {
+fn list_footprint_paths() -> impl Iterator<Item = String> {
     let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder_name()));
-    let folders = RUNNING_KINDS
+    let folders = FOOTPRINT_KINDS
         .into_iter()
         .flat_map(move |kind| own(kind).chain(compat::project_folders(kind).map(str::to_owned)));
-    RUNNING_PATHS
+    FOOTPRINT_PATHS
         .iter()
         .map(|name| (*name).to_owned())
         .chain(folders)
@@ -79,17 +79,17 @@ impl Footprint {
             files: BTreeMap::new(),
             is_complete: true,
         };
-        for name in footprint_paths() {
+        for name in list_footprint_paths() {
             found.add_path(root, &name, 0);
         }
-        for lines in declared_command_lines(root) {
+        for lines in collect_command_lines(root) {
             found.add_named_files(root, root, &lines);
         }
         found
     }
 
     /// Reads the project files that the command lines `lines` name when they run in `cwd`.
-    pub fn read_named_by_lines(root: &Path, cwd: &Path, lines: &[String]) -> Self {
+    pub fn read_files_named_by(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
             is_complete: true,
@@ -110,7 +110,7 @@ impl Footprint {
     }
 
     /// Returns the sorted paths of files that were added, removed or changed.
-    pub fn changed_since(&self, before: &BTreeMap<String, ContentHash>) -> Vec<String> {
+    pub fn changed_paths_since(&self, before: &BTreeMap<String, ContentHash>) -> Vec<String> {
         let now = self
             .files
             .iter()
@@ -207,8 +207,8 @@ impl Footprint {
 
 /// Returns the files that hooks and servers of a project name, with links both resolved and
 /// unresolved. Commands must not change these files.
-pub fn named_by_project(root: &Path) -> Vec<PathBuf> {
-    let names = declared_command_lines(root).into_iter().flat_map(|lines| {
+pub fn list_files_named_by_project(root: &Path) -> Vec<PathBuf> {
+    let names = collect_command_lines(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         find_named_files(root, root, &lines).unwrap_or_default()
     });
@@ -220,7 +220,7 @@ pub fn named_by_project(root: &Path) -> Vec<PathBuf> {
 
 /// Returns the command lines that the project's configuration declares: those of each hook, as the
 /// hooks are loaded, and all texts in each server's declaration.
-fn declared_command_lines(root: &Path) -> Vec<Vec<String>> {
+fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
     let root = root.to_owned();
     let user = PathBuf::from("/");
     let knowledge = KnowledgePaths {

@@ -14,7 +14,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::compat::claude_settings;
+use crate::compat::claude_settings_files;
 use crate::file_reading;
 use crate::knowledge::{KnowledgePaths, Level};
 use crate::problem::FileProblem;
@@ -179,7 +179,7 @@ pub fn load_project_hooks(
             }
         }
     }
-    for name in claude_settings() {
+    for name in claude_settings_files() {
         let path = knowledge.root.join(name);
         let Some(text) = read_if_present(knowledge, &path, problems) else {
             continue;

@@ -145,9 +145,9 @@ impl InstructionReader<'_> {
     fn read_import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
         // One file of the project in the chain is enough to confine the import, because anyone may
         // have written it.
-        let confined = chain.iter().any(|real| {
-            ReadBounds::for_files_named_by(self.knowledge, real) == ReadBounds::Project
-        });
+        let confined = chain
+            .iter()
+            .any(|real| ReadBounds::for_references_in(self.knowledge, real) == ReadBounds::Project);
         let within = if confined {
             ReadBounds::Project
         } else {

@@ -255,9 +255,9 @@ pub fn read_auto_coder_documents(
 fn find_in_repository(repository: &Path, name: &str) -> Result<String, LibraryError> {
     let wanted: Vec<_> = name.split('/').collect();
     let mut found = Vec::new();
-    for domain in subfolders(repository) {
-        for user in subfolders(&repository.join(&domain)) {
-            for library in subfolders(&repository.join(&domain).join(&user)) {
+    for domain in list_subfolders(repository) {
+        for user in list_subfolders(&repository.join(&domain)) {
+            for library in list_subfolders(&repository.join(&domain).join(&user)) {
                 if [domain.as_str(), &user, &library].ends_with(&wanted) {
                     found.push(format!("{domain}/{user}/{library}"));
                 }
@@ -289,7 +289,7 @@ fn read_documents_in(
     }
     let short = library.split_once('/').map_or(library, |(_, short)| short);
     let mut found = Vec::new();
-    for path in markdown_files_below(&top) {
+    for path in list_markdown_files_below(&top) {
         let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
             continue;
         };
@@ -317,7 +317,7 @@ fn project_key(root: &Path) -> String {
 }
 
 /// Returns the names of the subfolders of a folder, without hidden folders and links.
-fn subfolders(folder: &Path) -> Vec<String> {
+fn list_subfolders(folder: &Path) -> Vec<String> {
     let is_folder = |name: &String| {
         let plain = folder
             .join(name)
@@ -332,14 +332,14 @@ fn subfolders(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the Markdown files below a folder, sorted by path.
-fn markdown_files_below(top: &Path) -> Vec<PathBuf> {
+fn list_markdown_files_below(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(top.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
-        found.extend(file_reading::markdown_files(&folder));
+        found.extend(file_reading::list_markdown_files(&folder));
         if depth < MAX_DEPTH {
             open.extend(
-                subfolders(&folder)
+                list_subfolders(&folder)
                     .into_iter()
                     .map(|name| (folder.join(name), depth + 1)),
             );

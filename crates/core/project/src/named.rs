@@ -110,7 +110,7 @@ pub fn load_files<T: Named>(
 ) -> NamedItems<T> {
     let mut found = NamedItems::default();
     for folder in knowledge.folders_of_kind(kind) {
-        for path in file_reading::files_with_extension(&folder.path, extensions) {
+        for path in file_reading::list_files_with_extension(&folder.path, extensions) {
             let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };

@@ -94,7 +94,7 @@ pub(crate) fn find_named_files(
     folders.extend(
         words
             .iter()
-            .map(|word| root.join(relative_word(root, word)))
+            .map(|word| root.join(strip_root(root, word)))
             .filter(|folder| folder.is_dir()),
     );
     if words.len() > MAX_WORDS || folders.len() > MAX_FOLDERS {
@@ -110,9 +110,9 @@ pub(crate) fn find_named_files(
             .any(|line| line.trim_start().starts_with(word.as_str()));
         let mut paths = Vec::new();
         for folder in &folders {
-            collect_candidates(
+            collect_path_candidates(
                 folder,
-                relative_word(root, word),
+                strip_root(root, word),
                 (is_script, is_command),
                 &mut paths,
             );
@@ -138,7 +138,7 @@ pub(crate) fn find_named_files(
 }
 
 /// Collects the paths below `folder` that a word may stand for.
-fn collect_candidates(
+fn collect_path_candidates(
     folder: &Path,
     word: &str,
     (is_script, is_command): (bool, bool),
@@ -182,10 +182,10 @@ fn is_runnable(path: &Path) -> bool {
         .is_some_and(|ending| SCRIPT_EXTENSIONS.iter().any(|one| ending == *one));
     is_executable
         || is_script
-        || path.is_file() && first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
+        || path.is_file() && read_first_bytes(path).is_ok_and(|bytes| bytes == *b"#!")
 }
 
-fn first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
+fn read_first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
     let mut bytes = [0; 2];
     File::open(path)?.read_exact(&mut bytes)?;
     Ok(bytes)
@@ -265,7 +265,7 @@ fn is_interpreter(word: &str) -> bool {
 }
 
 /// Returns a word as a path relative to the root, without leading slashes.
-fn relative_word<'a>(root: &Path, word: &'a str) -> &'a str {
+fn strip_root<'a>(root: &Path, word: &'a str) -> &'a str {
     let below = root
         .to_str()
         .and_then(|root| word.strip_prefix(root))

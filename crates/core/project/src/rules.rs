@@ -107,12 +107,12 @@ struct RuleFrontMatter {
 
 /// Returns the folders from which rules are loaded: the first folder of the project that contains a
 /// rule file, and all folders of the user.
-pub fn rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
+pub fn list_rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::KnowledgeFolder> {
     let mut from_project = false;
     let mut folders = knowledge.folders_of_kind(KnowledgeKind::Rules);
     folders.retain(|folder| {
         let first = folder.level != Level::Project || !from_project;
-        let counts = first && !rule_files(&folder.path).is_empty();
+        let counts = first && !list_rule_files(&folder.path).is_empty();
         from_project |= counts && folder.level == Level::Project;
         counts
     });
@@ -123,8 +123,8 @@ pub fn rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::Knowled
 pub fn load_rules(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
     let mut reached = HashSet::new();
     let mut rules = Vec::new();
-    for folder in rule_folders(knowledge) {
-        for path in rule_files(&folder.path) {
+    for folder in list_rule_folders(knowledge) {
+        for path in list_rule_files(&folder.path) {
             let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
                 continue;
             };
@@ -143,8 +143,8 @@ pub fn load_rules(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -
 }
 
 /// Returns the rule files of a folder.
-fn rule_files(folder: &Path) -> Vec<PathBuf> {
-    file_reading::files_with_extension(folder, compat::rule_extensions(folder))
+fn list_rule_files(folder: &Path) -> Vec<PathBuf> {
+    file_reading::list_files_with_extension(folder, compat::rule_file_extensions(folder))
 }
 
 fn parse_rule(

@@ -137,7 +137,7 @@ impl TrustList {
             return Ok(TrustState::Untrusted);
         };
         let now = Footprint::read_project(root);
-        let mut files = now.changed_since(&entry.runs);
+        let mut files = now.changed_paths_since(&entry.runs);
         if !now.is_complete() {
             files.push("(something that could not be looked at)".to_owned());
         }

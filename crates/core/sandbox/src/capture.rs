@@ -117,7 +117,7 @@ impl CapturedOutput {
         }
         // A character split by the gap counts as missing.
         let head = trim_incomplete_character(&self.head);
-        let tail = trim_continuation(&self.tail);
+        let tail = trim_leading_continuation(&self.tail);
         let torn = (self.head.len() - head.len() + self.tail.len() - tail.len()) as u64;
         let shown = count_newlines(head) + count_newlines(tail);
         let all = self.lines - u64::from(self.tail.last().is_some_and(|last| *last != b'\n'));
@@ -154,7 +154,7 @@ fn trim_incomplete_character(bytes: &[u8]) -> &[u8] {
 }
 
 /// Removes the last bytes of a split UTF-8 character from the beginning of `bytes`.
-fn trim_continuation(bytes: &[u8]) -> &[u8] {
+fn trim_leading_continuation(bytes: &[u8]) -> &[u8] {
     let torn = bytes
         .iter()
         .take(3)

@@ -22,8 +22,8 @@ mod step;
 pub use linux::remove_stale_covers;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bound_sockets, bring_up_loopback,
-    build_file_system, restrict_pipes, restrict_with_landlock,
+    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bring_up_loopback, build_file_system,
+    list_bound_sockets, restrict_pipes, restrict_with_landlock,
 };
 pub use policy::{Network, SandboxPolicy, secret_paths};
 pub(crate) use policy::{PROXY_PORT, confined_environment};

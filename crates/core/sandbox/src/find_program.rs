@@ -82,7 +82,7 @@ pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Opti
 }
 
 /// Returns `search_path` without relative folders and without folders inside `writable`.
-pub fn search_path_outside(search_path: &str, writable: &[PathBuf]) -> String {
+pub fn filter_search_path(search_path: &str, writable: &[PathBuf]) -> String {
     let folders: Vec<_> = search_folders_outside(search_path, writable).collect();
     std::env::join_paths(folders)
         .ok()
@@ -168,7 +168,7 @@ mod tests {
             None,
             "a link into the project"
         );
-        assert_eq!(search_path_outside(&path, &writable), at(&own));
+        assert_eq!(filter_search_path(&path, &writable), at(&own));
         assert_eq!(
             find_program("tool", &at(&project.join(".venv/bin")), &writable),
             None

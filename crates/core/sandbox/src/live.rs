@@ -88,7 +88,7 @@ impl LiveCommand {
     }
 
     /// Waits until the command has written more than `bytes` bytes.
-    pub async fn wait_for_more_than(&self, bytes: u64) {
+    pub async fn wait_for_more_bytes(&self, bytes: u64) {
         // The sender lives as long as this handle.
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }

@@ -65,7 +65,9 @@ impl Sandbox {
                         resources: Vec::new(),
                     };
                 }
-                Err(why) => reasons.push(format!("{}: {why}", unavailable_text(*method))),
+                Err(why) => {
+                    reasons.push(format!("{}: {why}", describe_unavailable_method(*method)))
+                }
             }
         }
         Self {
@@ -156,7 +158,7 @@ const LANDLOCK_LIMITATION: &str = "Landlock cannot protect files inside the proj
 const NO_HOSTS_LIMITATION: &str =
     "single hosts cannot be reached without namespaces: there is no network";
 
-fn unavailable_text(method: ConfinementMethod) -> &'static str {
+fn describe_unavailable_method(method: ConfinementMethod) -> &'static str {
     match method {
         ConfinementMethod::Namespace => "namespaces cannot be had",
         ConfinementMethod::Landlock => "Landlock cannot be had",

@@ -112,7 +112,7 @@ impl TerminalSession {
             }
             tokio::select! {
                 _ = self.command.wait_for_end() => continue,
-                () = live.wait_for_more_than(seen) => {
+                () = live.wait_for_more_bytes(seen) => {
                     (has_written, seen, since, last) = (true, live.written_bytes(), Instant::now(), None);
                     // Programs write line by line; checking after each line would be wasted work.
                     sleep(POLL_INTERVAL).await;

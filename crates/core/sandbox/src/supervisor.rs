@@ -28,7 +28,7 @@ use crate::capture::OutputRecorder;
 use crate::live::OutputStream;
 use crate::program::OwnProgram;
 use crate::terminal::{self, TerminalReader};
-use crate::visibility::output_end_text;
+use crate::visibility::extract_output_end;
 use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, REQUEST_TIMEOUT};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand,
@@ -146,7 +146,7 @@ impl Supervisor {
         command: CommandSpec,
         capture: Capture,
     ) -> Result<(Background, UnixStream), SandboxError> {
-        let (ours, theirs) = socket_pair().map_err(|source| self.helper_error(source))?;
+        let (ours, theirs) = create_socket_pair().map_err(|source| self.helper_error(source))?;
         Ok((
             self.spawn_background(
                 command,
@@ -208,7 +208,7 @@ impl Supervisor {
         };
         let request = HelperRequest::new(command, self.namespace, console)?.encode()?;
         if cancel.is_cancelled() {
-            return Ok(canceled_before_start());
+            return Ok(build_canceled_result());
         }
         let lost = || SandboxError::HelperLost {
             helper: self.helper.path().to_owned(),
@@ -289,7 +289,7 @@ impl Supervisor {
                 } else {
                     &stderr
                 };
-                command.find_hidden_path(&output_end_text(complaints))
+                command.find_hidden_path(&extract_output_end(complaints))
             }
         };
         Ok(FinishedCommand {
@@ -324,7 +324,7 @@ impl Supervisor {
                     (Some(Box::new(empty())), [theirs.into(), Stdio::piped()])
                 }
             };
-            let (control, theirs) = socket_pair()?;
+            let (control, theirs) = create_socket_pair()?;
             let mut process = tokio::process::Command::new(self.helper.executable_path())
                 .arg0(self.helper.path())
                 .arg(HELPER_ARG)
@@ -360,7 +360,7 @@ impl Supervisor {
 
 /// Creates a socket pair: haft's end, and a blocking end for the helper or its command. Both are
 /// closed on exec, so no other program can keep the socket open.
-fn socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
+fn create_socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     Ok((UnixStream::from_std(ours)?, theirs.into()))
@@ -462,7 +462,7 @@ async fn send_request_and_wait(
     Some((CommandOutcome::decode(report)?, aftermath))
 }
 
-fn canceled_before_start() -> FinishedCommand {
+fn build_canceled_result() -> FinishedCommand {
     FinishedCommand {
         exit: CommandExit::Cancelled,
         stdout: CapturedOutput::default(),

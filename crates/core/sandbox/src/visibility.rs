@@ -98,9 +98,9 @@ impl ConfinementSpec {
         command: CommandPaths<'_>,
         output: &str,
     ) -> Option<HiddenPath> {
-        let named = named_paths(command).into_iter();
+        let named = find_named_paths(command).into_iter();
         named
-            .chain(mentioned_paths(output))
+            .chain(find_mentioned_paths(output))
             .flat_map(path_and_interpreter)
             .find_map(|path| self.hidden_path(&path))
     }
@@ -114,7 +114,7 @@ impl ConfinementSpec {
     /// Folders that are hidden for another reason stay hidden.
     #[must_use]
     pub fn with_programs_readable(&self, command: CommandPaths<'_>) -> Self {
-        let programs = named_paths(command)
+        let programs = find_named_paths(command)
             .into_iter()
             .filter(|path| is_runnable(path))
             .flat_map(path_and_interpreter);
@@ -126,7 +126,7 @@ impl ConfinementSpec {
     pub fn with_paths_readable(&self, paths: &[PathBuf]) -> Self {
         let mut shown = self.clone();
         for path in paths {
-            let entries = shown.private_entries(path);
+            let entries = shown.entries_to_expose(path);
             shown.policy.readable.extend(entries);
         }
         shown
@@ -134,7 +134,7 @@ impl ConfinementSpec {
 
     /// Returns the entries of private folders that must be readable for `path` to be seen; none if
     /// it can already be seen.
-    fn private_entries(&self, path: &Path) -> BTreeSet<PathBuf> {
+    fn entries_to_expose(&self, path: &Path) -> BTreeSet<PathBuf> {
         let is_private = |place: &PathBuf| match self.hiding_cause(place) {
             Some(HiddenCause::PrivateFolder(_)) => true,
             Some(HiddenCause::HiddenFolder) | None => false,
@@ -200,7 +200,7 @@ fn path_spellings(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the end of an output as text, for [`ConfinementSpec::first_hidden_path`].
-pub(crate) fn output_end_text(output: &crate::CapturedOutput) -> String {
+pub(crate) fn extract_output_end(output: &crate::CapturedOutput) -> String {
     let bytes = if output.tail.is_empty() {
         &output.head
     } else {
@@ -212,7 +212,7 @@ pub(crate) fn output_end_text(output: &crate::CapturedOutput) -> String {
 
 /// Returns every existing path that the texts may name: absolute, relative to the working folder,
 /// or a program in the `PATH`.
-fn named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
+fn find_named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
     let variable = |name: &str| {
         command
             .env
@@ -315,7 +315,7 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 /// Returns every existing absolute path in a message. Paths with spaces are found too.
-fn mentioned_paths(text: &str) -> Vec<PathBuf> {
+fn find_mentioned_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
         let is_start = |at: &usize| line[..*at].chars().next_back().is_none_or(is_separator);

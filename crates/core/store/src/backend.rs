@@ -24,4 +24,4 @@ pub use crate::search::{
     INDEX_DELAY, extract_body_terms, extract_terms, name_snippet, parse_query,
 };
 pub use crate::statistics::Counters;
-pub use crate::worker::{Explain, Idle, IdleWork, WorkerThread};
+pub use crate::worker::{FailureConverter, Idle, IdleWork, WorkerThread};

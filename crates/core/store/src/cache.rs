@@ -121,7 +121,7 @@ impl MessageCache {
     }
 
     /// Returns the number of messages of the conversation that are in memory and up to date.
-    fn valid_len(&self, conversation: &Conversation) -> Option<u64> {
+    fn count_valid_messages(&self, conversation: &Conversation) -> Option<u64> {
         let mut kept = self.lock_contents();
         let life = kept.lifetime;
         let entry = kept.entries.get_mut(&conversation.id)?;
@@ -196,7 +196,7 @@ impl MessageCache {
         conversation: &Conversation,
         places: RangeInclusive<u64>,
     ) -> Result<Option<Vec<Message>>, StoreError> {
-        let Some(known) = self.valid_len(conversation) else {
+        let Some(known) = self.count_valid_messages(conversation) else {
             return Ok(None);
         };
         let total = conversation.messages;

@@ -49,6 +49,6 @@ pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
-pub use sqlite::{Backups, SqliteStore, damaged_copies, database};
+pub use sqlite::{Backups, SqliteStore, database, find_damaged_copies};
 pub use statistics::{StoreStatistics, Totals};
 pub use store::{Imported, Store, Swap};

@@ -41,7 +41,7 @@ pub struct Holder {
 
 impl Holder {
     /// Returns a holder that describes this process.
-    pub fn this_process(now: Timestamp) -> Self {
+    pub fn for_this_process(now: Timestamp) -> Self {
         let host = rustix::system::uname()
             .nodename()
             .to_string_lossy()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::index_terms::extract_terms;
 use self::query::SearchItem;
-pub use self::snippet::find_in_name as name_snippet;
+pub use self::snippet::find_name_snippet as name_snippet;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
@@ -52,7 +52,7 @@ impl SearchHit {
         message: &Message,
         items: &[SearchItem],
     ) -> Option<Self> {
-        let snippet = snippet::find_snippet(&searchable_text(message), items)?;
+        let snippet = snippet::find_snippet(&extract_searchable_text(message), items)?;
         let message = HitMessage {
             message_id: message.message_id,
             role: message.role,
@@ -106,7 +106,7 @@ impl Snippet {
 
 /// Returns the searchable text of a message: its text, calls and results. Reasoning is excluded
 /// because it is not part of the dialog.
-fn searchable_text(message: &Message) -> String {
+fn extract_searchable_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
         if !text.is_empty() {
@@ -139,7 +139,7 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
 pub fn extract_body_terms(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| {
-        extract_terms(&searchable_text(&message))
+        extract_terms(&extract_searchable_text(&message))
     })
 }
 

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use self::backups::BackupThread;
 pub use self::backups::Backups;
-pub use self::damaged_log::damaged_copies;
+pub use self::damaged_log::find_damaged_copies;
 use self::index::IndexThread;
 use self::locks::{DatabaseUse, SqliteLocks, TRY_TIMEOUT};
 use self::open::{Purpose, open_connection};
@@ -56,7 +56,7 @@ use crate::request_log::{LoggedRequest, RequestOutline, RequestSummary, SentRequ
 use crate::search::{INDEX_DELAY, SearchHit, SearchQuery, parse_query};
 use crate::statistics::{Counters, StoreStatistics, Totals};
 use crate::store::{Store, Swap};
-use crate::worker::{Explain, IdleWork, WorkerThread};
+use crate::worker::{FailureConverter, IdleWork, WorkerThread};
 
 /// The state of the writer thread.
 struct SqliteWriter {
@@ -108,7 +108,7 @@ impl SqliteStore {
             after: INDEX_DELAY,
             work: IndexThread::index_while_idle,
         };
-        let explain: Explain<SqliteFailure> =
+        let explain: FailureConverter<SqliteFailure> =
             Arc::new(move |failure| place.to_store_error(failure));
         Ok(Self {
             backup_thread: None,

@@ -14,11 +14,11 @@ use crate::pending::{PendingWrite, UnseenFailure};
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// A function that converts a failure of a job to the error for the caller.
-pub type Explain<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
+pub type FailureConverter<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
 /// A thread with its own state, whose jobs fail with `F`.
 pub struct WorkerThread<S, F> {
-    explain: Explain<F>,
+    explain: FailureConverter<F>,
     // Dropping the sender ends the thread.
     jobs: Option<mpsc::Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
@@ -44,7 +44,11 @@ pub enum Idle {
 
 impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts a thread without idle work.
-    pub fn start(name: &str, explain: Explain<F>, mut state: S) -> Result<Self, StoreError> {
+    pub fn start(
+        name: &str,
+        explain: FailureConverter<F>,
+        mut state: S,
+    ) -> Result<Self, StoreError> {
         Self::spawn(name, explain, move |queue| {
             for job in queue {
                 job(&mut state);
@@ -55,7 +59,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     /// Starts a thread with idle work.
     pub fn start_with_idle_work(
         name: &str,
-        explain: Explain<F>,
+        explain: FailureConverter<F>,
         mut state: S,
         idle_work: IdleWork<S>,
     ) -> Result<Self, StoreError> {
@@ -69,7 +73,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
 
     fn spawn(
         name: &str,
-        explain: Explain<F>,
+        explain: FailureConverter<F>,
         body: impl FnOnce(Receiver<Job<S>>) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (jobs, queue) = mpsc::channel::<Job<S>>();

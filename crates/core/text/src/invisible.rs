@@ -51,7 +51,7 @@ fn is_needed_between(before: Option<char>, c: char, after: Option<char>) -> bool
     let Some(before) = before else { return false };
     match c {
         '\u{200c}' | '\u{200d}' => {
-            let joins = !before.is_ascii() && (visible(before) || is_selector(before));
+            let joins = !before.is_ascii() && (visible(before) || is_variation_selector(before));
             joins && after.is_some_and(|after| !after.is_ascii() && visible(after))
         }
         // Digits, `#` and `*` begin keycap emoji.
@@ -67,6 +67,6 @@ fn is_needed_between(before: Option<char>, c: char, after: Option<char>) -> bool
     }
 }
 
-fn is_selector(c: char) -> bool {
+fn is_variation_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }

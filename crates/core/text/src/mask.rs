@@ -112,7 +112,7 @@ impl Masker {
                 name: "key",
             }));
         }
-        find_shapes(text, &mut found);
+        find_keys(text, &mut found);
         find_assignments(text, &mut found);
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -139,7 +139,7 @@ impl Masker {
     }
 }
 
-fn find_shapes(text: &str, found: &mut Vec<SecretMatch>) {
+fn find_keys(text: &str, found: &mut Vec<SecretMatch>) {
     let Some(starts) = KEY_STARTS.as_ref() else {
         return;
     };

@@ -77,7 +77,7 @@ impl Svg {
             .number_attribute("y", y);
         rect.number_attribute("width", width)
             .number_attribute("height", height)
-            .empty();
+            .draw_empty();
     }
 
     pub fn add_line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
@@ -88,7 +88,7 @@ impl Svg {
             .number_attribute("x2", x2);
         line.number_attribute("y1", y1)
             .number_attribute("y2", y2)
-            .empty();
+            .draw_empty();
     }
 
     /// Adds a text whose baseline passes through (x, y). An empty class is omitted.
@@ -149,7 +149,7 @@ impl SvgElement<'_> {
     }
 
     /// Draws the element without content.
-    pub fn empty(self) {
+    pub fn draw_empty(self) {
         self.svg.text.push_str("/>\n");
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let mut svg = Svg::new(1.0, 1.0, &[]);
         svg.begin_element("rect")
             .attribute("class", "\"/><script>")
-            .empty();
+            .draw_empty();
         assert!(!svg.finish().contains("<script>"));
     }
 }

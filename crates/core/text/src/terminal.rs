@@ -33,7 +33,7 @@ pub(crate) fn render_screen(text: &str) -> String {
     while let Some(c) = chars.next() {
         match c {
             '\n' => screen.push_newline(),
-            '\r' => screen.carriage_return(&chars),
+            '\r' => screen.apply_carriage_return(&chars),
             '\x08' => screen.current_row().step_back(1),
             ESC => apply_escape(&mut chars, &mut screen),
             '\u{9b}' => apply_control_sequence(&mut chars, &mut screen),
@@ -164,7 +164,7 @@ impl TerminalText {
         }
     }
 
-    fn carriage_return(&mut self, rest: &Peekable<Chars<'_>>) {
+    fn apply_carriage_return(&mut self, rest: &Peekable<Chars<'_>>) {
         // Before a newline or the end nothing is overwritten: the common `\r\n` stays on the fast
         // path.
         let mut rest = rest.clone();

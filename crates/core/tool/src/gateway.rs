@@ -35,7 +35,7 @@ pub trait Gateway: Send + Sync {
 
     /// Returns the tool's own arguments for a call that the model made by `name`, or `None` if the
     /// tool does not stand for that name.
-    fn stand_in(&self, _name: &str, _arguments: &Value) -> Option<Value> {
+    fn stand_in_arguments(&self, _name: &str, _arguments: &Value) -> Option<Value> {
         None
     }
 

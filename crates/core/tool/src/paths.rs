@@ -42,7 +42,7 @@ enum PathStep {
     Child(OsString),
 }
 
-fn path_steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
+fn split_path(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
         Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
         Component::CurDir => None,
@@ -54,7 +54,7 @@ fn path_steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
 /// Resolves a path relative to `cwd`, which must contain no links. The path may lead outside of
 /// `cwd`. Components that do not exist are kept as they are.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
-    let mut todo: VecDeque<PathStep> = path_steps(Path::new(given)).collect();
+    let mut todo: VecDeque<PathStep> = split_path(Path::new(given)).collect();
     let mut at = cwd.to_owned();
     let mut links = 0;
     while let Some(step) = todo.pop_front() {
@@ -81,7 +81,7 @@ pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
                         }
                         let target = at.read_link().map_err(|source| fail(&at, source))?;
                         at.pop();
-                        for step in path_steps(&target).rev() {
+                        for step in split_path(&target).rev() {
                             todo.push_front(step);
                         }
                     }

@@ -37,7 +37,7 @@ struct SeenFile {
     state: FileState,
 }
 
-fn seen_in(context: &Value) -> Vec<SeenFile> {
+fn parse_seen_files(context: &Value) -> Vec<SeenFile> {
     let several = context
         .get("files")
         .and_then(Value::as_array)
@@ -55,7 +55,7 @@ impl ReadLedger {
         let seen = history
             .iter()
             .flat_map(|entry| entry.message.tool_results())
-            .flat_map(|result| seen_in(&result.envelope.context))
+            .flat_map(|result| parse_seen_files(&result.envelope.context))
             .map(|file| (file.path, file.state));
         let results = history
             .iter()
@@ -70,33 +70,33 @@ impl ReadLedger {
 
     /// Returns the number of files that were read or written so far.
     pub fn count(&self) -> usize {
-        lock(&self.seen).len()
+        lock_mutex(&self.seen).len()
     }
 
     /// Returns the files that were read or written so far, sorted by path.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<_> = lock(&self.seen).keys().cloned().collect();
+        let mut paths: Vec<_> = lock_mutex(&self.seen).keys().cloned().collect();
         paths.sort();
         paths
     }
 
     /// Returns the state of a file when it was last read or written in this conversation.
     pub fn last_seen(&self, path: &Path) -> Option<FileState> {
-        lock(&self.seen).get(path).copied()
+        lock_mutex(&self.seen).get(path).copied()
     }
 
     /// Records the current state of a file.
-    pub fn saw(&self, path: &Path, state: FileState) {
-        lock(&self.seen).insert(path.to_owned(), state);
+    pub fn record_seen(&self, path: &Path, state: FileState) {
+        lock_mutex(&self.seen).insert(path.to_owned(), state);
     }
 
     /// Records that the model gets the name of a file, and returns true the first time. The caller
     /// puts the path into the result's `context.named`, from which the ledger is rebuilt.
-    pub fn name_once(&self, path: &Path) -> bool {
-        lock(&self.named).insert(path.to_owned())
+    pub fn record_named(&self, path: &Path) -> bool {
+        lock_mutex(&self.named).insert(path.to_owned())
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

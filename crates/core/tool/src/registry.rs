@@ -183,7 +183,7 @@ impl Registry {
         let stands = || {
             self.iter().find(|tool| {
                 tool.gateway()
-                    .is_some_and(|gateway| gateway.stand_in(name, &Value::Null).is_some())
+                    .is_some_and(|gateway| gateway.stand_in_arguments(name, &Value::Null).is_some())
             })
         };
         self.find_by_name_or_alias(name)
@@ -314,8 +314,8 @@ impl Registry {
             return circuit_open_output(name, rest);
         }
         for observer in &self.observers {
-            if let Err(why) = caught(observer.before(name, context, &arguments)).await {
-                return refused(name, observer.name(), "did not run", &why);
+            if let Err(why) = catch_panic(observer.before(name, context, &arguments)).await {
+                return refusal_output(name, observer.name(), "did not run", &why);
             }
         }
         let begun = Instant::now();
@@ -333,9 +333,9 @@ impl Registry {
             statistics.time += took;
         });
         for observer in &self.observers {
-            if let Err(why) = caught(observer.after(name, context, &mut output)).await {
+            if let Err(why) = catch_panic(observer.after(name, context, &mut output)).await {
                 // The effects of the call are not undone, and the changes of files stay reported.
-                let refusal = refused(
+                let refusal = refusal_output(
                     name,
                     observer.name(),
                     "ran, but its result was held back",
@@ -355,7 +355,7 @@ impl Registry {
 }
 
 /// Awaits the result of an observer, and converts a panic to an error.
-async fn caught(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+async fn catch_panic(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(asked)
         .catch_unwind()
         .await
@@ -378,7 +378,7 @@ fn circuit_open_output(tool: &str, rest: Duration) -> ToolOutput {
     Envelope::failure("circuit_open", message).into()
 }
 
-fn refused(tool: &str, observer: &str, what: &str, why: &str) -> ToolOutput {
+fn refusal_output(tool: &str, observer: &str, what: &str, why: &str) -> ToolOutput {
     Envelope::failure(
         "plugin",
         format!("`{tool}` {what}: the plugin `{observer}` said: {why}"),

@@ -247,7 +247,7 @@ impl Registry {
                 }
                 part => {
                     return self
-                        .choose_part(part, chosen)
+                        .select_part(part, chosen)
                         .ok_or_else(|| self.unknown_choice(choice, profiles));
                 }
             }
@@ -257,7 +257,7 @@ impl Registry {
 
     /// Selects the part that a name stands for in every tool that has such a part; `None` if no
     /// tool has one.
-    fn choose_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
+    fn select_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
         let has_it = |tool: &&Arc<dyn Tool>| {
             tool.gateway().is_some_and(|gateway| {

@@ -53,13 +53,15 @@ impl Coded for PortError {
 }
 
 /// Returns a value that the session shares with its tools, such as the TODO list.
-pub(crate) fn of_session<T: Any + Send + Sync>(context: &ToolContext) -> Result<Arc<T>, PortError> {
+pub(crate) fn get_session_value<T: Any + Send + Sync>(
+    context: &ToolContext,
+) -> Result<Arc<T>, PortError> {
     let nothing = || PortError::Store("there is nothing here that could keep it".to_owned());
     context.state.get().ok_or_else(nothing)
 }
 
 /// Converts a port's error to a failure, with a hint for an unknown id.
-pub(crate) fn port_failure(error: &PortError, hint: &str) -> ToolFailure {
+pub(crate) fn failure_from_port(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } if hint.is_empty() => error.to_string(),
         PortError::Unknown { .. } => format!("{error}; {hint}"),

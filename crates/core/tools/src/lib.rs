@@ -107,10 +107,10 @@ pub use knowledge::model_tokens::ModelTokens;
 pub use knowledge::notes::{Note, StoredNotes};
 pub use knowledge::todo::{StoredTodo, TodoItem, TodoItems, TodoState};
 pub use knowledge::transcript::{
-    DescribeMessages, ListChildren, MarkMessages, Recalled, StoredTranscript,
+    DescribeMessages, ListChildren, MarkMessages, RecalledMessage, StoredTranscript,
 };
 pub use knowledge::use_skill::define_tool as use_skill;
-pub use knowledge::useful::{Added, NewUseful, StoredUseful, UsefulItem, UsefulRanges};
+pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
 pub use readers::Readers;

@@ -89,14 +89,14 @@ impl OnFiles for ToolDefinition {
 pub(crate) trait PreviewsFiles<P> {
     /// Adds a function that returns the changes of a call as unified diffs. If that function fails,
     /// the user is not asked for approval, because the call would fail too.
-    fn previews_files(
+    fn with_file_preview(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
     ) -> Self;
 }
 
 impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
-    fn previews_files(
+    fn with_file_preview(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
     ) -> Self {

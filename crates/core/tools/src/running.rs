@@ -166,7 +166,7 @@ impl Running {
     }
 
     /// Describes all processes of this conversation by kind, id, command and state.
-    pub fn describe_states(&self) -> Vec<String> {
+    pub fn describe_processes(&self) -> Vec<String> {
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
             format!(

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haft_tool::{FileState, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
-use crate::files::change::file_state_json;
-use crate::files::disk::{LoadedFile, file_state};
+use crate::files::change::file_state_to_json;
+use crate::files::disk::{LoadedFile, compute_file_state};
 
 /// The context of a call on files, with methods to access them.
 pub struct FileScope {
@@ -50,14 +50,14 @@ impl FileScope {
 
     /// Replaces the loaded content of a file by the unsaved content in the user's editor, if there
     /// is any.
-    pub(crate) fn with_unsaved(&self, path: &Path, mut loaded: LoadedFile) -> LoadedFile {
+    pub(crate) fn apply_unsaved(&self, path: &Path, mut loaded: LoadedFile) -> LoadedFile {
         if let Some(unsaved) = self
             .buffers
             .as_ref()
             .and_then(|buffers| buffers.unsaved_text(path))
         {
             loaded.bytes = unsaved.into_bytes();
-            loaded.state = file_state(&loaded.bytes, &loaded.metadata);
+            loaded.state = compute_file_state(&loaded.bytes, &loaded.metadata);
         }
         loaded
     }
@@ -65,7 +65,7 @@ impl FileScope {
     /// Records the current state of a file in the read ledger, and returns it for the result. The
     /// ledger is rebuilt from results when a conversation is resumed.
     pub fn record_seen(&self, path: &Path, state: FileState) -> Value {
-        self.reads.saw(path, state);
-        json!({ "file": file_state_json(path, state) })
+        self.reads.record_seen(path, state);
+        json!({ "file": file_state_to_json(path, state) })
     }
 }

@@ -121,7 +121,7 @@ impl Bench {
         let root = bench.path("");
         let notes = StoredNotes::open(Arc::clone(&store), "p", root, clock);
         let key = TodoItems::KEY;
-        let todo = KeptDocument::restored(Arc::clone(&store), conversation.clone(), key, None).0;
+        let todo = KeptDocument::from_stored(Arc::clone(&store), conversation.clone(), key, None).0;
         let useful = StoredUseful::open(Arc::clone(&store), conversation.clone());
         let (described, edited) = (Arc::clone(&bench.marking), Arc::clone(&bench.marking));
         let transcript = StoredTranscript {

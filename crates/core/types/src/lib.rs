@@ -48,7 +48,7 @@ pub use message::{Entry, LlmMetadata, Message, Metadata, Origin, Role};
 pub use model::{
     Api, CacheKind, CacheMatch, CacheRule, Capabilities, ModelProfile, ModelSpec, ToolProtocol,
 };
-pub use notice::notices_in;
+pub use notice::find_notices_in;
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
 pub use permission::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES, UnknownMode};

@@ -171,7 +171,7 @@ impl Default for CacheRule {
 impl CacheRule {
     /// Returns the time after which an entry without a hit is gone. Returns `None` if the server
     /// evicts entries only when it needs the memory, or if the lifetime is unknown.
-    pub fn forgets_after(&self) -> Option<Duration> {
+    pub fn expires_after(&self) -> Option<Duration> {
         match self.rule {
             CacheKind::Vllm | CacheKind::LlamaCpp => None,
             CacheKind::Automatic

@@ -14,18 +14,18 @@ const MAX_BYTES: usize = 300;
 const ID_DIGITS: usize = 8;
 
 /// Returns the notices in `text` that name a message.
-pub fn notices_in(text: &str) -> impl Iterator<Item = &str> {
+pub fn find_notices_in(text: &str) -> impl Iterator<Item = &str> {
     BEGINNINGS.iter().flat_map(move |beginning| {
         text.match_indices(beginning).filter_map(|(start, _)| {
             let length = text[start..].find(']')?;
             let notice = &text[start..=start + length];
-            (notice.len() < MAX_BYTES && names_message(notice)).then(|| notice.trim_start())
+            (notice.len() < MAX_BYTES && mentions_message_id(notice)).then(|| notice.trim_start())
         })
     })
 }
 
 /// True if `notice` contains a message's short id after `recall` or `message`.
-fn names_message(notice: &str) -> bool {
+fn mentions_message_id(notice: &str) -> bool {
     ["`recall` ", "message "].iter().any(|word| {
         notice.match_indices(word).any(|(at, _)| {
             let id = &notice.as_bytes()[at + word.len()..];
@@ -50,7 +50,11 @@ mod tests {
         ];
         for notice in notices {
             let text = format!("fn main() {{\n    // [1200 {notice}\n}}\n");
-            assert_eq!(notices_in(&text).collect::<Vec<_>>(), [notice], "{text}");
+            assert_eq!(
+                find_notices_in(&text).collect::<Vec<_>>(),
+                [notice],
+                "{text}"
+            );
         }
         for text in [
             "",
@@ -60,7 +64,7 @@ mod tests {
             "[Cleared: result of `é` message d5d3bc9]",
             "two more characters are cleared: see message d5d3bc96a]",
         ] {
-            assert_eq!(notices_in(text).count(), 0, "{text}");
+            assert_eq!(find_notices_in(text).count(), 0, "{text}");
         }
     }
 }

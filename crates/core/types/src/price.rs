@@ -101,7 +101,7 @@ impl CostSum {
 impl Price {
     /// Returns the prices of a request with `tokens` input tokens, including cached tokens.
     #[must_use]
-    pub fn for_input(self, tokens: u64) -> Self {
+    pub fn prices_for_input(self, tokens: u64) -> Self {
         match self.long.filter(|long| tokens > long.above) {
             Some(LongPrice {
                 above: _,
@@ -147,7 +147,7 @@ impl Price {
 
     /// Returns the cost of one request.
     pub fn request_cost(&self, usage: Usage) -> Cost {
-        let price = self.for_input(usage.all_input());
+        let price = self.prices_for_input(usage.all_input());
         let at = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         let input = at(usage.input, price.input);
         let cached_input = at(
@@ -178,8 +178,8 @@ impl Price {
             (input as f64 * each / 1e6, at.output / 1e6)
         };
         // If the real input turns out shorter, the other prices apply.
-        let long = bounds_at(self.for_input(input));
-        let short = bounds_at(self.for_input(0));
+        let long = bounds_at(self.prices_for_input(input));
+        let short = bounds_at(self.prices_for_input(0));
         (long.0.max(short.0), long.1.max(short.1))
     }
 }

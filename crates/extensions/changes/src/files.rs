@@ -30,7 +30,7 @@ use crate::versions::{
     FileStep, FileVersion, PathChange, SqliteVersions, StepId, StepKind, VersionsError,
 };
 
-pub use self::adopt::sweep_merges;
+pub use self::adopt::clean_up_killed_merges;
 pub(crate) use self::adopt::{
     AdoptError, Adoption, MERGE_NOTE_EXTENSION, MergeContent, adopt_changes, write_merge_note,
 };
@@ -170,14 +170,14 @@ impl ChangeRecord {
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
         self.reverse_changes(StepKind::Redo, None, mode, |steps| {
             let undone = |step: &&FileStep| {
-                step.kind == StepKind::Undo && !active_changes(steps, step).is_empty()
+                step.kind == StepKind::Undo && !find_active_changes(steps, step).is_empty()
             };
             let step = steps
                 .iter()
                 .rev()
                 .find(undone)
                 .ok_or(UndoError::NothingToRedo)?;
-            Ok(build_selection([(step, active_changes(steps, step))]))
+            Ok(build_selection([(step, find_active_changes(steps, step))]))
         })
     }
 
@@ -193,7 +193,7 @@ impl ChangeRecord {
         }
         let _alone = self.versions.lock_undo()?;
         let mut steps = self.versions.steps(&self.conversation)?;
-        if apply::finish_incomplete(self.versions.as_ref(), &steps)? {
+        if apply::finish_incomplete_reversals(self.versions.as_ref(), &steps)? {
             steps = self.versions.steps(&self.conversation)?;
         }
         let selected = select(&steps)?;
@@ -236,7 +236,7 @@ impl ChangeRecord {
             return Ok(());
         }
         let _alone = self.versions.lock_undo()?;
-        apply::finish_incomplete(
+        apply::finish_incomplete_reversals(
             self.versions.as_ref(),
             &self.versions.steps(&self.conversation)?,
         )
@@ -263,7 +263,7 @@ fn build_selection<'a>(
 }
 
 /// Returns the changes of a step that are in effect: never undone, or redone since.
-fn active_changes<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
+fn find_active_changes<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,
         Some(undo) => {
@@ -289,8 +289,8 @@ fn select_changes(steps: &[FileStep], target: &Target) -> Result<Selection, Undo
             .rev()
             .filter(|step| step.kind == StepKind::Call)
     };
-    let with_changes = |step: &'_ FileStep| !active_changes(steps, step).is_empty();
-    let whole = |step| build_selection([(step, active_changes(steps, step))]);
+    let with_changes = |step: &'_ FileStep| !find_active_changes(steps, step).is_empty();
+    let whole = |step| build_selection([(step, find_active_changes(steps, step))]);
     match target {
         Target::LastCall => calls()
             .find(|step| with_changes(step))
@@ -314,18 +314,18 @@ fn select_changes(steps: &[FileStep], target: &Target) -> Result<Selection, Undo
                     .as_ref()
                     .is_some_and(|call| ids.contains(&call.message_id))
             };
-            reject_empty(build_selection(
+            reject_empty_selection(build_selection(
                 calls()
                     .filter(of)
-                    .map(|step| (step, active_changes(steps, step))),
+                    .map(|step| (step, find_active_changes(steps, step))),
             ))
         }
-        Target::Session => reject_empty(build_selection(
-            calls().map(|step| (step, active_changes(steps, step))),
+        Target::Session => reject_empty_selection(build_selection(
+            calls().map(|step| (step, find_active_changes(steps, step))),
         )),
         Target::File(path) => {
             let found = calls().find(|step| {
-                active_changes(steps, step)
+                find_active_changes(steps, step)
                     .iter()
                     .any(|change| change.path == *path)
             });
@@ -336,7 +336,7 @@ fn select_changes(steps: &[FileStep], target: &Target) -> Result<Selection, Undo
                 |change: &&PathChange| change.path == *path || is_folder_made_for(change, path);
             Ok(build_selection([(
                 step,
-                active_changes(steps, step)
+                find_active_changes(steps, step)
                     .into_iter()
                     .filter(concerns)
                     .collect(),
@@ -351,7 +351,7 @@ fn is_folder_made_for(change: &PathChange, path: &Path) -> bool {
         && path.starts_with(&change.path)
 }
 
-fn reject_empty(selected: Selection) -> Result<Selection, UndoError> {
+fn reject_empty_selection(selected: Selection) -> Result<Selection, UndoError> {
     if selected.is_empty() {
         Err(UndoError::NothingToUndo)
     } else {

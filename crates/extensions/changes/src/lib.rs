@@ -21,7 +21,7 @@ mod worktree;
 pub use files::{
     ChangeRecord, ChangesSummary, Conflict, Difference, FileChanges, FileSummary, Mode, Report,
     ReversedPath, ScanLimits, ScanOutcome, StepSummary, SummaryKind, Target, Tree, UndoError,
-    sweep_merges, unified_diff,
+    clean_up_killed_merges, unified_diff,
 };
 pub use tool::{apply_patch, undo_edit};
 pub use worktree::{GitWorktrees, KeptCopy, list_kept_copies, remove_copy};

@@ -61,7 +61,7 @@ pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
 }
 
 fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
-    let indent = common_indent(patch);
+    let indent = find_common_indent(patch);
     let lines = patch.lines().enumerate();
     let mut lines =
         lines.map(|(index, line)| (index + 1, line.strip_prefix(indent).unwrap_or(line)));
@@ -108,7 +108,7 @@ fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
 
 /// Returns the indentation of the first line if all lines of the patch begin with that indentation,
 /// else an empty string.
-fn common_indent(patch: &str) -> &str {
+fn find_common_indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
     let indent = &first[..first.len() - first.trim_start().len()];

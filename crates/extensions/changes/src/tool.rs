@@ -47,12 +47,12 @@ pub fn undo_edit() -> impl Tool {
         prompt!("tool/prompt"),
         &MANUAL,
         Access::Write,
-        undo_intent,
+        parse_undo_intent,
     )
     .on_files(undo_changes)
 }
 
-fn undo_intent(arguments: &Value) -> Intent {
+fn parse_undo_intent(arguments: &Value) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![FileUse::Write(path.to_owned())]),
         // The changed files are listed only in the record.
@@ -135,7 +135,7 @@ fn format_report(scope: &FileScope, report: &UndoReport) -> ToolOutput {
             None => write!(text, "\n- {word} `{name}`"),
         };
         files.push(json!({ "path": name, "outcome": word, "reason": reason }));
-        changes.extend(file_change(file));
+        changes.extend(to_file_change(file));
         let told_whole = append_diff(&mut diffs, &name, file);
         // A file that the model had read counts as read again if the diff is complete. Otherwise
         // the model must read it before editing it.
@@ -182,7 +182,7 @@ fn describe_outcome(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     }
 }
 
-fn file_change(file: &UndoneFile) -> Option<FileChange> {
+fn to_file_change(file: &UndoneFile) -> Option<FileChange> {
     let kind = match file.outcome {
         UndoOutcome::Restored => ChangeKind::Modified,
         UndoOutcome::Recreated => ChangeKind::Added,

@@ -401,7 +401,7 @@ impl SqliteVersions {
 
     /// Waits until no other process runs an undo or redo, and returns the lock.
     pub fn lock_undo(&self) -> Result<VersionsGuard, VersionsError> {
-        LockFile::wait(&self.folder.join("undo.lock"))
+        LockFile::acquire(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)
             .map_err(|error| self.folder_error("lock", error))
     }

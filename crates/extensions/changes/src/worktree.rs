@@ -204,14 +204,19 @@ impl Worktree {
             changes.push(Adoption {
                 path: self.root.join(inside),
                 copy: self.at.join(path),
-                base: self.base_content(&copy, before, path)?,
+                base: self.read_base_content(&copy, before, path)?,
             });
         }
         Ok((changes, LeftOut { made, absent }))
     }
 
     /// Returns the content of a path when the copy was created, with git filters applied.
-    fn base_content(&self, copy: &Git, mode: &str, path: &Path) -> Result<MergeContent, GitError> {
+    fn read_base_content(
+        &self,
+        copy: &Git,
+        mode: &str,
+        path: &Path,
+    ) -> Result<MergeContent, GitError> {
         if mode.bytes().all(|digit| digit == b'0') {
             return Ok(MergeContent::Absent);
         }

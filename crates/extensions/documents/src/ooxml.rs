@@ -16,10 +16,12 @@ use super::{DocumentError, Format};
 /// Office file.
 pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     let types = read_content_types(archive).ok()?;
-    types.iter().find_map(|(_, kind)| main_format(kind))
+    types
+        .iter()
+        .find_map(|(_, kind)| format_from_content_type(kind))
 }
 
-fn main_format(content_type: &str) -> Option<Format> {
+fn format_from_content_type(content_type: &str) -> Option<Format> {
     let kind = content_type.strip_suffix(".main+xml")?;
     // Content types are `…wordprocessingml.document`, `…wordprocessingml.template`,
     // `…ms-word.document.macroEnabled`, and similar ones.
@@ -62,7 +64,7 @@ fn read_content_types(
 fn find_main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
     let main = read_content_types(archive)?
         .into_iter()
-        .find(|(_, kind)| main_format(kind).is_some());
+        .find(|(_, kind)| format_from_content_type(kind).is_some());
     main.map(|(part, _)| part)
         .ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
@@ -127,7 +129,7 @@ fn resolve_target(folder: &str, target: &str) -> String {
 
 /// Returns the targets of the relations of a kind, sorted so that the extracted text is
 /// deterministic.
-fn parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
+fn list_parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
     let mut parts: Vec<String> = relations
         .values()
         .filter(|relation| relation.kind == kind)
@@ -160,17 +162,17 @@ mod tests {
     fn main_format_recognizes_templates_and_macros() {
         let main = "application/vnd.openxmlformats-officedocument.wordprocessingml.";
         assert_eq!(
-            main_format(&format!("{main}document.main+xml")),
+            format_from_content_type(&format!("{main}document.main+xml")),
             Some(Format::Word)
         );
         assert_eq!(
-            main_format(&format!("{main}template.main+xml")),
+            format_from_content_type(&format!("{main}template.main+xml")),
             Some(Format::Word)
         );
         assert_eq!(
-            main_format("application/vnd.ms-excel.sheet.macroEnabled.main+xml"),
+            format_from_content_type("application/vnd.ms-excel.sheet.macroEnabled.main+xml"),
             Some(Format::Excel)
         );
-        assert_eq!(main_format("application/xml"), None);
+        assert_eq!(format_from_content_type("application/xml"), None);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn read_pdf(
     let failed = |error: io::Error| {
         DocumentError::Unavailable(format!("no process could be started for it ({error})"))
     };
-    let out = haft_files::temporary_file(source.spill, "pdf-", ".txt").map_err(failed)?;
+    let out = haft_files::create_temporary_file(source.spill, "pdf-", ".txt").map_err(failed)?;
     let time = timeout_for_size(source.bytes.len() as u64);
     let command = CommandSpec {
         argv: vec![

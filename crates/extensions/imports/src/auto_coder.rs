@@ -9,7 +9,8 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, reply_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
+    get_text,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
@@ -50,7 +51,7 @@ pub(crate) fn read_conversation(
             let named = said
                 .pointer("/llm_metadata/model_name")
                 .and_then(Value::as_str);
-            message.llm_metadata = reply_metadata(named.or(model), usage);
+            message.llm_metadata = build_reply_metadata(named.or(model), usage);
         }
         builder.push(message);
     }

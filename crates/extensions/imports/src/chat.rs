@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText};
 
@@ -44,7 +44,7 @@ pub(crate) fn read_chat(source: SourceText<'_>) -> Result<ImportedConversation, 
             problem,
         })?;
         if message.role == Role::Assistant {
-            message.llm_metadata = reply_metadata(request.model.as_str(), None);
+            message.llm_metadata = build_reply_metadata(request.model.as_str(), None);
         }
         builder.push(message);
     }
@@ -141,18 +141,18 @@ pub(crate) fn read_message(
                 .clone()
                 .or_else(unnamed)
                 .ok_or("a tool message needs a `tool_call_id`")?;
-            let content = result_parts(builder, &id, chat.name.as_deref(), parts);
+            let content = build_result_parts(builder, &id, chat.name.as_deref(), parts);
             builder.new_message(Role::Tool, content, at)
         }
         other => return Err(format!("unknown role `{other}`")),
     };
     message
         .metadata
-        .extend(extra_metadata(chat.synthetic, chat.meta));
+        .extend(collect_extra_metadata(chat.synthetic, chat.meta));
     Ok(message)
 }
 
-fn extra_metadata(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
+fn collect_extra_metadata(synthetic: Option<Value>, meta: Option<Value>) -> Metadata {
     let named = [("synthetic", synthetic), ("meta", meta)];
     named
         .into_iter()
@@ -175,7 +175,7 @@ fn read_call(id: String, function: &ChatLogFunction<'_>) -> Result<Part, String>
     }))
 }
 
-fn result_parts(
+fn build_result_parts(
     builder: &ConversationBuilder,
     call: &str,
     name: Option<&str>,
@@ -191,7 +191,7 @@ fn result_parts(
             Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
-    let mut content = vec![builder.result_part(call, name, Envelope::success(text))];
+    let mut content = vec![builder.build_result_part(call, name, Envelope::success(text))];
     content.append(&mut images);
     content
 }

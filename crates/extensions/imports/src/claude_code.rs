@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
     select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, cline};
@@ -97,10 +97,10 @@ pub(crate) fn read_session_as(
             builder.skipped += 1;
             continue;
         };
-        note_header(&mut about, text, &line);
+        update_header(&mut about, text, &line);
         lines.push(line);
     }
-    let wanted = newest_branch(&lines);
+    let wanted = find_newest_branch(&lines);
     let said = parse_messages(lines, &wanted, &mut builder.skipped);
     let mut replies = ReplyBuilder::default();
     for said in group_replies(select_branch_messages(said)) {
@@ -116,7 +116,7 @@ pub(crate) fn read_session_as(
 }
 
 /// Takes the session's id, name, and metadata from a line.
-fn note_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
+fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
     }
@@ -139,7 +139,7 @@ fn note_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_
 
 /// Returns the indices of the lines that lead to the newest message. If a parent is missing, the
 /// previous message in the file takes its place.
-fn newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
+fn find_newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
@@ -311,7 +311,7 @@ impl ReplyBuilder {
                 format!("anthropic/{model}")
             }
         };
-        let made = reply_metadata(said.message.model.as_deref().map(name).as_deref(), usage);
+        let made = build_reply_metadata(said.message.model.as_deref().map(name).as_deref(), usage);
         match &mut self.open {
             Some((id, message)) if id.is_some() && *id == said.message.id => {
                 message.content.extend(parts);
@@ -375,7 +375,7 @@ fn push_user_line(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) 
     for (block, _) in &said.blocks {
         match (block.r#type.as_str(), &block.tool_use_id) {
             ("tool_result", Some(call)) => {
-                let content = result_parts(builder, call, block);
+                let content = build_result_parts(builder, call, block);
                 let message = builder.new_message(Role::Tool, content, said.line.timestamp);
                 builder.push(message);
             }
@@ -408,7 +408,7 @@ fn push_user_line(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) 
     builder.push(message);
 }
 
-fn result_parts(
+fn build_result_parts(
     builder: &ConversationBuilder,
     call: &str,
     block: &ClaudeCodeBlock<'_>,
@@ -437,7 +437,7 @@ fn result_parts(
     } else {
         Envelope::success(text)
     };
-    let mut content = vec![builder.result_part(call, None, envelope)];
+    let mut content = vec![builder.build_result_part(call, None, envelope)];
     content.append(&mut images);
     content
 }

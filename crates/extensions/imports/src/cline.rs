@@ -25,7 +25,7 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
         let line = json!({
             "type": message.get("role"), "uuid": index.to_string(), "parentUuid": parent, "timestamp": at,
             "sessionId": document.get("sessionId"),
-            "message": {"content": flatten_results(message), "model": model_name(message), "usage": convert_usage(message)},
+            "message": {"content": flatten_results(message), "model": find_model_name(message), "usage": convert_usage(message)},
         });
         lines.push_str(&line.to_string());
         lines.push('\n');
@@ -74,7 +74,7 @@ fn flatten_results(message: &Value) -> Value {
     content
 }
 
-fn model_name(message: &Value) -> Option<String> {
+fn find_model_name(message: &Value) -> Option<String> {
     let info = message.get("modelInfo")?;
     Some(format!(
         "{}/{}",

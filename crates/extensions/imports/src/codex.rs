@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::chat::image_from_url;
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
     select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
@@ -50,7 +50,7 @@ pub(crate) fn read_rollout(source: SourceText<'_>) -> Result<ImportedConversatio
     for text in source.text.lines().filter(|line| !line.trim().is_empty()) {
         // The last line of a killed session may be truncated.
         match serde_json::from_str::<RolloutLine<'_>>(text) {
-            Ok(line) => reader.read_line(&line, text),
+            Ok(line) => reader.import_line(&line, text),
             Err(_) => reader.builder.skipped += 1,
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn read_rollout(source: SourceText<'_>) -> Result<ImportedConversatio
 }
 
 impl RolloutReader {
-    fn read_line(&mut self, line: &RolloutLine<'_>, text: &str) {
+    fn import_line(&mut self, line: &RolloutLine<'_>, text: &str) {
         let at = time::parse_timestamp(&line.timestamp);
         // Older files have neither envelope nor payload: each line is an item, and the first
         // describes the session.
@@ -107,7 +107,7 @@ impl RolloutReader {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
         }
-        let Some(usage) = self.request_usage(event) else {
+        let Some(usage) = self.find_request_usage(event) else {
             return;
         };
         let reply = self
@@ -123,7 +123,7 @@ impl RolloutReader {
                 .llm_metadata
                 .as_ref()
                 .map_or(0, |made| made.conversation_round);
-            reply.llm_metadata = reply_metadata(model.as_deref(), Some(usage));
+            reply.llm_metadata = build_reply_metadata(model.as_deref(), Some(usage));
             if let Some(made) = &mut reply.llm_metadata {
                 made.conversation_round = round;
             }
@@ -132,7 +132,7 @@ impl RolloutReader {
 
     /// Returns the usage of the newest request: reported directly, as the difference of two totals,
     /// or without an envelope in older versions.
-    fn request_usage(&mut self, event: &Value) -> Option<ReportedUsage> {
+    fn find_request_usage(&mut self, event: &Value) -> Option<ReportedUsage> {
         let total = event.pointer("/info/total_token_usage").map(read_usage);
         let before = self.total;
         self.total = total.or(before);
@@ -189,7 +189,7 @@ impl RolloutReader {
                     return self.builder.skipped += 1;
                 };
                 let envelope = read_output(item.get("output").unwrap_or(&Value::Null));
-                let content = vec![self.builder.result_part(id, None, envelope)];
+                let content = vec![self.builder.build_result_part(id, None, envelope)];
                 let message = self.builder.new_message(Role::Tool, content, at);
                 self.builder.push(message);
             }
@@ -232,7 +232,7 @@ impl RolloutReader {
             .model
             .as_ref()
             .map(|model| format!("{}/{model}", self.provider));
-        reply.llm_metadata = reply_metadata(model.as_deref(), None);
+        reply.llm_metadata = build_reply_metadata(model.as_deref(), None);
         self.reply = Some(reply);
     }
 

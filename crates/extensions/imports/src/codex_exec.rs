@@ -7,7 +7,7 @@ use haft_types::{Envelope, Origin, Part, Role, Thinking, ToolCall};
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, get_text, parse_json_lines, reply_metadata,
+    ConversationBuilder, ConversationHeader, build_reply_metadata, get_text, parse_json_lines,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, codex};
 
@@ -32,7 +32,7 @@ pub(crate) fn read_stream(source: SourceText<'_>) -> Result<ImportedConversation
             Some("turn.completed") => {
                 let usage = event.get("usage").map(codex::read_usage);
                 if let Some(reply) = builder.last_reply_mut() {
-                    reply.llm_metadata = reply_metadata(None, usage);
+                    reply.llm_metadata = build_reply_metadata(None, usage);
                 }
             }
             Some("item.started" | "item.updated") => {
@@ -192,7 +192,7 @@ fn push_call(
         signature: None,
     };
     builder.extend_reply(Part::ToolCall(call));
-    let content = vec![builder.result_part(&id, Some(name), done)];
+    let content = vec![builder.build_result_part(&id, Some(name), done)];
     let message = builder.new_message(Role::Tool, content, None);
     builder.push(message);
 }

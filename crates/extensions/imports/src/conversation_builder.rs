@@ -123,7 +123,7 @@ impl ConversationBuilder {
 
     /// Returns a conversation id derived from the first `count` messages, so that the id stays
     /// valid when messages are appended.
-    pub(crate) fn id_from_first(&self, count: usize) -> Option<String> {
+    pub(crate) fn id_from_first_messages(&self, count: usize) -> Option<String> {
         self.messages
             .get(..count)
             .map(|first| id_from_messages(first).to_string())
@@ -162,7 +162,12 @@ impl ConversationBuilder {
     }
 
     /// Creates the result of a call. Without `name`, the tool's name is taken from the call.
-    pub(crate) fn result_part(&self, call: &str, name: Option<&str>, envelope: Envelope) -> Part {
+    pub(crate) fn build_result_part(
+        &self,
+        call: &str,
+        name: Option<&str>,
+        envelope: Envelope,
+    ) -> Part {
         let known = name
             .or_else(|| self.calls.get(call).map(|call| call.name.as_str()))
             .unwrap_or("unknown");
@@ -275,7 +280,7 @@ fn strip_tags(line: &str) -> &str {
 }
 
 /// Returns the metadata of a reply, or `None` if neither model nor usage is known.
-pub(crate) fn reply_metadata(
+pub(crate) fn build_reply_metadata(
     model: Option<&str>,
     usage: Option<ReportedUsage>,
 ) -> Option<Box<LlmMetadata>> {

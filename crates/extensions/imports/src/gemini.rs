@@ -8,8 +8,8 @@ use haft_types::{Envelope, Image, Message, Origin, Part, Role, Thinking, Timesta
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_lines,
-    reply_metadata, select_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
+    get_text, parse_json_lines, select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -147,7 +147,7 @@ fn read_reply(
     all.extend(list("toolCalls").filter_map(call));
     let mut reply = builder.new_message(Role::Assistant, all, at);
     let model = get_text(said, "model").map(|model| format!("gemini/{model}"));
-    reply.llm_metadata = reply_metadata(
+    reply.llm_metadata = build_reply_metadata(
         model.as_deref(),
         said.get("tokens")
             .filter(|tokens| tokens.is_object())
@@ -167,7 +167,7 @@ fn read_parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
                 Some(error) => Envelope::failure("failed", error),
                 None => Envelope::success(text("output").unwrap_or_else(|| response.to_string())),
             };
-            return Some(builder.result_part(id, get_text(result, "name"), envelope));
+            return Some(builder.build_result_part(id, get_text(result, "name"), envelope));
         }
         if let Some(data) = piece.get("inlineData") {
             let media_type = get_text(data, "mimeType")?.to_owned();

@@ -10,7 +10,7 @@ use haft_types::{
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, get_text, parse_json_values, reply_metadata,
+    ConversationBuilder, ConversationHeader, build_reply_metadata, get_text, parse_json_values,
     select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
@@ -93,7 +93,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, model: Option<&
             let Some((call, result)) = get_text(piece, "id").zip(piece.get("toolResult")) else {
                 continue;
             };
-            let content = vec![builder.result_part(call, None, result_envelope(result))];
+            let content = vec![builder.build_result_part(call, None, convert_result(result))];
             let message = builder.new_message(Role::Tool, content, at);
             builder.push(message);
         } else {
@@ -105,7 +105,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, model: Option<&
     }
     if get_text(said, "role") == Some("assistant") {
         let mut reply = builder.new_message(Role::Assistant, parts, at);
-        reply.llm_metadata = reply_metadata(model, None);
+        reply.llm_metadata = build_reply_metadata(model, None);
         return builder.push(reply);
     }
     let mut message = builder.new_message(Role::User, parts, at);
@@ -155,7 +155,7 @@ fn read_part(piece: &Value) -> Option<Part> {
 }
 
 /// Converts an MCP result: the content that is meant for the model, and the exit code of a command.
-fn result_envelope(result: &Value) -> Envelope {
+fn convert_result(result: &Value) -> Envelope {
     if let Some(error) = get_text(result, "error") {
         return Envelope::failure("failed", error);
     }

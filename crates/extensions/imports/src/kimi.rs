@@ -36,7 +36,7 @@ pub(crate) fn read_context(source: SourceText<'_>) -> Result<ImportedConversatio
     }
     // The system prompt contains the start time of the session, so the first messages identify it.
     let about = ConversationHeader {
-        id: builder.id_from_first(2),
+        id: builder.id_from_first_messages(2),
         ..ConversationHeader::default()
     };
     builder.finish(ImportFormat::Kimi.name(), about)

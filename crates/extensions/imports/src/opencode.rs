@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::chat::image_from_url;
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_values,
-    reply_metadata, select_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
+    get_text, parse_json_values, select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -65,7 +65,7 @@ fn read_session(
     builder.finish(ImportFormat::Opencode.name(), about)
 }
 
-fn is_true(part: &Value, key: &str) -> bool {
+fn is_flag_set(part: &Value, key: &str) -> bool {
     part.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
@@ -83,8 +83,8 @@ fn push_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value])
             .map(image_from_url),
         _ => None,
     };
-    let sent = || parts.iter().filter(|part| !is_true(part, "ignored"));
-    let is_own = sent().any(|one| part(one).is_some() && !is_true(one, "synthetic"));
+    let sent = || parts.iter().filter(|part| !is_flag_set(part, "ignored"));
+    let is_own = sent().any(|one| part(one).is_some() && !is_flag_set(one, "synthetic"));
     let message = builder.new_message(Role::User, sent().filter_map(part).collect(), at);
     builder.push(if is_own {
         message
@@ -102,7 +102,7 @@ struct ReplyStep {
 
 impl ReplyStep {
     fn read_reply(builder: &mut ConversationBuilder, reply: &Value, parts: &[Value]) {
-        if is_true(reply, "summary") {
+        if is_flag_set(reply, "summary") {
             let text = parts
                 .iter()
                 .filter_map(|part| get_text(part, "text"))
@@ -198,10 +198,10 @@ impl ReplyStep {
         let mut message = builder.new_message(Role::Assistant, self.said, at);
         let model = get_text(reply, "providerID").zip(get_text(reply, "modelID"));
         let model = model.map(|(provider, model)| format!("{provider}/{model}"));
-        message.llm_metadata = reply_metadata(model.as_deref(), tokens.map(read_usage));
+        message.llm_metadata = build_reply_metadata(model.as_deref(), tokens.map(read_usage));
         builder.push(message);
         for (call, envelope, at) in self.results {
-            let content = vec![builder.result_part(&call, None, envelope)];
+            let content = vec![builder.build_result_part(&call, None, envelope)];
             let message = builder.new_message(Role::Tool, content, at);
             builder.push(message);
         }

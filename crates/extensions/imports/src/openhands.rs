@@ -17,7 +17,7 @@ use haft_types::{Envelope, Metadata, Origin, Part, Role, Timestamp, ToolCall};
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, get_text, reply_metadata,
+    ConversationBuilder, ConversationHeader, build_reply_metadata, get_text,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
@@ -92,7 +92,7 @@ impl EventReader {
                 let text = first(&["content"])
                     .or_else(|| get_text(event, "message"))
                     .unwrap_or_default();
-                let (role, origin) = self.message_sender(event);
+                let (role, origin) = self.find_message_sender(event);
                 self.push_message(role, origin, vec![Part::from_text(text)], at);
             }
             Some("system") => {
@@ -131,7 +131,7 @@ impl EventReader {
                 let parts = thought.into_iter().chain([Part::ToolCall(call)]).collect();
                 let mut message = self.builder.new_message(Role::Assistant, parts, at);
                 if let Some(response) = event.pointer("/tool_call_metadata/model_response") {
-                    message.llm_metadata = reply_metadata(
+                    message.llm_metadata = build_reply_metadata(
                         get_text(response, "model"),
                         response.get("usage").map(chat::read_usage),
                     );
@@ -144,7 +144,7 @@ impl EventReader {
     }
 
     /// Returns the sender of a message. Only messages of the agent wait for a response.
-    fn message_sender(&self, event: &Value) -> (Role, Option<Origin>) {
+    fn find_message_sender(&self, event: &Value) -> (Role, Option<Origin>) {
         let waits = event
             .pointer("/args/wait_for_response")
             .and_then(Value::as_bool);
@@ -170,7 +170,7 @@ impl EventReader {
             Some(id) => {
                 let failed = matches!(kind, "error" | "user_rejected")
                     || event.get("success") == Some(&false.into());
-                let done = result_envelope(text, failed, event.get("extras"));
+                let done = build_result_envelope(text, failed, event.get("extras"));
                 self.push_result(&id, done, at);
             }
             None => self.push_message(
@@ -220,7 +220,7 @@ impl EventReader {
 
     fn push_result(&mut self, call: &str, done: Envelope, at: Option<Timestamp>) {
         self.open.retain(|open| open != call);
-        let content = vec![self.builder.result_part(call, None, done)];
+        let content = vec![self.builder.build_result_part(call, None, done)];
         let message = self.builder.new_message(Role::Tool, content, at);
         self.builder.push(message);
     }
@@ -277,7 +277,7 @@ fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
 
 /// Builds the result of a call. `about` contains the exit code, directly or in its metadata; -1
 /// means that the command is still running.
-fn result_envelope(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
+fn build_result_envelope(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
     let code = ["/exit_code", "/metadata/exit_code"]
         .iter()
         .find_map(|place| about?.pointer(place)?.as_i64());

@@ -12,8 +12,8 @@ use haft_types::{
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, get_text, parse_json_lines,
-    reply_metadata, select_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
+    get_text, parse_json_lines, select_metadata,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, time};
 
@@ -30,7 +30,7 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
             entries.push(entry);
         }
     }
-    let wanted = find_newest_branch(&entries);
+    let wanted = mark_newest_branch(&entries);
     for (entry, _) in entries.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
         // The user may rename a session; the last name counts.
         if get_text(entry, "type") == Some("session_info") {
@@ -43,7 +43,7 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
 
 /// Returns a flag for each entry: true if the entry leads to the newest entry, or if the entries
 /// have no ids.
-fn find_newest_branch(entries: &[Value]) -> Vec<bool> {
+fn mark_newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()
         .enumerate()
@@ -110,14 +110,14 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
                 None => model.to_owned(),
             });
             reply.llm_metadata =
-                reply_metadata(model.as_deref(), said.get("usage").map(read_usage));
+                build_reply_metadata(model.as_deref(), said.get("usage").map(read_usage));
             reply
         }
         Some("toolResult") => {
             let Some(call) = get_text(said, "toolCallId") else {
                 return builder.skipped += 1;
             };
-            result_message(builder, call, said, content, at)
+            build_result_message(builder, call, said, content, at)
         }
         // A command the user ran. The model receives its output unless the user excluded it.
         Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
@@ -140,7 +140,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
     builder.push(message);
 }
 
-fn result_message(
+fn build_result_message(
     builder: &ConversationBuilder,
     call: &str,
     said: &Value,
@@ -164,7 +164,7 @@ fn result_message(
     } else {
         Envelope::success(text)
     };
-    let mut all = vec![builder.result_part(call, get_text(said, "toolName"), envelope)];
+    let mut all = vec![builder.build_result_part(call, get_text(said, "toolName"), envelope)];
     all.extend(images);
     builder.new_message(Role::Tool, all, at)
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, get_text, reply_metadata,
+    ConversationBuilder, ConversationHeader, build_reply_metadata, get_text,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
@@ -43,7 +43,7 @@ pub(crate) fn read_trajectory(source: SourceText<'_>) -> Result<ImportedConversa
             .pointer("/extra/response")
             .filter(|_| message.role == Role::Assistant)
         {
-            message.llm_metadata = reply_metadata(
+            message.llm_metadata = build_reply_metadata(
                 get_text(response, "model"),
                 response.get("usage").map(chat::read_usage),
             );

@@ -57,7 +57,7 @@ fn shape_result(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str
     {
         *envelope = Envelope::failure("failed", std::mem::take(&mut envelope.text));
     }
-    let tool = haft_tool_name(&call.name, &arguments)?;
+    let tool = find_haft_tool_name(&call.name, &arguments)?;
     if tool == "execute_command" {
         let is_exact = call.name == "Bash";
         commands::shape_command_result(&arguments, envelope, code, is_exact);
@@ -82,7 +82,7 @@ fn shape_result(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str
 }
 
 /// Returns haft's name for another agent's tool.
-fn haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
+fn find_haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
         "Edit" | "edit" | "MultiEdit" | "multi_edit" | "str_replace" | "replace_in_file"

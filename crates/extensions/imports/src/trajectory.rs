@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation_builder::{
-    ConversationBuilder, ConversationHeader, ReportedUsage, get_count, reply_metadata,
+    ConversationBuilder, ConversationHeader, ReportedUsage, build_reply_metadata, get_count,
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
@@ -40,12 +40,12 @@ pub(crate) fn read_trajectories(
             problem,
         };
         let line = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
-        read_line(line, source).map_err(|error| failed(error.to_string()))
+        import_line(line, source).map_err(|error| failed(error.to_string()))
     };
     lines.map(read).collect()
 }
 
-fn read_line(
+fn import_line(
     line: TrajectoryLine<'_>,
     source: SourceText<'_>,
 ) -> Result<ImportedConversation, ImportError> {
@@ -63,7 +63,8 @@ fn read_line(
                 .usage
                 .iter()
                 .find(|usage| usage.get("at").and_then(Value::as_u64) == Some(index as u64));
-            message.llm_metadata = reply_metadata(line.model.as_deref(), usage.map(read_usage));
+            message.llm_metadata =
+                build_reply_metadata(line.model.as_deref(), usage.map(read_usage));
         }
         builder.push(message);
     }

@@ -113,7 +113,7 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
         .number_attribute("width", PLOT_WIDTH)
         .number_attribute("height", height)
         .number_attribute("rx", 6.0)
-        .empty();
+        .draw_empty();
     svg.add_label(
         "title",
         (LEFT_MARGIN, 28.0),
@@ -234,7 +234,7 @@ fn draw_panel(
             svg.begin_element("path")
                 .attribute("class", class)
                 .attribute("d", &path)
-                .empty();
+                .draw_empty();
         }
     }
 }
@@ -308,7 +308,7 @@ fn draw_line_chart(
         } else {
             line.attribute("stroke-dasharray", "5 4")
         };
-        line.attribute("points", &points).empty();
+        line.attribute("points", &points).draw_empty();
         ends.push((
             floor - height * sum.last().copied().unwrap_or(0.0) / top,
             index,

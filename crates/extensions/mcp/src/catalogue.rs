@@ -82,7 +82,7 @@ impl ToolCatalogue for ServerCatalogue {
             .tools
             .iter()
             .filter(|tool| self.scope.offers_tool(server, &tool.name));
-        Ok(offered.map(ToolInfo::spec).collect())
+        Ok(offered.map(ToolInfo::to_tool_spec).collect())
     }
 
     fn calling_tool(&self) -> Option<&str> {

@@ -15,7 +15,7 @@ use haft_agent::config::{Config, Section};
 use haft_agent::{
     Approver, Callback, Contribution, DecisionState, Extension, ExtensionContext, HostEnvironment,
     Notice, OfferedPrompt, PermissionRule, Places, Project, PromptError, PromptSource, ServerGrant,
-    SetupError, TrustList, TrustState, find_knowledge,
+    SetupError, TrustList, TrustState, find_knowledge_and_trust,
 };
 use haft_model::O200k;
 use haft_sandbox::Supervisor;
@@ -29,7 +29,7 @@ use self::elicitor::ApproverElicitor;
 use crate::cache::ListingCache;
 use crate::catalogue::ServerCatalogue;
 use crate::config::{ServerConfig, ServerReach};
-use crate::gather::{Gathered, ProjectFile, gather_declared, gather_given};
+use crate::gather::{Gathered, ProjectFile, gather_declared, gather_given_servers};
 use crate::listing::ServerListing;
 use crate::server::{ServerDefinition, ServerEndpoint, ServerLink, ServerProblem};
 use crate::servers::{ServerHost, Servers};
@@ -93,7 +93,7 @@ impl GivenServers {
                 path: Path::new("--mcp-config"),
                 text,
             };
-            gather_given(gathered, given, self.link.as_ref(), root, variable);
+            gather_given_servers(gathered, given, self.link.as_ref(), root, variable);
         }
     }
 
@@ -106,7 +106,7 @@ impl GivenServers {
                 path: Path::new("--mcp-config"),
                 text,
             };
-            gather_given(
+            gather_given_servers(
                 &mut gathered,
                 given,
                 self.link.as_ref(),
@@ -205,7 +205,7 @@ impl Extension for McpExtension {
         }
     }
 
-    fn described_tools(&self, environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+    fn tools_without_backend(&self, environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         vec![Arc::new(UseMcpTool::new(
             Arc::new(Servers::new(Vec::new(), create_bare_host(environment))),
             0,
@@ -274,7 +274,7 @@ impl DeclaredServers {
         config: &Config,
         project: &Project,
     ) -> Result<(Self, Vec<String>), SetupError> {
-        let (_, trust_state) = find_knowledge(places, project)?;
+        let (_, trust_state) = find_knowledge_and_trust(places, project)?;
         let record = TrustList::at_path(places.trust_file())
             .find_record(&project.root)
             .map_err(SetupError::Trust)?;
@@ -334,7 +334,7 @@ impl PromptSource for DeclaredServers {
         resources::list_resources(&self.servers)
     }
 
-    fn is_call(&self, text: &str) -> bool {
+    fn calls_prompt(&self, text: &str) -> bool {
         text.starts_with('/') && text.trim_start_matches('/').starts_with(PREFIX)
     }
 
@@ -342,7 +342,7 @@ impl PromptSource for DeclaredServers {
         prompts::expand_prompt_call(&self.servers, text).await
     }
 
-    fn is_mentioned(&self, text: &str) -> bool {
+    fn mentions_resource(&self, text: &str) -> bool {
         !resources::find_mentions(text, &self.servers).is_empty()
     }
 
@@ -431,7 +431,7 @@ fn create_host(
         supervisor,
         environment,
         writable: sandboxes.writable_folders(),
-        folders: places.mcp_folders(),
+        folders: places.mcp_work_folder(),
         cache: ListingCache::new(places.mcp_lists_folder()),
         tokens: places.mcp_tokens_folder(),
         elicitor: approver.map(|approver| {

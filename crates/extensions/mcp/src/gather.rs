@@ -114,7 +114,7 @@ pub fn gather_declared(
 /// Adds the servers that a command line declares in the format of `.mcp.json`. They replace servers
 /// that have one of their names. `link` connects to servers of the type `sdk`; without `link`,
 /// these servers become problems.
-pub fn gather_given(
+pub fn gather_given_servers(
     gathered: &mut Gathered,
     given: ProjectFile<'_>,
     link: Option<&Arc<dyn ServerLink>>,
@@ -273,7 +273,7 @@ const PROJECT_FOLDER: &str = "project";
 
 /// True if the program, an argument, or a variable is a relative path of an existing file or folder
 /// in the project. Such a server has to run in the project.
-fn names_project_file(program: &str, config: &ServerConfig, root: &Path) -> bool {
+fn refers_to_project_file(program: &str, config: &ServerConfig, root: &Path) -> bool {
     let is_entry = |word: &str| {
         let path = Path::new(word);
         !word.is_empty() && !word.starts_with('-') && path.is_relative() && root.join(path).exists()
@@ -355,7 +355,7 @@ fn resolve_endpoint(
                 .collect();
             let starts_apart = origin == ServerOrigin::User
                 && config.cwd.is_none()
-                && !names_project_file(&program, config, root);
+                && !refers_to_project_file(&program, config, root);
             Ok(ServerEndpoint::Command {
                 program,
                 args: config.args.clone(),

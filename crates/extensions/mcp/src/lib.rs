@@ -54,7 +54,7 @@ pub use extension::{
     DeclaredServers, GivenServers, McpExtension, PREFIX, ToolNameError, gather_servers,
     server_permission_rules, split_tool_name,
 };
-pub use gather::{Gathered, ProjectFile, gather_declared, gather_given};
+pub use gather::{Gathered, ProjectFile, gather_declared, gather_given_servers};
 pub use listing::{PromptArgument, PromptInfo, ResourceInfo, ServerListing, ToolInfo};
 pub use login::{Login, begin_login};
 pub use output::{AnswerContent, ServerAnswer};

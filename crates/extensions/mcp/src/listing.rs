@@ -30,7 +30,7 @@ pub struct ToolInfo {
 }
 
 impl ToolInfo {
-    pub(crate) fn spec(&self) -> ToolSpec {
+    pub(crate) fn to_tool_spec(&self) -> ToolSpec {
         let Self {
             name,
             description,

@@ -74,7 +74,7 @@ impl Login {
             tokio::select! {
                 accepted = self.listener.accept() => {
                     let (visitor, _) = accepted.map_err(|error| error.to_string())?;
-                    visits.read_request(visitor, callback_sender.clone());
+                    visits.spawn_request_reader(visitor, callback_sender.clone());
                 }
                 Some((mut visitor, query)) = callbacks.recv() => {
                     if !self.authorization.matches_state(&self.callback_url(&query)) {
@@ -118,7 +118,7 @@ struct Visits(VecDeque<AbortHandle>);
 impl Visits {
     /// Starts a task that reads the request of `visitor`. If the request is a callback, the
     /// connection and the query go to `callback_sender`; otherwise the answer is 404.
-    fn read_request(
+    fn spawn_request_reader(
         &mut self,
         mut visitor: TcpStream,
         callback_sender: mpsc::Sender<(TcpStream, String)>,

@@ -127,7 +127,7 @@ impl AnswerContent {
 
 /// Writes `text` to a new file in `folder`, where the model can read it by range.
 fn write_spill_file(text: &str, folder: &Path) -> io::Result<PathBuf> {
-    let mut file = haft_files::temporary_file(folder, "mcp-", ".txt")?;
+    let mut file = haft_files::create_temporary_file(folder, "mcp-", ".txt")?;
     file.write_all(text.as_bytes())?;
     let (_, path) = file.keep().map_err(|error| error.error)?;
     Ok(path)

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, find_program,
-    is_code_variable, search_path_outside,
+    Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, filter_search_path,
+    find_program, is_code_variable,
 };
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
@@ -111,7 +111,7 @@ impl Connection {
                 let service = serve_client_with_lifecycle(
                     handler,
                     transport,
-                    lifecycle_mode(server.protocol),
+                    to_lifecycle_mode(server.protocol),
                 )
                 .await;
                 match service {
@@ -122,7 +122,7 @@ impl Connection {
                             _ => REFUSAL_TIMEOUT,
                         };
                         let said = wait_for_error_output(&process, limit).await;
-                        return Err(start_error(server, &error, &said));
+                        return Err(convert_start_error(server, &error, &said));
                     }
                 }
             }
@@ -133,11 +133,11 @@ impl Connection {
                 let served = serve_client_with_lifecycle(
                     handler,
                     transport,
-                    lifecycle_mode(server.protocol),
+                    to_lifecycle_mode(server.protocol),
                 )
                 .await;
                 (
-                    served.map_err(|error| start_error(server, &error, ""))?,
+                    served.map_err(|error| convert_start_error(server, &error, ""))?,
                     None,
                 )
             }
@@ -359,7 +359,7 @@ fn find_auth_challenge(error: &(dyn std::error::Error + 'static)) -> Option<Stri
     None
 }
 
-fn lifecycle_mode(protocol: Protocol) -> ClientLifecycleMode {
+fn to_lifecycle_mode(protocol: Protocol) -> ClientLifecycleMode {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     match protocol {
         Protocol::Auto => ClientLifecycleMode::Auto {
@@ -467,7 +467,7 @@ fn remove_writable_folders(
         .iter_mut()
         .filter(|(name, _)| name == "PATH" && !is_own(name))
     {
-        *value = search_path_outside(value, writable);
+        *value = filter_search_path(value, writable);
     }
 }
 
@@ -534,10 +534,10 @@ async fn connect_over_http(
         config = config.auth_header(bearer);
     }
     let client = build_http_client().map_err(|error| failed(error.to_string()))?;
-    let mode = lifecycle_mode(server.protocol);
+    let mode = to_lifecycle_mode(server.protocol);
     let served = if let Some(authorised) = launch
         .tokens
-        .authorized_client(server, client.clone())
+        .create_authorized_client(server, client.clone())
         .await?
     {
         let transport = StreamableHttpClientTransport::with_client(authorised, config);
@@ -546,20 +546,20 @@ async fn connect_over_http(
         let transport = StreamableHttpClientTransport::with_client(client, config);
         serve_client_with_lifecycle(handler, transport, mode).await
     };
-    served.map_err(|error| start_error(server, &error, ""))
+    served.map_err(|error| convert_start_error(server, &error, ""))
 }
 
 fn build_http_client() -> reqwest::Result<reqwest::Client> {
     install_crypto_provider();
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(15))
-        .redirect(redirect_policy())
+        .redirect(build_redirect_policy())
         .build()
 }
 
 /// Allows redirects only within the origin of the first URL. Requests carry keys and the user's
 /// text, which only the declared server may get.
-fn redirect_policy() -> reqwest::redirect::Policy {
+fn build_redirect_policy() -> reqwest::redirect::Policy {
     reqwest::redirect::Policy::custom(|attempt| {
         let stays = attempt
             .previous()
@@ -584,7 +584,11 @@ fn install_crypto_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn start_error(server: &ServerDefinition, error: &ClientInitializeError, said: &str) -> McpError {
+fn convert_start_error(
+    server: &ServerDefinition,
+    error: &ClientInitializeError,
+    said: &str,
+) -> McpError {
     let name = server.name.clone();
     let challenge = error.auth_challenge().map(str::to_owned);
     if challenge.is_some() || error.is_authorization_required() {
@@ -598,7 +602,7 @@ fn start_error(server: &ServerDefinition, error: &ClientInitializeError, said: &
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => {
             // The outer errors only name types of the library.
-            format!("it cannot be reached: {}", root_cause(error))
+            format!("it cannot be reached: {}", find_root_cause(error))
         }
         other => other.to_string(),
     };
@@ -610,7 +614,7 @@ fn start_error(server: &ServerDefinition, error: &ClientInitializeError, said: &
 
 /// Returns the innermost cause of an error. The library doesn't expose the cause of a failed
 /// request through `source`.
-fn root_cause<'a>(
+fn find_root_cause<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> &'a (dyn std::error::Error + 'static) {
     let inner = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
@@ -619,7 +623,7 @@ fn root_cause<'a>(
         }
         Some(_) | None => error.source(),
     };
-    inner.map_or(error, root_cause)
+    inner.map_or(error, find_root_cause)
 }
 
 /// Returns the end of the error output of a process, or the reason why the process did not run.

@@ -78,7 +78,7 @@ fn describe_servers(servers: &Servers, scope: &ToolScope, detail: ToolDetail) ->
             .tools
             .iter()
             .filter(|tool| scope.offers_tool(server, &tool.name));
-        let offered: Vec<_> = offered.map(ToolInfo::spec).collect();
+        let offered: Vec<_> = offered.map(ToolInfo::to_tool_spec).collect();
         push_tools(&mut text, &listing, &offered, detail);
         if scope.offers_tool(server, READ_RESOURCE) {
             push_resources(&mut text, &listing, detail);

@@ -188,7 +188,7 @@ impl Servers {
     ) -> Result<Arc<ServerListing>, McpError> {
         let slot = self.find_slot(name)?;
         let connection = self.ensure_connection(slot, cancel).await?;
-        if connection.notifications().take_stale() || slot.known_listing().is_none() {
+        if connection.notifications().take_stale_flag() || slot.known_listing().is_none() {
             self.refresh_listing(slot, &connection).await?;
         }
         Ok(slot.known_listing().unwrap_or_default())
@@ -256,7 +256,9 @@ impl Servers {
         };
         // The notification that a list has changed may arrive after the answer it came with. So the
         // server is asked before a tool is reported as unknown.
-        if connection.notifications().take_stale() || !slot.known_listing().is_none_or(has_tool) {
+        if connection.notifications().take_stale_flag()
+            || !slot.known_listing().is_none_or(has_tool)
+        {
             self.refresh_listing(slot, &connection).await?;
         }
         if let Some(listing) = slot.known_listing()
@@ -274,7 +276,7 @@ impl Servers {
                 (_, _) => Err(slot.unknown_tool_error(tool, &listing, scope)),
             };
         }
-        let _shown = connection.notifications().show_to(progress);
+        let _shown = connection.notifications().forward_progress_to(progress);
         let called = connection.call_tool(tool, arguments);
         self.wait_for_answer(slot, &connection, called, cancel)
             .await
@@ -321,7 +323,7 @@ impl Servers {
 
     /// True if a server runs unconfined but has to be confined now, after a change of the
     /// permission mode.
-    pub fn has_wrongly_unconfined(&self) -> bool {
+    pub fn has_wrongly_unconfined_server(&self) -> bool {
         self.slots.iter().any(|slot| {
             slot.life
                 .try_lock()
@@ -330,7 +332,7 @@ impl Servers {
     }
 
     /// Ends the servers that run unconfined but have to be confined now.
-    pub async fn end_wrongly_unconfined(&self) {
+    pub async fn end_wrongly_unconfined_servers(&self) {
         for slot in &self.slots {
             let mut life = slot.life.lock().await;
             if self.is_wrongly_unconfined(slot, &life) {

@@ -133,7 +133,7 @@ impl Tool for UseMcpTool {
             tool_name,
             arguments,
         } = parameters;
-        let Some(arguments) = parse_object(arguments) else {
+        let Some(arguments) = parse_arguments_object(arguments) else {
             let message =
                 format!("invalid arguments for `{NAME}`: `arguments` must be a JSON object");
             return Envelope::failure("invalid_arguments", message).into();
@@ -168,7 +168,7 @@ impl Gateway for UseMcpTool {
 
     /// Accepts `mcp__server__tool` as a call of this tool. Models trained with other agents call
     /// servers by such names.
-    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
+    fn stand_in_arguments(&self, name: &str, arguments: &Value) -> Option<Value> {
         let (server, tool) = self
             .servers
             .iter()
@@ -207,7 +207,7 @@ fn failure_envelope(error: &McpError) -> Envelope {
 
 /// Returns the arguments as an object. Accepts JSON text and missing arguments, because some models
 /// send those.
-fn parse_object(arguments: Value) -> Option<Map<String, Value>> {
+fn parse_arguments_object(arguments: Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(object) => Some(object),
         Value::Null => Some(Map::new()),

@@ -270,7 +270,7 @@ fn span_from_match(
     let shown = match (of_trait, receiver) {
         (Some(of_trait), _) => format!("{} for {own}", node_text(of_trait, source)),
         (None, Some(receiver)) => format!("{}.{own}", node_text(receiver, source)),
-        (None, None) => format!("{}{own}", name_prefix(ready, found)),
+        (None, None) => format!("{}{own}", find_name_prefix(ready, found)),
     };
     let range = whole.byte_range();
     // A definition that ends with a line break ends on the line before it.
@@ -294,7 +294,7 @@ fn span_from_match(
 }
 
 /// Returns the prefix that a pattern sets for its names.
-fn name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
+fn find_name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings
         .iter()
@@ -335,7 +335,9 @@ fn build_outline(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) ->
         {
             open.pop();
         }
-        let kind = one.kind.nested_in(open.last().map(|(kind, _, _)| *kind));
+        let kind = one
+            .kind
+            .adjust_to_outer(open.last().map(|(kind, _, _)| *kind));
         let start_line = one.start_line;
         let end_line = one.end_line;
         let depth = open.len();

@@ -88,7 +88,7 @@ impl DefinitionKind {
 
     /// Adjusts the kind of a definition that lies directly in `outer`: a function in a type becomes
     /// a method.
-    pub(crate) fn nested_in(self, outer: Option<Self>) -> Self {
+    pub(crate) fn adjust_to_outer(self, outer: Option<Self>) -> Self {
         match self {
             Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {
                 Self::Method

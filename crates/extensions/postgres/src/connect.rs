@@ -87,7 +87,7 @@ impl PostgresServer {
     }
 
     /// Converts an error of a job to an error that names the server.
-    pub(crate) fn explain(&self, failure: PostgresFailure) -> StoreError {
+    pub(crate) fn to_store_error(&self, failure: PostgresFailure) -> StoreError {
         let path = self.name.clone();
         match failure {
             PostgresFailure::Store(error) => error,

@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_store::backend::{
-    Counters, Explain, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache, MessageRow,
-    WorkerThread, check_name, encode_json, namespace_name, parse_query,
+    Counters, FailureConverter, INDEX_DELAY, Idle, IdleWork, LastRequests, MessageCache,
+    MessageRow, WorkerThread, check_name, encode_json, namespace_name, parse_query,
 };
 use haft_store::{
     Conversation, ConversationDocument, ConversationMatch, ConversationRow, ConversationScope,
@@ -99,14 +99,14 @@ impl PostgresStore {
     }
 
     /// Replaces the name that a namespace has on the server with its local name.
-    fn localize_namespace(&self, namespace: &mut String) {
+    fn restore_local_namespace(&self, namespace: &mut String) {
         if let Some(name) = &self.name {
             *namespace = name.to_local(namespace);
         }
     }
 
-    fn localize_conversation(&self, mut conversation: Conversation) -> Conversation {
-        self.localize_namespace(&mut conversation.namespace);
+    fn restore_local_name(&self, mut conversation: Conversation) -> Conversation {
+        self.restore_local_namespace(&mut conversation.namespace);
         conversation
     }
 
@@ -151,9 +151,9 @@ impl PostgresStore {
     ) -> Result<Self, StoreError> {
         let server =
             Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.with_lease(lease));
-        let explain: Explain<PostgresFailure> = {
+        let explain: FailureConverter<PostgresFailure> = {
             let server = Arc::clone(&server);
-            Arc::new(move |failure| server.explain(failure))
+            Arc::new(move |failure| server.to_store_error(failure))
         };
         let mut session = PostgresSession::new(&server)?;
         session
@@ -299,7 +299,7 @@ impl Store for PostgresStore {
         let created = self.queue_unlocked_write(create).await?;
         self.counters.count_created(count);
         self.index.wake();
-        Ok(self.localize_conversation(created))
+        Ok(self.restore_local_name(created))
     }
 
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
@@ -307,7 +307,7 @@ impl Store for PostgresStore {
         let found = self
             .queue_read(async move |connection| read::get_conversation(connection, &id).await)
             .await?;
-        Ok(found.map(|one| self.localize_conversation(one)))
+        Ok(found.map(|one| self.restore_local_name(one)))
     }
 
     async fn find_conversation(
@@ -315,7 +315,7 @@ impl Store for PostgresStore {
         text: &str,
         scope: ConversationScope<'_>,
     ) -> Result<ConversationMatch, StoreError> {
-        for place in names::lookup_scopes(self.name.as_ref(), scope) {
+        for place in names::scopes_to_search(self.name.as_ref(), scope) {
             let text = text.to_owned();
             match self
                 .queue_read(async move |connection| {
@@ -326,12 +326,12 @@ impl Store for PostgresStore {
                 ConversationMatch::Nothing => {}
                 ConversationMatch::One(one) => {
                     return Ok(ConversationMatch::One(Box::new(
-                        self.localize_conversation(*one),
+                        self.restore_local_name(*one),
                     )));
                 }
                 ConversationMatch::Several(mut rows) => {
                     for row in &mut rows {
-                        self.localize_namespace(&mut row.namespace);
+                        self.restore_local_namespace(&mut row.namespace);
                     }
                     return Ok(ConversationMatch::Several(rows));
                 }
@@ -341,7 +341,7 @@ impl Store for PostgresStore {
     }
 
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError> {
-        let places = names::lookup_scopes(self.name.as_ref(), scope);
+        let places = names::scopes_to_search(self.name.as_ref(), scope);
         let several = places.len() > 1;
         let mut rows = Vec::new();
         for place in places {
@@ -356,7 +356,7 @@ impl Store for PostgresStore {
             rows.sort_by_key(|row: &ConversationRow| std::cmp::Reverse(row.updated_at));
         }
         for row in &mut rows {
-            self.localize_namespace(&mut row.namespace);
+            self.restore_local_namespace(&mut row.namespace);
         }
         Ok(rows)
     }
@@ -463,7 +463,7 @@ impl Store for PostgresStore {
                 write::restore_conversation(connection, id).await
             })
             .await?;
-        Ok(self.localize_conversation(restored))
+        Ok(self.restore_local_name(restored))
     }
 
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError> {
@@ -476,12 +476,12 @@ impl Store for PostgresStore {
             })
             .await?;
         self.counters.count_created(0);
-        Ok(self.localize_conversation(forked))
+        Ok(self.restore_local_name(forked))
     }
 
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError> {
         let items = parse_query(query.text)?;
-        let places = names::lookup_scopes(self.name.as_ref(), query.scope);
+        let places = names::scopes_to_search(self.name.as_ref(), query.scope);
         let limit = query.limit;
         let search = move |session: &mut PostgresSession| {
             session.run(async |connection| {
@@ -506,7 +506,7 @@ impl Store for PostgresStore {
         };
         let mut hits = self.index.submit(search).await?;
         for hit in &mut hits {
-            self.localize_namespace(&mut hit.conversation.namespace);
+            self.restore_local_namespace(&mut hit.conversation.namespace);
         }
         Ok(hits)
     }
@@ -619,7 +619,7 @@ impl Store for PostgresStore {
                     };
                     let logged =
                         session::run_transaction(connection, session::BEGIN_WRITE, log).await?;
-                    logged.remember(last_requests)
+                    logged.cache_segments(last_requests)
                 })
             },
         )
@@ -663,12 +663,12 @@ impl Store for PostgresStore {
         namespace: &str,
     ) -> Result<Option<ConversationId>, StoreError> {
         for place in
-            names::lookup_scopes(self.name.as_ref(), ConversationScope::Namespace(namespace))
+            names::scopes_to_search(self.name.as_ref(), ConversationScope::Namespace(namespace))
         {
             let namespace = place.namespace().unwrap_or_default().to_owned();
             let current = self
                 .queue_read(async move |connection| {
-                    read::current_conversation(connection, &namespace).await
+                    read::find_current_conversation(connection, &namespace).await
                 })
                 .await?;
             if current.is_some() {

@@ -50,7 +50,7 @@ pub(crate) async fn read_messages(
     (key, id): (i64, &ConversationId),
     span: MessageSpan,
 ) -> Result<Vec<Message>, PostgresFailure> {
-    let revised = newest_revisions(connection, key, span).await?;
+    let revised = read_newest_revisions(connection, key, span).await?;
     let sql = "SELECT messages.position, messages.body FROM lineage JOIN messages
                ON messages.conversation = lineage.source AND messages.position <= lineage.last_position
                WHERE lineage.conversation = $1 AND messages.position BETWEEN $2 AND $3
@@ -73,7 +73,7 @@ pub(crate) async fn read_messages(
 
 /// Returns the newest revisions of the messages in a span, by position. Messages without a revision
 /// are left out.
-async fn newest_revisions(
+async fn read_newest_revisions(
     connection: &mut PgConnection,
     key: i64,
     span: MessageSpan,
@@ -141,7 +141,7 @@ pub(crate) async fn read_first_bodies(
 }
 
 /// True if a message was first stored with exactly this content.
-pub(crate) async fn is_stored_as(
+pub(crate) async fn was_stored_with_hash(
     connection: &mut PgConnection,
     conversation: i64,
     message: MessageId,

@@ -33,14 +33,14 @@ pub(crate) struct PostgresLocks {
 }
 
 /// A write lock on a conversation; dropping this guard releases the lock.
-pub(crate) struct KeptTerm {
+pub(crate) struct TermGuard {
     // Weak, because dropping the store releases all locks anyway.
     locks: Weak<PostgresLocks>,
     conversation: ConversationId,
     term: i64,
 }
 
-impl Drop for KeptTerm {
+impl Drop for TermGuard {
     fn drop(&mut self) {
         let Some(locks) = self.locks.upgrade() else {
             return;
@@ -49,7 +49,7 @@ impl Drop for KeptTerm {
         if locks.held_term(&self.conversation) != Some(self.term) {
             return;
         }
-        locks.lock_held().remove(&self.conversation);
+        locks.lock_held_terms().remove(&self.conversation);
         let conversation = self.conversation.clone();
         // Not awaited. If the server cannot be reached, it has released the lock itself.
         drop(locks.keeper.submit(move |session| {
@@ -78,14 +78,14 @@ impl PostgresLocks {
         self.timeout
     }
 
-    fn lock_held(&self) -> MutexGuard<'_, HashMap<ConversationId, i64>> {
+    fn lock_held_terms(&self) -> MutexGuard<'_, HashMap<ConversationId, i64>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the term of the lock that this store took on a conversation, or `None` if it took
     /// none. The server may have released the lock since.
     fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
-        self.lock_held().get(conversation).copied()
+        self.lock_held_terms().get(conversation).copied()
     }
 
     /// Locks a conversation for one write, until the end of its transaction.
@@ -103,7 +103,7 @@ impl PostgresLocks {
                 if newest.fetch_optional(&mut *connection).await? == Some(term) {
                     return Ok(());
                 }
-                self.lock_held().remove(conversation);
+                self.lock_held_terms().remove(conversation);
             }
             // Advisory locks apply to the whole database, which may contain stores in other
             // schemas.
@@ -130,7 +130,7 @@ impl PostgresLocks {
         conversation: &ConversationId,
         now: Timestamp,
         timeout: Duration,
-    ) -> Result<KeptTerm, StoreError> {
+    ) -> Result<TermGuard, StoreError> {
         let started = Instant::now();
         loop {
             let held_here = self.held_term(conversation).is_some();
@@ -147,8 +147,8 @@ impl PostgresLocks {
             };
             let holder = match self.keeper.submit(try_take).await? {
                 Ok(term) => {
-                    self.lock_held().insert(conversation.clone(), term);
-                    return Ok(KeptTerm {
+                    self.lock_held_terms().insert(conversation.clone(), term);
+                    return Ok(TermGuard {
                         locks: Arc::downgrade(self),
                         conversation: conversation.clone(),
                         term,
@@ -193,7 +193,7 @@ async fn take_lock(
     {
         return Ok(None);
     }
-    let holder = encode_json("who writes", &Holder::this_process(now))?;
+    let holder = encode_json("who writes", &Holder::for_this_process(now))?;
     let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
                DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
     match sqlx::query_scalar(sql)

@@ -28,7 +28,7 @@ impl ProjectName {
 
 /// Returns the scopes to search for `scope`. Conversations that were stored before projects had
 /// shared names are still listed under the project's folder.
-pub(crate) fn lookup_scopes(
+pub(crate) fn scopes_to_search(
     name: Option<&ProjectName>,
     scope: ConversationScope<'_>,
 ) -> Vec<OwnedScope> {
@@ -79,7 +79,7 @@ mod tests {
             shared: "example.com/x".into(),
         };
         let of = |scope| {
-            lookup_scopes(Some(&name), scope)
+            scopes_to_search(Some(&name), scope)
                 .iter()
                 .map(|one| one.namespace().map(str::to_owned))
                 .collect::<Vec<_>>()

@@ -91,7 +91,7 @@ impl TaskQueue {
         let done = session.run_with_timeout(Duration::ZERO, async |connection| {
             session::run_transaction(connection, session::BEGIN_WRITE, job).await
         });
-        done.map_err(|failure| self.server.explain(failure))
+        done.map_err(|failure| self.server.to_store_error(failure))
     }
 
     /// Adds a task to the queue, unless there is one with the same unique key.

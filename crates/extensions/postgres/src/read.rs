@@ -21,7 +21,7 @@ pub(crate) const NAMESPACE_PARAMETER: &str = "$1::text";
 pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 
 /// Decodes a conversation of a list.
-pub(crate) fn decode_listed(
+pub(crate) fn decode_listed_conversation(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
     let created_at = created_at.as_str();
@@ -45,7 +45,7 @@ enum Trashed {
 }
 
 /// Returns the key and data of a conversation that is not in the trash.
-pub(crate) async fn read_with_key(
+pub(crate) async fn read_conversation_with_key(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<(i64, Conversation)>, PostgresFailure> {
@@ -117,7 +117,7 @@ pub(crate) async fn find_key(
 
 /// Returns the key of a conversation that is not in the trash, and locks its row until the
 /// transaction ends. Fails if there is none.
-pub(crate) async fn lock_key(
+pub(crate) async fn find_and_lock_key(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<i64, PostgresFailure> {
@@ -134,7 +134,7 @@ pub(crate) async fn get_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<Conversation>, PostgresFailure> {
-    Ok(read_with_key(connection, id)
+    Ok(read_conversation_with_key(connection, id)
         .await?
         .map(|(_, conversation)| conversation))
 }
@@ -152,7 +152,7 @@ pub(crate) async fn list_conversations(
         .bind(place.namespace())
         .fetch_all(connection)
         .await?;
-    rows.into_iter().map(decode_listed).collect()
+    rows.into_iter().map(decode_listed_conversation).collect()
 }
 
 /// Finds conversations by exact id, by name, or by the beginning of the id.
@@ -187,7 +187,7 @@ pub(crate) async fn find_conversation(
     let rows: Vec<ListedColumns> = query.fetch_all(&mut *connection).await?;
     let candidates = rows
         .into_iter()
-        .map(decode_listed)
+        .map(decode_listed_conversation)
         .collect::<Result<Vec<_>, _>>()?;
     match candidates.as_slice() {
         [] => Ok(ConversationMatch::Nothing),
@@ -217,7 +217,7 @@ pub(crate) async fn read_page(
     end: PageEnd,
     most: usize,
 ) -> Result<MessagePage, PostgresFailure> {
-    let Some((key, conversation)) = read_with_key(connection, id).await? else {
+    let Some((key, conversation)) = read_conversation_with_key(connection, id).await? else {
         return Ok(MessagePage::default());
     };
     let (first, span) = MessageSpan::for_page(end, most, conversation.messages);
@@ -313,7 +313,7 @@ pub(crate) async fn read_project_state(
 }
 
 /// Returns the id of the current conversation of a namespace.
-pub(crate) async fn current_conversation(
+pub(crate) async fn find_current_conversation(
     connection: &mut PgConnection,
     namespace: &str,
 ) -> Result<Option<ConversationId>, PostgresFailure> {
@@ -349,7 +349,7 @@ pub(crate) async fn export_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
 ) -> Result<Option<ConversationDocument>, PostgresFailure> {
-    let Some((key, conversation)) = read_with_key(connection, id).await? else {
+    let Some((key, conversation)) = read_conversation_with_key(connection, id).await? else {
         return Ok(None);
     };
     let messages = lineage::read_messages(connection, (key, id), MessageSpan::ALL).await?;

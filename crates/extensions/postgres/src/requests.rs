@@ -26,7 +26,10 @@ pub(crate) struct PendingRequest {
 impl PendingRequest {
     /// Caches the segments for the delta of the next request, after the commit, and returns the
     /// request's number.
-    pub(crate) fn remember(self, remembered: &mut LastRequests) -> Result<u64, PostgresFailure> {
+    pub(crate) fn cache_segments(
+        self,
+        remembered: &mut LastRequests,
+    ) -> Result<u64, PostgresFailure> {
         let number = decode_count(self.number)?;
         remembered.remember(self.conversation, self.number, self.segments);
         Ok(number)
@@ -99,7 +102,7 @@ async fn store_segment(
     segment: &Segment,
 ) -> Result<SegmentSource, PostgresFailure> {
     let message = &segment.entry.message;
-    if lineage::is_stored_as(
+    if lineage::was_stored_with_hash(
         connection,
         conversation,
         message.message_id,
@@ -140,7 +143,7 @@ async fn store_text(
 
 type LogColumns = (i64, String, String);
 
-fn decode_logged((number, sent_at, body): LogColumns) -> Result<LoggedRow, PostgresFailure> {
+fn decode_logged_row((number, sent_at, body): LogColumns) -> Result<LoggedRow, PostgresFailure> {
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
@@ -156,7 +159,7 @@ async fn read_segments(
         .bind(number)
         .fetch_all(connection)
         .await?;
-    replay_rows(rows.into_iter().map(decode_logged))
+    replay_rows(rows.into_iter().map(decode_logged_row))
 }
 
 async fn read_log(
@@ -169,7 +172,7 @@ async fn read_log(
         .bind(id.as_str())
         .fetch_all(connection)
         .await?;
-    rows.into_iter().map(decode_logged).collect()
+    rows.into_iter().map(decode_logged_row).collect()
 }
 
 /// Returns a summary of each logged request of a conversation.

@@ -13,7 +13,7 @@ use haft_types::ContentHash;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::failure::PostgresFailure;
-use crate::read::{ListedColumns, NAMESPACE_PARAMETER, decode_listed};
+use crate::read::{ListedColumns, NAMESPACE_PARAMETER, decode_listed_conversation};
 use crate::{lineage, session};
 
 /// The number of messages indexed in one transaction.
@@ -206,7 +206,7 @@ async fn load_hit(
         .bind::<i64>(key)
         .fetch_one(&mut *connection)
         .await?;
-    let conversation = decode_listed(row)?;
+    let conversation = decode_listed_conversation(row)?;
     let span = MessageSpan::single(position);
     let message = lineage::read_messages(connection, (key, &conversation.id), span)
         .await?
@@ -237,8 +237,9 @@ async fn search_names(
             break;
         }
         if let Some(snippet) = name_snippet(&name, &description, items) {
-            let conversation =
-                decode_listed((id, name, namespace, created_at, updated_at, messages))?;
+            let conversation = decode_listed_conversation((
+                id, name, namespace, created_at, updated_at, messages,
+            ))?;
             hits.push(SearchHit {
                 conversation,
                 message: None,

@@ -20,8 +20,8 @@ pub(crate) fn shared_project_name(root: &Path) -> String {
     else {
         return folder();
     };
-    let name = config_value(&config, |section| section == "haft", "namespace")
-        .or_else(|| remote_address(&config))
+    let name = find_config_value(&config, |section| section == "haft", "namespace")
+        .or_else(|| find_remote_address(&config))
         .or_else(|| {
             top.file_name()
                 .map(|name| name.to_string_lossy().into_owned())
@@ -60,15 +60,19 @@ fn read_git_config(top: &Path) -> Option<String> {
 }
 
 /// Returns the address of `origin`, or else of the first remote.
-fn remote_address(config: &str) -> Option<String> {
-    let origin = config_value(config, |section| section == "remote \"origin\"", "url");
+fn find_remote_address(config: &str) -> Option<String> {
+    let origin = find_config_value(config, |section| section == "remote \"origin\"", "url");
     origin
-        .or_else(|| config_value(config, |section| section.starts_with("remote "), "url"))
+        .or_else(|| find_config_value(config, |section| section.starts_with("remote "), "url"))
         .and_then(|url| normalize_address(&url))
 }
 
 /// Returns the last value of the key `wanted` in the sections that `is_meant` accepts.
-fn config_value(config: &str, is_meant: impl Fn(&str) -> bool, wanted: &str) -> Option<String> {
+fn find_config_value(
+    config: &str,
+    is_meant: impl Fn(&str) -> bool,
+    wanted: &str,
+) -> Option<String> {
     let mut inside = false;
     let mut found = None;
     for line in config.lines().map(str::trim) {

@@ -134,7 +134,7 @@ pub(crate) async fn revise_message(
     revision: Revision,
     now: Timestamp,
 ) -> Result<Message, PostgresFailure> {
-    let key = read::lock_key(connection, id).await?;
+    let key = read::find_and_lock_key(connection, id).await?;
     let position = lineage::require_position(connection, (key, id), message).await?;
     let span = MessageSpan::single(position);
     let stored = lineage::read_messages(connection, (key, id), span)
@@ -174,9 +174,9 @@ pub(crate) async fn fork_conversation(
     now: Timestamp,
 ) -> Result<Conversation, PostgresFailure> {
     // The row lock keeps the parent from growing in the meantime.
-    let parent = read::lock_key(connection, id).await?;
+    let parent = read::find_and_lock_key(connection, id).await?;
     let unknown = || StoreError::UnknownConversation { id: id.clone() };
-    let (_, from) = read::read_with_key(connection, id)
+    let (_, from) = read::read_conversation_with_key(connection, id)
         .await?
         .ok_or_else(unknown)?;
     let last = match fork.at {
@@ -207,7 +207,7 @@ pub(crate) async fn rename_conversation(
     id: &ConversationId,
     name: &str,
 ) -> Result<(), PostgresFailure> {
-    let key = read::lock_key(connection, id).await?;
+    let key = read::find_and_lock_key(connection, id).await?;
     let sql = "WITH renamed AS (UPDATE conversations SET name = $2 WHERE key = $1 RETURNING key)
                INSERT INTO unnamed SELECT key FROM renamed ON CONFLICT DO NOTHING";
     sqlx::query(sql)
@@ -224,7 +224,7 @@ pub(crate) async fn trash_conversation(
     id: &ConversationId,
     now: Timestamp,
 ) -> Result<(), PostgresFailure> {
-    let key = read::lock_key(connection, id).await?;
+    let key = read::find_and_lock_key(connection, id).await?;
     let sql = "UPDATE conversations SET deleted_at = $2 WHERE key = $1";
     sqlx::query(sql)
         .bind(key)
@@ -256,7 +256,7 @@ pub(crate) async fn insert_fact(
     fact: &str,
     now: Timestamp,
 ) -> Result<(), PostgresFailure> {
-    let key = read::lock_key(connection, id).await?;
+    let key = read::find_and_lock_key(connection, id).await?;
     let position = lineage::require_position(connection, (key, id), about).await?;
     let sql = "INSERT INTO facts (conversation, position, noted_at, body) VALUES ($1, $2, $3, $4)";
     sqlx::query(sql)
@@ -276,7 +276,7 @@ pub(crate) async fn set_state(
     name: &str,
     value: &str,
 ) -> Result<(), PostgresFailure> {
-    let key = read::lock_key(connection, id).await?;
+    let key = read::find_and_lock_key(connection, id).await?;
     let sql = "INSERT INTO states VALUES ($1, $2, $3) ON CONFLICT (conversation, name) DO UPDATE SET value = excluded.value";
     sqlx::query(sql)
         .bind(key)

@@ -9,49 +9,49 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::files::{create_file_in, open_to_write, rename_and_back};
-use crate::{Attempt, anyone_can, ensure, not_applicable};
+use crate::{Attempt, attempt_for_anyone, ensure, not_applicable};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("create a file in the project", |g| {
+    attempt_for_anyone("create a file in the project", |g| {
         create_file_in(&g.project)
     }),
-    anyone_can("write a file of the project", |g| {
+    attempt_for_anyone("write a file of the project", |g| {
         open_to_write(&g.in_project("own"))
     }),
-    anyone_can("rename a file of the project", |g| {
+    attempt_for_anyone("rename a file of the project", |g| {
         rename_and_back(&g.in_project("own"), &g.in_project("own-renamed"))
     }),
-    anyone_can("rename a folder of the project", |g| {
+    attempt_for_anyone("rename a folder of the project", |g| {
         rename_and_back(&g.in_project("folder"), &g.in_project("folder-renamed"))
     }),
-    anyone_can("make and remove folders", |g| {
+    attempt_for_anyone("make and remove folders", |g| {
         fs::create_dir_all(g.in_project("a/b/c"))?;
         Ok(fs::remove_dir_all(g.in_project("a"))?)
     }),
-    anyone_can("make links in the project", |g| {
+    attempt_for_anyone("make links in the project", |g| {
         symlink("own", g.in_project("soft"))?;
         fs::hard_link(g.in_project("own"), g.in_project("hard"))?;
         fs::remove_file(g.in_project("soft"))?;
         Ok(fs::remove_file(g.in_project("hard"))?)
     }),
-    anyone_can("change permissions in the project", |g| {
+    attempt_for_anyone("change permissions in the project", |g| {
         fs::set_permissions(g.in_project("own"), fs::Permissions::from_mode(0o600))?;
         Ok(fs::set_permissions(
             g.in_project("own"),
             fs::Permissions::from_mode(0o644),
         )?)
     }),
-    anyone_can("write beside protected files", |g| {
+    attempt_for_anyone("write beside protected files", |g| {
         create_file_in(&g.in_project(".github"))
     }),
-    anyone_can("create a file that begins like a protected one", |g| {
+    attempt_for_anyone("create a file that begins like a protected one", |g| {
         fs::write(g.in_project(".gitignore"), "target\n")?;
         Ok(fs::remove_file(g.in_project(".gitignore"))?)
     }),
-    anyone_can("read git's settings", |g| {
+    attempt_for_anyone("read git's settings", |g| {
         Ok(fs::read(g.in_project(".git/config")).map(drop)?)
     }),
-    anyone_can("see what git sees", |g| {
+    attempt_for_anyone("see what git sees", |g| {
         let git = Command::new("git")
             .arg("-C")
             .arg(&g.project)
@@ -68,35 +68,35 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             stderr.trim(),
         )
     }),
-    anyone_can("read a file outside", |g| {
+    attempt_for_anyone("read a file outside", |g| {
         ensure(
             fs::read_to_string(g.outside_file())? == "outside\n",
             "it holds something else",
         )
     }),
-    anyone_can("read the system's programs", |_| {
+    attempt_for_anyone("read the system's programs", |_| {
         ensure(fs::read_dir("/usr/bin")?.count() > 10, "there are few")
     }),
-    anyone_can("create a file in /tmp", |g| {
+    attempt_for_anyone("create a file in /tmp", |g| {
         // The file stays, because the site looks for it outside of the sandbox.
         Ok(fs::write(Path::new("/tmp").join(&g.mark), "")?)
     }),
-    anyone_can("create a file in /var/tmp", |g| {
+    attempt_for_anyone("create a file in /var/tmp", |g| {
         Ok(fs::write(Path::new("/var/tmp").join(&g.mark), "")?)
     }),
-    anyone_can("create shared memory", |g| {
+    attempt_for_anyone("create shared memory", |g| {
         Ok(fs::write(Path::new("/dev/shm").join(&g.mark), "")?)
     }),
-    anyone_can("write to /dev/null", |_| {
+    attempt_for_anyone("write to /dev/null", |_| {
         open_to_write(Path::new("/dev/null"))
     }),
-    anyone_can("read random bytes", |_| {
+    attempt_for_anyone("read random bytes", |_| {
         Ok(File::open("/dev/urandom")?.read_exact(&mut [0; 16])?)
     }),
-    anyone_can("run a program", |_| {
+    attempt_for_anyone("run a program", |_| {
         ensure(Command::new("/bin/true").status()?.success(), "it failed")
     }),
-    anyone_can("run a script of the project", |g| {
+    attempt_for_anyone("run a script of the project", |g| {
         let script = g.in_project("script");
         fs::write(&script, "#!/bin/sh\necho hello | tr a-z A-Z\n")?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
@@ -104,33 +104,33 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::remove_file(script)?;
         ensure(output?.stdout == b"HELLO\n", "it said something else")
     }),
-    anyone_can("end a program it started", |_| {
+    attempt_for_anyone("end a program it started", |_| {
         let mut child = Command::new("/bin/sleep").arg("60").spawn()?;
         child.kill()?;
         ensure(!child.wait()?.success(), "it ended by itself")
     }),
-    anyone_can("start a thread", |_| {
+    attempt_for_anyone("start a thread", |_| {
         ensure(std::thread::spawn(|| 1).join().is_ok(), "it did not run")
     }),
-    anyone_can("see its own process", |_| {
+    attempt_for_anyone("see its own process", |_| {
         let status = fs::read_to_string("/proc/self/status")?;
         ensure(
             status.contains(&format!("Pid:\t{}\n", std::process::id())),
             "it has another number",
         )
     }),
-    anyone_can("speak over its own loopback", |_| {
+    attempt_for_anyone("speak over its own loopback", |_| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let mut client = TcpStream::connect(listener.local_addr()?)?;
         client.write_all(b"x")?;
         Ok(listener.accept()?.0.read_exact(&mut [0])?)
     }),
-    anyone_can("send itself a datagram", |_| {
+    attempt_for_anyone("send itself a datagram", |_| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.send_to(b"x", socket.local_addr()?)?;
         ensure(socket.recv(&mut [0])? == 1, "it did not arrive")
     }),
-    anyone_can("speak over a socket of the project", |g| {
+    attempt_for_anyone("speak over a socket of the project", |g| {
         let path = g.in_project("socket");
         let listener = UnixListener::bind(&path)?;
         let connected = UnixStream::connect(&path);
@@ -138,14 +138,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         connected?.write_all(b"x")?;
         Ok(listener.accept()?.0.read_exact(&mut [0])?)
     }),
-    anyone_can("open a terminal of its own", |_| {
+    attempt_for_anyone("open a terminal of its own", |_| {
         use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         unlockpt(&master)?;
         ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         Ok(())
     }),
-    anyone_can("lock a file", |g| {
+    attempt_for_anyone("lock a file", |g| {
         let file = File::open(g.in_project("own"))?;
         ensure(file.try_lock().is_ok(), "somebody else holds it")
     }),

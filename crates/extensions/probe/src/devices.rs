@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-use crate::{Attempt, AttemptResult, not_applicable, root_can, some_machines_can};
+use crate::{Attempt, AttemptResult, attempt_for_root, attempt_for_some_machines, not_applicable};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    root_can("make a device of a disk", |g| {
+    attempt_for_root("make a device of a disk", |g| {
         let device = g.in_project("disk");
         mknodat(
             CWD,
@@ -20,7 +20,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(fs::remove_file(device)?)
     }),
-    root_can("make a device of memory and read it", |g| {
+    attempt_for_root("make a device of memory and read it", |g| {
         let device = g.in_project("memory");
         mknodat(
             CWD,
@@ -34,7 +34,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         opened?;
         Ok(())
     }),
-    root_can("open a disk", |_| {
+    attempt_for_root("open a disk", |_| {
         let disks = fs::read_dir("/dev")
             .map_err(super::AttemptFailure::from)?
             .flatten();
@@ -45,37 +45,37 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         };
         open_device(&disk.path())
     }),
-    some_machines_can("open the memory of the machine", |_| {
+    attempt_for_some_machines("open the memory of the machine", |_| {
         open_device(Path::new("/dev/mem"))
     }),
-    some_machines_can("open the ports of the machine", |_| {
+    attempt_for_some_machines("open the ports of the machine", |_| {
         open_device(Path::new("/dev/port"))
     }),
-    root_can("open the kernel's messages", |_| {
+    attempt_for_root("open the kernel's messages", |_| {
         open_device(Path::new("/dev/kmsg"))
     }),
-    some_machines_can("open the maker of file systems", |_| {
+    attempt_for_some_machines("open the maker of file systems", |_| {
         open_device(Path::new("/dev/fuse"))
     }),
-    some_machines_can("open the maker of machines", |_| {
+    attempt_for_some_machines("open the maker of machines", |_| {
         open_device(Path::new("/dev/kvm"))
     }),
-    some_machines_can("open the maker of network devices", |_| {
+    attempt_for_some_machines("open the maker of network devices", |_| {
         open_device(Path::new("/dev/net/tun"))
     }),
-    some_machines_can("open the maker of loop devices", |_| {
+    attempt_for_some_machines("open the maker of loop devices", |_| {
         open_device(Path::new("/dev/loop-control"))
     }),
-    some_machines_can("open the maker of mapped devices", |_| {
+    attempt_for_some_machines("open the maker of mapped devices", |_| {
         open_device(Path::new("/dev/mapper/control"))
     }),
-    some_machines_can("open the maker of input", |_| {
+    attempt_for_some_machines("open the maker of input", |_| {
         open_device(Path::new("/dev/uinput"))
     }),
-    some_machines_can("open the maker of host sockets", |_| {
+    attempt_for_some_machines("open the maker of host sockets", |_| {
         open_device(Path::new("/dev/vhost-vsock"))
     }),
-    some_machines_can("open the hardware's counters", |_| {
+    attempt_for_some_machines("open the hardware's counters", |_| {
         open_device(Path::new("/dev/cpu/0/msr"))
     }),
 ];

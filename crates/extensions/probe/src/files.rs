@@ -9,71 +9,73 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timestamps, Uid, XattrFlags};
 
 use crate::sys::make_syscall;
-use crate::{Attempt, AttemptResult, ProbeTargets, anyone_can, not_applicable, root_can};
+use crate::{
+    Attempt, AttemptResult, ProbeTargets, attempt_for_anyone, attempt_for_root, not_applicable,
+};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("create a file", |g| create_file_in(&g.outside)),
-    anyone_can("create a file by a relative path", |g| {
-        create_file_in(&relative_outside(g))
+    attempt_for_anyone("create a file", |g| create_file_in(&g.outside)),
+    attempt_for_anyone("create a file by a relative path", |g| {
+        create_file_in(&relative_outside_path(g))
     }),
-    anyone_can("append to a file", |g| open_to_write(&g.outside_file())),
-    anyone_can("open a file for reading and writing", |g| {
+    attempt_for_anyone("append to a file", |g| open_to_write(&g.outside_file())),
+    attempt_for_anyone("open a file for reading and writing", |g| {
         OpenOptions::new()
             .read(true)
             .write(true)
             .open(g.outside_file())?;
         Ok(())
     }),
-    anyone_can("cut a file to its own length", |g| {
+    attempt_for_anyone("cut a file to its own length", |g| {
         let length = fs::metadata(g.outside_file())?.len();
         Ok(OpenOptions::new()
             .write(true)
             .open(g.outside_file())?
             .set_len(length)?)
     }),
-    anyone_can("delete a file", |g| {
+    attempt_for_anyone("delete a file", |g| {
         let text = fs::read(g.outside_file())?;
         fs::remove_file(g.outside_file())?;
         Ok(fs::write(g.outside_file(), text)?)
     }),
-    anyone_can("rename a file", |g| {
+    attempt_for_anyone("rename a file", |g| {
         rename_and_back(&g.outside_file(), &g.outside.join("renamed"))
     }),
-    anyone_can("rename a folder", |g| {
+    attempt_for_anyone("rename a folder", |g| {
         rename_and_back(&g.outside.join("folder"), &g.outside.join("renamed"))
     }),
-    anyone_can("rename the folder above", |g| {
+    attempt_for_anyone("rename the folder above", |g| {
         rename_and_back(&g.outside, &g.outside.with_extension("moved"))
     }),
-    anyone_can("rename the project itself", |g| {
+    attempt_for_anyone("rename the project itself", |g| {
         rename_and_back(&g.project, &g.project.with_extension("moved"))
     }),
-    anyone_can("create a folder", |g| {
+    attempt_for_anyone("create a folder", |g| {
         fs::create_dir(g.outside.join("new"))?;
         Ok(fs::remove_dir(g.outside.join("new"))?)
     }),
-    anyone_can("remove a folder", |g| {
+    attempt_for_anyone("remove a folder", |g| {
         fs::remove_dir(g.outside.join("folder"))?;
         Ok(fs::create_dir(g.outside.join("folder"))?)
     }),
-    anyone_can("move a file into the project", |g| {
+    attempt_for_anyone("move a file into the project", |g| {
         rename_and_back(&g.outside_file(), &g.in_project("stolen"))
     }),
-    anyone_can("move a file out of the project", |g| {
+    attempt_for_anyone("move a file out of the project", |g| {
         rename_and_back(&g.in_project("own"), &g.outside.join("dropped"))
     }),
-    anyone_can("change a file's permissions", |g| {
+    attempt_for_anyone("change a file's permissions", |g| {
         let before = fs::metadata(g.outside_file())?.permissions();
         fs::set_permissions(g.outside_file(), Permissions::from_mode(0o640))?;
         Ok(fs::set_permissions(g.outside_file(), before)?)
     }),
-    anyone_can("change permissions through a file open for reading", |g| {
+    attempt_for_anyone("change permissions through a file open for reading", |g| {
         let file = File::open(g.outside_file())?;
         let before = file.metadata()?.permissions();
         file.set_permissions(Permissions::from_mode(0o640))?;
         Ok(file.set_permissions(before)?)
     }),
-    anyone_can("change a file's owner to its owner", |g| {
+    attempt_for_anyone("change a file's owner to its owner", |g| {
         use std::os::unix::fs::MetadataExt;
         let (uid, gid) = fs::metadata(g.outside_file()).map(|of| (of.uid(), of.gid()))?;
         let uid = Some(Uid::from_raw(uid));
@@ -86,7 +88,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             AtFlags::empty(),
         )?)
     }),
-    anyone_can("change a file's times", |g| {
+    attempt_for_anyone("change a file's times", |g| {
         Ok(rustix::fs::utimensat(
             rustix::fs::CWD,
             g.outside_file(),
@@ -94,13 +96,13 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             AtFlags::empty(),
         )?)
     }),
-    anyone_can("change times through a file open for reading", |g| {
+    attempt_for_anyone("change times through a file open for reading", |g| {
         Ok(rustix::fs::futimens(
             File::open(g.outside_file())?,
             &current_times(),
         )?)
     }),
-    anyone_can("set an extended attribute", |g| {
+    attempt_for_anyone("set an extended attribute", |g| {
         check_attribute_result(rustix::fs::setxattr(
             g.outside_file(),
             "user.haft",
@@ -109,7 +111,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))?;
         Ok(rustix::fs::removexattr(g.outside_file(), "user.haft")?)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "set an extended attribute through a file open for reading",
         |g| {
             let file = File::open(g.outside_file())?;
@@ -122,14 +124,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             Ok(rustix::fs::fremovexattr(&file, "user.haft")?)
         },
     ),
-    anyone_can("set a flag through a file open for reading", |g| {
+    attempt_for_anyone("set a flag through a file open for reading", |g| {
         let file = File::open(g.outside_file())?;
         let Ok(flags) = rustix::fs::ioctl_getflags(&file) else {
             return not_applicable("this file system has no flags");
         };
         Ok(rustix::fs::ioctl_setflags(&file, flags)?)
     }),
-    anyone_can("create a nameless file and name it", |g| {
+    attempt_for_anyone("create a nameless file and name it", |g| {
         let flags = OFlags::TMPFILE | OFlags::WRONLY;
         let file = match rustix::fs::openat(rustix::fs::CWD, &g.outside, flags, Mode::RUSR) {
             Err(rustix::io::Errno::OPNOTSUPP) => {
@@ -143,7 +145,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         rustix::fs::linkat(cwd, name, cwd, &to, AtFlags::SYMLINK_FOLLOW)?;
         Ok(fs::remove_file(to)?)
     }),
-    anyone_can("create a named pipe", |g| {
+    attempt_for_anyone("create a named pipe", |g| {
         let pipe = g.outside.join("pipe");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -154,14 +156,14 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(fs::remove_file(pipe)?)
     }),
-    anyone_can("write to a named pipe that is there", |g| {
+    attempt_for_anyone("write to a named pipe that is there", |g| {
         let pipe = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(g.outside.join("pipe-there"));
         Ok(pipe?.write_all(b"x")?)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "open a file for writing that was opened by path only",
         |g| {
             let place = OpenOptions::new()
@@ -171,15 +173,15 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             open_to_write(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
         },
     ),
-    anyone_can("open a file for writing that was opened for reading", |g| {
+    attempt_for_anyone("open a file for writing that was opened for reading", |g| {
         let file = File::open(g.outside_file())?;
         open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
     }),
-    anyone_can("create a file from a working folder outside", |g| {
+    attempt_for_anyone("create a file from a working folder outside", |g| {
         std::env::set_current_dir(&g.outside)?;
         create_file_in(Path::new("."))
     }),
-    anyone_can("lengthen a file with the call of its own", |g| {
+    attempt_for_anyone("lengthen a file with the call of its own", |g| {
         let length = fs::metadata(g.outside_file())?.len();
         let name = std::ffi::CString::new(g.outside_file().as_os_str().as_encoded_bytes())
             .unwrap_or_default();
@@ -189,30 +191,30 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(())
     }),
-    root_can("create a file in /", |_| create_file_in(Path::new("/"))),
-    root_can("create a file in /etc", |_| {
+    attempt_for_root("create a file in /", |_| create_file_in(Path::new("/"))),
+    attempt_for_root("create a file in /etc", |_| {
         create_file_in(Path::new("/etc"))
     }),
-    root_can("create a file in /usr/bin", |_| {
+    attempt_for_root("create a file in /usr/bin", |_| {
         create_file_in(Path::new("/usr/bin"))
     }),
-    root_can("create a file in /var", |_| {
+    attempt_for_root("create a file in /var", |_| {
         create_file_in(Path::new("/var"))
     }),
-    root_can("create a file in /root", |_| {
+    attempt_for_root("create a file in /root", |_| {
         create_file_in(Path::new("/root"))
     }),
-    root_can("create a file beside the program", |_| {
+    attempt_for_root("create a file beside the program", |_| {
         let program = fs::read_link("/proc/self/exe")?;
         create_file_in(program.parent().unwrap_or(Path::new("/")))
     }),
-    root_can("open the list of users for writing", |_| {
+    attempt_for_root("open the list of users for writing", |_| {
         open_to_write(Path::new("/etc/passwd"))
     }),
 ];
 
 /// Returns the path of the outside folder relative to the project.
-fn relative_outside(targets: &ProbeTargets) -> std::path::PathBuf {
+fn relative_outside_path(targets: &ProbeTargets) -> std::path::PathBuf {
     let up = targets
         .project
         .components()

@@ -13,10 +13,13 @@ use std::path::Path;
 use crate::sys::{
     SyscallArg, clone_with_flags, clone3_with_flags, file_from_descriptor, make_syscall,
 };
-use crate::{Attempt, AttemptResult, anyone_can, refused, root_can, some_machines_can};
+use crate::{
+    Attempt, AttemptResult, attempt_for_anyone, attempt_for_root, attempt_for_some_machines,
+    refused,
+};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    root_can("mount a file system", |g| {
+    attempt_for_root("mount a file system", |g| {
         let at = to_c_string(&g.project);
         make_syscall(
             libc::SYS_mount,
@@ -30,7 +33,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         unmount_path(&at)
     }),
-    root_can("mount a folder somewhere else", |g| {
+    attempt_for_root("mount a folder somewhere else", |g| {
         let from = to_c_string(&g.outside);
         let to = to_c_string(&g.in_project("folder"));
         let flags = libc::MS_BIND.cast_signed();
@@ -46,7 +49,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         unmount_path(&to)
     }),
-    root_can("make a mount writable again", |_| {
+    attempt_for_root("make a mount writable again", |_| {
         // Outside, the call fails because this is not a mount point.
         let flags = (libc::MS_REMOUNT | libc::MS_BIND).cast_signed();
         check_permitted(make_syscall(
@@ -60,24 +63,24 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root_can("unmount what covers a secret", |g| {
+    attempt_for_root("unmount what covers a secret", |g| {
         let at = to_c_string(g.secret_folder());
         check_permitted(make_syscall(
             libc::SYS_umount2,
             [at.as_c_str().into(), libc::MNT_DETACH.into()],
         ))
     }),
-    root_can("open a file system by the newer calls", |_| {
+    attempt_for_root("open a file system by the newer calls", |_| {
         check_permitted(make_syscall(libc::SYS_fsopen, [c"tmpfs".into(), 0.into()]))
     }),
-    root_can("copy a tree of mounts", |g| {
+    attempt_for_root("copy a tree of mounts", |g| {
         let at = to_c_string(&g.outside);
         check_permitted(make_syscall(
             libc::SYS_open_tree,
             [libc::AT_FDCWD.into(), at.as_c_str().into(), 1.into()],
         ))
     }),
-    root_can("move a mount", |_| {
+    attempt_for_root("move a mount", |_| {
         let none = libc::AT_FDCWD;
         check_permitted(make_syscall(
             libc::SYS_move_mount,
@@ -90,7 +93,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root_can("change what a mount allows", |_| {
+    attempt_for_root("change what a mount allows", |_| {
         // Sets and clears every attribute at once, which is invalid.
         let mut attributes = [0xff_u8; 32];
         let here = libc::AT_FDCWD;
@@ -105,40 +108,40 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         ))
     }),
-    root_can("change the root of the file system", |_| {
+    attempt_for_root("change the root of the file system", |_| {
         check_permitted(make_syscall(
             libc::SYS_pivot_root,
             [c"/none".into(), c"/none".into()],
         ))
     }),
-    root_can("change the root of the process", |g| {
+    attempt_for_root("change the root of the process", |g| {
         let at = to_c_string(&g.project);
         make_syscall(libc::SYS_chroot, [at.as_c_str().into()])?;
         Ok(())
     }),
-    anyone_can("make a user namespace", |_| {
+    attempt_for_anyone("make a user namespace", |_| {
         unshare_namespaces(libc::CLONE_NEWUSER)
     }),
-    root_can("make a mount namespace", |_| {
+    attempt_for_root("make a mount namespace", |_| {
         unshare_namespaces(libc::CLONE_NEWNS)
     }),
-    root_can("make a network namespace", |_| {
+    attempt_for_root("make a network namespace", |_| {
         unshare_namespaces(libc::CLONE_NEWNET)
     }),
-    root_can("make a pid namespace", |_| {
+    attempt_for_root("make a pid namespace", |_| {
         unshare_namespaces(libc::CLONE_NEWPID)
     }),
-    root_can("make a control group namespace", |_| {
+    attempt_for_root("make a control group namespace", |_| {
         unshare_namespaces(libc::CLONE_NEWCGROUP)
     }),
-    anyone_can("start a process in a user namespace", |_| {
+    attempt_for_anyone("start a process in a user namespace", |_| {
         Ok(clone_with_flags(libc::CLONE_NEWUSER)?)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "start a process in a user namespace by the newer call",
         |_| Ok(clone3_with_flags(libc::CLONE_NEWUSER)?),
     ),
-    anyone_can("make user and mount namespaces and mount there", |g| {
+    attempt_for_anyone("make user and mount namespaces and mount there", |g| {
         unshare_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
         let at = to_c_string(&g.outside);
         make_syscall(
@@ -153,22 +156,22 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(())
     }),
-    some_machines_can("enter the mount namespace of the first process", |_| {
+    attempt_for_some_machines("enter the mount namespace of the first process", |_| {
         enter_namespace("/proc/1/ns/mnt")
     }),
-    some_machines_can("enter the network namespace of the first process", |_| {
+    attempt_for_some_machines("enter the network namespace of the first process", |_| {
         enter_namespace("/proc/1/ns/net")
     }),
-    root_can("enter the namespaces of a process outside", |g| {
+    attempt_for_root("enter the namespaces of a process outside", |g| {
         enter_namespace(&format!("/proc/{}/ns/net", g.process))
     }),
-    root_can("enter its own network namespace", |_| {
+    attempt_for_root("enter its own network namespace", |_| {
         enter_namespace("/proc/self/ns/net")
     }),
-    some_machines_can("make a namespace in the convention for 32 bits", |_| {
+    attempt_for_some_machines("make a namespace in the convention for 32 bits", |_| {
         unshare_in_32_bits()
     }),
-    some_machines_can(
+    attempt_for_some_machines(
         "make a namespace in the convention of short pointers",
         |_| {
             check_permitted(make_syscall(
@@ -177,7 +180,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ))
         },
     ),
-    root_can("find a file by its number", |g| {
+    attempt_for_root("find a file by its number", |g| {
         // The inode number of the root folder in most file systems; any number would do.
         let mut handle = [8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         let mount = File::open(&g.project)?;
@@ -186,26 +189,26 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [mount.as_raw_fd().into(), (&mut handle).into(), 0.into()],
         ))
     }),
-    root_can("become another user", |_| {
+    attempt_for_root("become another user", |_| {
         check_success(make_syscall(libc::SYS_setuid, [1.into()]))
     }),
-    root_can("become another group", |_| {
+    attempt_for_root("become another group", |_| {
         check_success(make_syscall(libc::SYS_setgid, [1.into()]))
     }),
-    root_can("join further groups", |_| {
+    attempt_for_root("join further groups", |_| {
         check_permitted(make_syscall(libc::SYS_setgroups, [0.into(), 0.into()]))
     }),
-    root_can("hold the capability to administer", |_| {
+    attempt_for_root("hold the capability to administer", |_| {
         take_admin_capability()
     }),
-    root_can("change what being root means", |_| {
+    attempt_for_root("change what being root means", |_| {
         let bits = make_syscall(libc::SYS_prctl, [libc::PR_GET_SECUREBITS.into()])?;
         check_permitted(make_syscall(
             libc::SYS_prctl,
             [libc::PR_SET_SECUREBITS.into(), bits.into()],
         ))
     }),
-    some_machines_can("load a program into the kernel", |_| {
+    attempt_for_some_machines("load a program into the kernel", |_| {
         // Creates an array map with one element.
         let mut attributes = [0_u8; 72];
         for (at, value) in [(0, 2), (4, 4), (8, 4), (12, 1)] {
@@ -216,7 +219,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [0.into(), (&mut attributes).into(), 72.into()],
         ))
     }),
-    some_machines_can("count events of the processor", |_| {
+    attempt_for_some_machines("count events of the processor", |_| {
         let mut attributes = [0_u8; 112];
         // A software event: a clock of the kernel.
         attributes[0] = 1;
@@ -230,17 +233,17 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ];
         check_permitted(make_syscall(libc::SYS_perf_event_open, arguments))
     }),
-    some_machines_can("handle its own page faults", |_| {
+    attempt_for_some_machines("handle its own page faults", |_| {
         check_permitted(make_syscall(libc::SYS_userfaultfd, [0.into()]))
     }),
-    some_machines_can("queue calls past the filter", |_| {
+    attempt_for_some_machines("queue calls past the filter", |_| {
         let mut parameters = [0_u8; 120];
         check_permitted(make_syscall(
             libc::SYS_io_uring_setup,
             [4.into(), (&mut parameters).into()],
         ))
     }),
-    some_machines_can("keep a key in the kernel", |_| {
+    attempt_for_some_machines("keep a key in the kernel", |_| {
         let ring = -2;
         let mut payload = [1_u8];
         let arguments: [SyscallArg<'_>; 5] = [
@@ -252,59 +255,59 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ];
         check_permitted(make_syscall(libc::SYS_add_key, arguments))
     }),
-    some_machines_can("ask for a key ring", |_| {
+    attempt_for_some_machines("ask for a key ring", |_| {
         check_permitted(make_syscall(
             libc::SYS_keyctl,
             [0.into(), (-3).into(), 0.into()],
         ))
     }),
-    some_machines_can("load another kernel", |_| {
+    attempt_for_some_machines("load another kernel", |_| {
         check_permitted(make_syscall(
             libc::SYS_kexec_load,
             [0.into(), 0.into(), 0.into(), (-1).into()],
         ))
     }),
-    some_machines_can("load a module", |_| {
+    attempt_for_some_machines("load a module", |_| {
         check_permitted(make_syscall(
             libc::SYS_init_module,
             [0.into(), 0.into(), c"".into()],
         ))
     }),
-    some_machines_can("load a module from a file", |_| {
+    attempt_for_some_machines("load a module from a file", |_| {
         check_permitted(make_syscall(
             libc::SYS_finit_module,
             [(-1).into(), c"".into(), 0.into()],
         ))
     }),
-    some_machines_can("unload a module", |_| {
+    attempt_for_some_machines("unload a module", |_| {
         check_permitted(make_syscall(
             libc::SYS_delete_module,
             [c"haft_none".into(), 0.into()],
         ))
     }),
-    root_can("restart the machine", |_| {
+    attempt_for_root("restart the machine", |_| {
         check_permitted(make_syscall(
             libc::SYS_reboot,
             [0.into(), 0.into(), 0.into(), 0.into()],
         ))
     }),
-    some_machines_can("add swap space", |_| {
+    attempt_for_some_machines("add swap space", |_| {
         check_permitted(make_syscall(libc::SYS_swapon, [c"/none".into(), 0.into()]))
     }),
-    some_machines_can("take swap space away", |_| {
+    attempt_for_some_machines("take swap space away", |_| {
         check_permitted(make_syscall(libc::SYS_swapoff, [c"/none".into()]))
     }),
-    some_machines_can("account for processes", |_| {
+    attempt_for_some_machines("account for processes", |_| {
         check_permitted(make_syscall(libc::SYS_acct, [c"/none".into()]))
     }),
-    root_can("set the clock", |_| {
+    attempt_for_root("set the clock", |_| {
         let mut time = [0_u8; 208];
         make_syscall(libc::SYS_adjtimex, [(&mut time).into()])?;
         // The current frequency is set again.
         time[0] = 2;
         check_permitted(make_syscall(libc::SYS_adjtimex, [(&mut time).into()]))
     }),
-    root_can("name the machine", |_| {
+    attempt_for_root("name the machine", |_| {
         let name = rustix::system::uname().nodename().to_owned();
         let length = name.as_bytes().len() as u64;
         check_permitted(make_syscall(
@@ -312,24 +315,24 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [name.as_c_str().into(), length.cast_signed().into()],
         ))
     }),
-    root_can("read the kernel's messages by call", |_| {
+    attempt_for_root("read the kernel's messages by call", |_| {
         let mut text = [0_u8; 16];
         check_permitted(make_syscall(
             libc::SYS_syslog,
             [3.into(), (&mut text).into(), 16.into()],
         ))
     }),
-    root_can("watch a whole file system", |_| {
+    attempt_for_root("watch a whole file system", |_| {
         check_permitted(make_syscall(libc::SYS_fanotify_init, [0.into(), 0.into()]))
     }),
     #[cfg(target_arch = "x86_64")]
-    some_machines_can("speak to hardware", |_| {
+    attempt_for_some_machines("speak to hardware", |_| {
         check_permitted(make_syscall(
             libc::SYS_ioperm,
             [0x80.into(), 1.into(), 1.into()],
         ))
     }),
-    root_can("run before everyone else", |_| {
+    attempt_for_root("run before everyone else", |_| {
         let mut priority = 1_i32.to_ne_bytes();
         check_permitted(make_syscall(
             libc::SYS_sched_setscheduler,

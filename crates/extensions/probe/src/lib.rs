@@ -154,7 +154,10 @@ fn ensure(condition: bool, reason: &str) -> AttemptResult {
 }
 
 /// Creates an attempt that succeeds outside of the sandbox for any user.
-const fn anyone_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
+const fn attempt_for_anyone(
+    name: &'static str,
+    run: fn(&ProbeTargets) -> AttemptResult,
+) -> Attempt {
     Attempt {
         name,
         outside: Outside::Anyone,
@@ -163,7 +166,7 @@ const fn anyone_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult)
 }
 
 /// Creates an attempt that succeeds outside of the sandbox for root.
-const fn root_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
+const fn attempt_for_root(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
     Attempt {
         name,
         outside: Outside::Root,
@@ -172,7 +175,10 @@ const fn root_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -
 }
 
 /// Creates an attempt that succeeds outside of the sandbox on some machines only.
-const fn some_machines_can(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
+const fn attempt_for_some_machines(
+    name: &'static str,
+    run: fn(&ProbeTargets) -> AttemptResult,
+) -> Attempt {
     Attempt {
         name,
         outside: Outside::Depends,

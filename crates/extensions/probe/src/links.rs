@@ -8,16 +8,16 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with};
 
 use crate::files::{create_file_in, open_to_write};
-use crate::{Attempt, AttemptResult, ProbeTargets, anyone_can, root_can};
+use crate::{Attempt, AttemptResult, ProbeTargets, attempt_for_anyone, attempt_for_root};
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("write through a symbolic link", |g| {
+    attempt_for_anyone("write through a symbolic link", |g| {
         attempt_through_link(g, &g.outside_file(), open_to_write)
     }),
-    anyone_can("create through a symbolic link to a folder", |g| {
+    attempt_for_anyone("create through a symbolic link to a folder", |g| {
         attempt_through_link(g, &g.outside, create_file_in)
     }),
-    anyone_can("create through a link to a link", |g| {
+    attempt_for_anyone("create through a link to a link", |g| {
         attempt_through_link(g, &g.outside, |link| {
             let second = link.with_extension("second");
             symlink(link, &second)?;
@@ -26,24 +26,24 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             tried
         })
     }),
-    anyone_can("write through a relative symbolic link", |g| {
+    attempt_for_anyone("write through a relative symbolic link", |g| {
         let up: std::path::PathBuf = g.project.components().skip(1).map(|_| "..").collect();
         let target = up.join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
         attempt_through_link(g, &target, open_to_write)
     }),
-    anyone_can("write through a link to /proc/self/root", |g| {
+    attempt_for_anyone("write through a link to /proc/self/root", |g| {
         let target = Path::new("/proc/self/root")
             .join(g.outside_file().strip_prefix("/").unwrap_or(&g.outside));
         attempt_through_link(g, &target, open_to_write)
     }),
-    anyone_can("write through a hard link", |g| {
+    attempt_for_anyone("write through a hard link", |g| {
         let link = g.in_project("hard-link");
         fs::hard_link(g.outside_file(), &link)?;
         let tried = open_to_write(&link);
         fs::remove_file(link)?;
         tried
     }),
-    anyone_can("hard link a file that is open for reading", |g| {
+    attempt_for_anyone("hard link a file that is open for reading", |g| {
         let file = fs::File::open(g.outside_file())?;
         let from = format!("/proc/self/fd/{}", file.as_raw_fd());
         let link = g.in_project("hard-link-2");
@@ -52,17 +52,17 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::remove_file(link)?;
         tried
     }),
-    anyone_can("hard link a file of the project to the outside", |g| {
+    attempt_for_anyone("hard link a file of the project to the outside", |g| {
         let link = g.outside.join("hard-link");
         fs::hard_link(g.in_project("own"), &link)?;
         Ok(fs::remove_file(link)?)
     }),
-    anyone_can("make a symbolic link outside", |g| {
+    attempt_for_anyone("make a symbolic link outside", |g| {
         let link = g.outside.join("link");
         symlink("/", &link)?;
         Ok(fs::remove_file(link)?)
     }),
-    anyone_can("swap a file of the project with one outside", |g| {
+    attempt_for_anyone("swap a file of the project with one outside", |g| {
         let own = g.in_project("own");
         let other = g.outside_file();
         renameat_with(CWD, &own, CWD, &other, RenameFlags::EXCHANGE)?;
@@ -74,7 +74,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             RenameFlags::EXCHANGE,
         )?)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "replace a folder of the project by a link and write through it",
         |g| {
             let folder = g.in_project("replaced");
@@ -87,7 +87,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             tried
         },
     ),
-    root_can("hard link the list of users", |g| {
+    attempt_for_root("hard link the list of users", |g| {
         // Hard links are possible only within one file system, and the project may be in another
         // one than the root folder.
         let link = g.in_project("users");

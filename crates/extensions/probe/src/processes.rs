@@ -10,28 +10,28 @@ use std::process::{Command, Stdio};
 use crate::kernel::check_process_call;
 use crate::sys::{SyscallArg, file_from_descriptor, make_syscall, read_segment};
 use crate::{
-    Attempt, AttemptFailure, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable,
-    refused, some_machines_can,
+    Attempt, AttemptFailure, AttemptResult, ProbeTargets, attempt_for_anyone,
+    attempt_for_some_machines, ensure, not_applicable, refused,
 };
 
 /// The null signal: only checks whether a signal could be sent.
 const NO_SIGNAL: i32 = 0;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("signal a process", |g| {
+    attempt_for_anyone("signal a process", |g| {
         call_on_target(g, libc::SYS_kill, [g.process.into(), NO_SIGNAL.into()])
     }),
-    anyone_can("signal a thread", |g| {
+    attempt_for_anyone("signal a thread", |g| {
         call_on_target(g, libc::SYS_tkill, [g.process.into(), NO_SIGNAL.into()])
     }),
-    anyone_can("signal a process with a value", |g| {
+    attempt_for_anyone("signal a process with a value", |g| {
         let mut about = [0_u8; 128];
         // The code of a signal that was sent by a program (`SI_QUEUE`).
         about[8..12].copy_from_slice(&(-1_i32).to_ne_bytes());
         let arguments = [g.process.into(), NO_SIGNAL.into(), (&mut about).into()];
         call_on_target(g, libc::SYS_rt_sigqueueinfo, arguments)
     }),
-    anyone_can("hold a process by a descriptor", |g| {
+    attempt_for_anyone("hold a process by a descriptor", |g| {
         let held = make_syscall(libc::SYS_pidfd_open, [g.process.into(), 0.into()])?;
         let held = file_from_descriptor(held);
         check_is_target(g)?;
@@ -46,7 +46,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         )
     }),
-    some_machines_can("take a descriptor out of a process", |g| {
+    attempt_for_some_machines("take a descriptor out of a process", |g| {
         let held = file_from_descriptor(make_syscall(
             libc::SYS_pidfd_open,
             [g.process.into(), 0.into()],
@@ -57,7 +57,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [held.as_raw_fd().into(), 1.into(), 0.into()],
         )
     }),
-    some_machines_can("take a descriptor out of the parent", |_| {
+    attempt_for_some_machines("take a descriptor out of the parent", |_| {
         let held = file_from_descriptor(make_syscall(
             libc::SYS_pidfd_open,
             [parent_pid().into(), 0.into()],
@@ -67,7 +67,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [held.as_raw_fd().into(), 1.into(), 0.into()],
         ))
     }),
-    some_machines_can("trace a process", |g| {
+    attempt_for_some_machines("trace a process", |g| {
         /// Attaches to a process without stopping it (`PTRACE_SEIZE`).
         const PTRACE_SEIZE: i32 = 0x4206;
         call_on_target(
@@ -76,7 +76,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [PTRACE_SEIZE.into(), g.process.into(), 0.into(), 0.into()],
         )
     }),
-    some_machines_can("trace the first process", |_| {
+    attempt_for_some_machines("trace the first process", |_| {
         /// `PTRACE_SEIZE`, called with an invalid option so that it fails, but only after the
         /// permission check.
         const PTRACE_SEIZE: i32 = 0x4206;
@@ -85,10 +85,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [PTRACE_SEIZE.into(), 1.into(), 0.into(), i64::MIN.into()],
         ))
     }),
-    anyone_can("be traced", |_| {
+    attempt_for_anyone("be traced", |_| {
         check_process_call(make_syscall(libc::SYS_ptrace, [0.into()]))
     }),
-    some_machines_can("read the memory of a process", |g| {
+    attempt_for_some_machines("read the memory of a process", |g| {
         let mut empty = [0_u8; 16];
         let mut arguments: [SyscallArg<'_>; 6] = [
             g.process.into(),
@@ -101,7 +101,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         arguments[3] = 0.into();
         call_on_target(g, libc::SYS_process_vm_readv, arguments)
     }),
-    anyone_can("see the limits of a process", |g| {
+    attempt_for_anyone("see the limits of a process", |g| {
         let mut limits = [0_u8; 16];
         call_on_target(
             g,
@@ -109,7 +109,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [g.process.into(), 7.into(), 0.into(), (&mut limits).into()],
         )
     }),
-    anyone_can("change the priority of a process to its own", |g| {
+    attempt_for_anyone("change the priority of a process to its own", |g| {
         let nice = 20 - make_syscall(libc::SYS_getpriority, [0.into(), g.process.into()])?;
         call_on_target(
             g,
@@ -117,7 +117,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [0.into(), g.process.into(), nice.into()],
         )
     }),
-    anyone_can("see the processors of a process", |g| {
+    attempt_for_anyone("see the processors of a process", |g| {
         let mut set = [0_u8; 128];
         call_on_target(
             g,
@@ -125,10 +125,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             [g.process.into(), 128.into(), (&mut set).into()],
         )
     }),
-    anyone_can("see the session of a process", |g| {
+    attempt_for_anyone("see the session of a process", |g| {
         call_on_target(g, libc::SYS_getsid, [g.process.into()])
     }),
-    some_machines_can("compare a process with itself", |g| {
+    attempt_for_some_machines("compare a process with itself", |g| {
         call_on_target(
             g,
             libc::SYS_kcmp,
@@ -141,25 +141,25 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ],
         )
     }),
-    anyone_can("read shared memory by its number", |g| {
+    attempt_for_anyone("read shared memory by its number", |g| {
         let bytes = read_segment(g.segment)?;
         ensure(
             g.secret_text.as_bytes().starts_with(&bytes),
             "it holds something else",
         )
     }),
-    anyone_can("read shared memory by its name", |g| {
+    attempt_for_anyone("read shared memory by its name", |g| {
         let text = fs::read_to_string(Path::new("/dev/shm").join(&g.shared))?;
         ensure(text == g.secret_text, "it holds something else")
     }),
-    some_machines_can("see the queues of messages of others", |_| {
+    attempt_for_some_machines("see the queues of messages of others", |_| {
         let queues = fs::read_to_string("/proc/sysvipc/shm")?;
         ensure(queues.lines().count() > 1, "there are none")
     }),
-    anyone_can("use a descriptor its parents had open", |g| {
+    attempt_for_anyone("use a descriptor its parents had open", |g| {
         super::files::create_file_in(Path::new(&format!("/proc/self/fd/{}", g.descriptor)))
     }),
-    anyone_can("find descriptors its parents had open", |g| {
+    attempt_for_anyone("find descriptors its parents had open", |g| {
         // This process has opened the pipe for its result and the folder that is being listed.
         let known =
             |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
@@ -175,10 +175,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let _ = g;
         ensure(targets.any(|target| !known(&target)), "there are none")
     }),
-    some_machines_can("gain privileges from a program that gives them", |_| {
+    attempt_for_some_machines("gain privileges from a program that gives them", |_| {
         run_set_user_id_program()
     }),
-    anyone_can("make a program that gives privileges", |g| {
+    attempt_for_anyone("make a program that gives privileges", |g| {
         let file = g.in_project("set-user-id");
         fs::write(&file, "")?;
         let set = fs::set_permissions(&file, fs::Permissions::from_mode(0o4755));
@@ -187,7 +187,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         set?;
         ensure(has, "the permission was dropped")
     }),
-    anyone_can(
+    attempt_for_anyone(
         "make a program that gives privileges by creating it so",
         |g| {
             let path = g.in_project("set-user-id-2");
@@ -201,7 +201,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ensure(has, "the permission was dropped")
         },
     ),
-    anyone_can(
+    attempt_for_anyone(
         "make a program that gives privileges out of a nameless file",
         |g| {
             let mut options = fs::OpenOptions::new();

@@ -6,102 +6,102 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{create_file_in, open_to_write};
 use crate::{
-    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable, root_can,
-    some_machines_can,
+    Attempt, AttemptResult, ProbeTargets, attempt_for_anyone, attempt_for_root,
+    attempt_for_some_machines, ensure, not_applicable,
 };
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("write below /proc/self/root", |g| {
+    attempt_for_anyone("write below /proc/self/root", |g| {
         open_to_write(&outside_file_below("/proc/self/root", g))
     }),
-    anyone_can("write below a thread's root", |g| {
+    attempt_for_anyone("write below a thread's root", |g| {
         open_to_write(&outside_file_below(
             &format!("/proc/self/task/{}/root", std::process::id()),
             g,
         ))
     }),
-    anyone_can("write below the parent's root", |g| {
+    attempt_for_anyone("write below the parent's root", |g| {
         open_to_write(&outside_file_below(&parent_proc_path("root"), g))
     }),
-    some_machines_can("write below the first process's root", |g| {
+    attempt_for_some_machines("write below the first process's root", |g| {
         open_to_write(&outside_file_below("/proc/1/root", g))
     }),
-    anyone_can("write below the root of a process outside", |g| {
+    attempt_for_anyone("write below the root of a process outside", |g| {
         open_to_write(&outside_file_below(&format!("/proc/{}/root", g.process), g))
     }),
-    anyone_can("create in the working folder of a process outside", |g| {
+    attempt_for_anyone("create in the working folder of a process outside", |g| {
         create_file_in(Path::new(&format!("/proc/{}/cwd", g.process)))
     }),
-    anyone_can("see the command line of a process outside", |g| {
+    attempt_for_anyone("see the command line of a process outside", |g| {
         let text = fs::read_to_string(format!("/proc/{}/cmdline", g.process))?;
         ensure(text.contains(&g.mark), "it is another process")
     }),
-    anyone_can("open the memory of a process outside", |g| {
+    attempt_for_anyone("open the memory of a process outside", |g| {
         open_for_writing(&format!("/proc/{}/mem", g.process))
     }),
-    anyone_can("take a descriptor of a process outside", |g| {
+    attempt_for_anyone("take a descriptor of a process outside", |g| {
         OpenOptions::new()
             .write(true)
             .open(format!("/proc/{}/fd/1", g.process))?;
         Ok(())
     }),
-    some_machines_can("open the memory of the first process", |_| {
+    attempt_for_some_machines("open the memory of the first process", |_| {
         open_for_writing("/proc/1/mem")
     }),
-    some_machines_can("read the environment of the first process", |_| {
+    attempt_for_some_machines("read the environment of the first process", |_| {
         let mut text = Vec::new();
         fs::File::open("/proc/1/environ")?.read_to_end(&mut text)?;
         ensure(!text.is_empty(), "it is empty")
     }),
-    some_machines_can("take a descriptor of the first process", |_| {
+    attempt_for_some_machines("take a descriptor of the first process", |_| {
         let mut descriptors = fs::read_dir("/proc/1/fd")?.flatten();
         ensure(
             descriptors.any(|one| fs::read_link(one.path()).is_ok()),
             "none can be looked at",
         )
     }),
-    root_can("write where crashes are sent", |_| {
+    attempt_for_root("write where crashes are sent", |_| {
         rewrite_file("/proc/sys/kernel/core_pattern")
     }),
-    root_can("write the machine's name", |_| {
+    attempt_for_root("write the machine's name", |_| {
         rewrite_file("/proc/sys/kernel/hostname")
     }),
-    some_machines_can("write the program that loads modules", |_| {
+    attempt_for_some_machines("write the program that loads modules", |_| {
         rewrite_file("/proc/sys/kernel/modprobe")
     }),
-    root_can("write how addresses are chosen", |_| {
+    attempt_for_root("write how addresses are chosen", |_| {
         rewrite_file("/proc/sys/kernel/randomize_va_space")
     }),
-    root_can("write whether memory is overcommitted", |_| {
+    attempt_for_root("write whether memory is overcommitted", |_| {
         rewrite_file("/proc/sys/vm/overcommit_memory")
     }),
-    root_can("open what empties the caches", |_| {
+    attempt_for_root("open what empties the caches", |_| {
         open_for_writing("/proc/sys/vm/drop_caches")
     }),
-    some_machines_can("open the magic keys", |_| {
+    attempt_for_some_machines("open the magic keys", |_| {
         open_for_writing("/proc/sysrq-trigger")
     }),
-    some_machines_can("register a kind of program", |_| {
+    attempt_for_some_machines("register a kind of program", |_| {
         open_for_writing("/proc/sys/fs/binfmt_misc/register")
     }),
-    some_machines_can("read the kernel's memory", |_| {
+    attempt_for_some_machines("read the kernel's memory", |_| {
         fs::File::open("/proc/kcore")?;
         Ok(())
     }),
-    some_machines_can("read the kernel's messages", |_| {
+    attempt_for_some_machines("read the kernel's messages", |_| {
         fs::File::open("/proc/kmsg")?;
         Ok(())
     }),
-    some_machines_can("write how interrupts are spread", |_| {
+    attempt_for_some_machines("write how interrupts are spread", |_| {
         open_for_writing("/proc/irq/default_smp_affinity")
     }),
-    some_machines_can("write the power state", |_| {
+    attempt_for_some_machines("write the power state", |_| {
         open_for_writing("/sys/power/state")
     }),
-    some_machines_can("write the program that handles devices", |_| {
+    attempt_for_some_machines("write the program that handles devices", |_| {
         open_for_writing("/sys/kernel/uevent_helper")
     }),
-    some_machines_can("make a control group", |_| {
+    attempt_for_some_machines("make a control group", |_| {
         let group = format!("/sys/fs/cgroup/haft-probe-{}", std::process::id());
         if !Path::new("/sys/fs/cgroup").exists() {
             return not_applicable("there are no control groups");
@@ -109,10 +109,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         fs::create_dir(&group)?;
         Ok(fs::remove_dir(group)?)
     }),
-    some_machines_can("leave the control group", |_| {
+    attempt_for_some_machines("leave the control group", |_| {
         open_for_writing("/sys/fs/cgroup/cgroup.procs")
     }),
-    some_machines_can("write a parameter of a module", |_| {
+    attempt_for_some_machines("write a parameter of a module", |_| {
         let modules = fs::read_dir("/sys/module")
             .map_err(|_| super::AttemptFailure::NotApplicable("no modules".to_owned()))?;
         let folders = modules

@@ -10,26 +10,27 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::files::{create_file_in, open_to_write, rename_and_back};
 use crate::links::attempt_through_link;
 use crate::{
-    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, not_applicable, some_machines_can,
+    Attempt, AttemptResult, ProbeTargets, attempt_for_anyone, attempt_for_some_machines, ensure,
+    not_applicable,
 };
 
 /// The configuration of the repository, which can name programs that git runs.
 const GIT_CONFIG: &str = ".git/config";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("change git's settings", |g| {
+    attempt_for_anyone("change git's settings", |g| {
         open_to_write(&g.in_project(GIT_CONFIG))
     }),
-    anyone_can("change git's settings by a relative path", |_| {
+    attempt_for_anyone("change git's settings by a relative path", |_| {
         open_to_write(Path::new("./folder/.././.git//config"))
     }),
-    anyone_can("change git's settings through /proc/self/cwd", |_| {
+    attempt_for_anyone("change git's settings through /proc/self/cwd", |_| {
         open_to_write(&Path::new("/proc/self/cwd").join(GIT_CONFIG))
     }),
-    anyone_can("change git's settings through a symbolic link", |g| {
+    attempt_for_anyone("change git's settings through a symbolic link", |g| {
         attempt_through_link(g, &g.in_project(GIT_CONFIG), open_to_write)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "change git's settings through a link to their folder",
         |g| {
             attempt_through_link(g, &g.in_project(".git"), |link| {
@@ -37,32 +38,32 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             })
         },
     ),
-    anyone_can("change git's settings through a hard link", |g| {
+    attempt_for_anyone("change git's settings through a hard link", |g| {
         let link = g.in_project("config-link");
         fs::hard_link(g.in_project(GIT_CONFIG), &link)?;
         let tried = open_to_write(&link);
         fs::remove_file(link)?;
         tried
     }),
-    anyone_can(
+    attempt_for_anyone(
         "change git's settings through a file open for reading",
         |g| {
             let file = File::open(g.in_project(GIT_CONFIG))?;
             open_to_write(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
         },
     ),
-    anyone_can("change git's settings from the folder itself", |g| {
+    attempt_for_anyone("change git's settings from the folder itself", |g| {
         std::env::set_current_dir(g.in_project(".git"))?;
         open_to_write(Path::new("config"))
     }),
-    anyone_can("rename over git's settings", |g| {
+    attempt_for_anyone("rename over git's settings", |g| {
         let new = g.in_project("new-config");
         let config = g.in_project(GIT_CONFIG);
         fs::copy(&config, &new)?;
         fs::rename(&new, &config).inspect_err(|_| drop(fs::remove_file(&new)))?;
         Ok(())
     }),
-    anyone_can("swap git's settings with another file", |g| {
+    attempt_for_anyone("swap git's settings with another file", |g| {
         let own = g.in_project("own");
         let config = g.in_project(GIT_CONFIG);
         renameat_with(CWD, &own, CWD, &config, RenameFlags::EXCHANGE)?;
@@ -74,31 +75,31 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             RenameFlags::EXCHANGE,
         )?)
     }),
-    anyone_can("delete git's settings", |g| {
+    attempt_for_anyone("delete git's settings", |g| {
         let text = fs::read(g.in_project(GIT_CONFIG))?;
         fs::remove_file(g.in_project(GIT_CONFIG))?;
         Ok(fs::write(g.in_project(GIT_CONFIG), text)?)
     }),
-    anyone_can("make git's settings a link", |g| {
+    attempt_for_anyone("make git's settings a link", |g| {
         let config = g.in_project(GIT_CONFIG);
         let kept = g.in_project(".git/kept");
         fs::rename(&config, &kept)?;
         symlink("/dev/null", &config)?;
         Ok(fs::rename(&kept, &config)?)
     }),
-    anyone_can("add a hook", |g| {
+    attempt_for_anyone("add a hook", |g| {
         create_file_in(&g.in_project(".git/hooks"))
     }),
-    anyone_can("make a hook executable", |g| {
+    attempt_for_anyone("make a hook executable", |g| {
         let hook = g.in_project(".git/hooks/sample");
         let before = fs::metadata(&hook)?.permissions();
         fs::set_permissions(&hook, Permissions::from_mode(0o755))?;
         Ok(fs::set_permissions(&hook, before)?)
     }),
-    anyone_can("move the folder of git away", |g| {
+    attempt_for_anyone("move the folder of git away", |g| {
         rename_and_back(&g.in_project(".git"), &g.in_project("was-git"))
     }),
-    anyone_can(
+    attempt_for_anyone(
         "move the folder of git away and put another in its place",
         |g| {
             let git = g.in_project(".git");
@@ -109,32 +110,32 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             Ok(fs::rename(&away, &git)?)
         },
     ),
-    anyone_can("move the folder of git out of the project", |g| {
+    attempt_for_anyone("move the folder of git out of the project", |g| {
         rename_and_back(&g.in_project(".git"), &g.outside.join("git"))
     }),
-    anyone_can("write what git has open by path only", |g| {
+    attempt_for_anyone("write what git has open by path only", |g| {
         let place = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH)
             .open(g.in_project(".git"))?;
         create_file_in(Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())))
     }),
-    anyone_can("change an editor's tasks", |g| {
+    attempt_for_anyone("change an editor's tasks", |g| {
         open_to_write(&g.in_project(".vscode/tasks.json"))
     }),
-    anyone_can("add to an editor's folder", |g| {
+    attempt_for_anyone("add to an editor's folder", |g| {
         create_file_in(&g.in_project(".vscode"))
     }),
-    anyone_can("change the pipeline", |g| {
+    attempt_for_anyone("change the pipeline", |g| {
         open_to_write(&g.in_project(".github/workflows/ci.yml"))
     }),
-    anyone_can("move the folder above the pipeline away", |g| {
+    attempt_for_anyone("move the folder above the pipeline away", |g| {
         rename_and_back(&g.in_project(".github"), &g.in_project("was-github"))
     }),
-    anyone_can("create haft's folder", |g| {
+    attempt_for_anyone("create haft's folder", |g| {
         create_and_remove_folder(&g.in_project(".haft"))
     }),
-    anyone_can("create haft's settings", |g| {
+    attempt_for_anyone("create haft's settings", |g| {
         let folder = g.in_project(".haft");
         let was_there = folder.exists();
         fs::create_dir_all(&folder)?;
@@ -144,21 +145,21 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         }
         tried
     }),
-    anyone_can("create a list of servers", |g| {
+    attempt_for_anyone("create a list of servers", |g| {
         create_and_remove_file(&g.in_project(".mcp.json"))
     }),
-    anyone_can("create a list of servers by renaming", |g| {
+    attempt_for_anyone("create a list of servers by renaming", |g| {
         create_by_renaming(g, ".mcp.json")
     }),
-    anyone_can("create a list of servers as a link", |g| {
+    attempt_for_anyone("create a list of servers as a link", |g| {
         symlink("own", g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
     }),
-    anyone_can("create a list of servers as a hard link", |g| {
+    attempt_for_anyone("create a list of servers as a hard link", |g| {
         fs::hard_link(g.in_project("own"), g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
     }),
-    anyone_can("fill a list of servers that does not exist", |g| {
+    attempt_for_anyone("fill a list of servers that does not exist", |g| {
         let path = g.in_project(".mcp.json");
         let was_there = path.symlink_metadata().is_ok();
         fs::write(&path, "{}")?;
@@ -167,39 +168,39 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         }
         Ok(())
     }),
-    anyone_can("create another agent's folder", |g| {
+    attempt_for_anyone("create another agent's folder", |g| {
         create_and_remove_folder(&g.in_project(".claude"))
     }),
-    anyone_can("create a shell's start-up file", |g| {
+    attempt_for_anyone("create a shell's start-up file", |g| {
         create_and_remove_file(&g.in_project(".envrc"))
     }),
-    anyone_can("create an editor's start-up file", |g| {
+    attempt_for_anyone("create an editor's start-up file", |g| {
         create_and_remove_file(&g.in_project(".exrc"))
     }),
-    anyone_can("create another editor's folder by renaming", |g| {
+    attempt_for_anyone("create another editor's folder by renaming", |g| {
         fs::create_dir(g.in_project("arriving"))?;
         let renamed = fs::rename(g.in_project("arriving"), g.in_project(".idea"));
         let left = if renamed.is_ok() { ".idea" } else { "arriving" };
         fs::remove_dir(g.in_project(left))?;
         Ok(renamed?)
     }),
-    anyone_can("create a pipeline", |g| {
+    attempt_for_anyone("create a pipeline", |g| {
         create_and_remove_file(&g.in_project(".gitlab-ci.yml"))
     }),
-    anyone_can("create a pipeline of another kind", |g| {
+    attempt_for_anyone("create a pipeline of another kind", |g| {
         create_by_renaming(g, "Jenkinsfile")
     }),
-    anyone_can("create an action beside the pipeline", |g| {
+    attempt_for_anyone("create an action beside the pipeline", |g| {
         create_and_remove_folder(&g.in_project(".github/actions"))
     }),
-    some_machines_can("reach git's folder in capital letters", |g| {
+    attempt_for_some_machines("reach git's folder in capital letters", |g| {
         let shouted = g.in_project(".GIT/config");
         if !shouted.exists() {
             return not_applicable("this file system tells letters of different case apart");
         }
         open_to_write(&shouted)
     }),
-    anyone_can("have git itself change its settings", |g| {
+    attempt_for_anyone("have git itself change its settings", |g| {
         let config = g.in_project(GIT_CONFIG);
         let before = fs::read(&config)?;
         let git = std::process::Command::new("git")

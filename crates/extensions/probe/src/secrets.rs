@@ -8,35 +8,36 @@ use std::process::Command;
 
 use crate::links::attempt_through_link;
 use crate::{
-    Attempt, AttemptResult, ProbeTargets, anyone_can, ensure, root_can, some_machines_can,
+    Attempt, AttemptResult, ProbeTargets, attempt_for_anyone, attempt_for_root,
+    attempt_for_some_machines, ensure,
 };
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("read a secret", |g| check_reveals_secret(g, &g.secret)),
-    anyone_can("read a secret through a symbolic link", |g| {
+    attempt_for_anyone("read a secret", |g| check_reveals_secret(g, &g.secret)),
+    attempt_for_anyone("read a secret through a symbolic link", |g| {
         attempt_through_link(g, &g.secret, |link| check_reveals_secret(g, link))
     }),
-    anyone_can("read a secret through a link to its folder", |g| {
+    attempt_for_anyone("read a secret through a link to its folder", |g| {
         let name = g.secret.file_name().unwrap_or_default().to_owned();
         attempt_through_link(g, g.secret_folder(), |link| {
             check_reveals_secret(g, &link.join(name))
         })
     }),
-    anyone_can("read a secret by a relative path", |g| {
+    attempt_for_anyone("read a secret by a relative path", |g| {
         let up: PathBuf = g.project.components().skip(1).map(|_| "..").collect();
         check_reveals_secret(g, &up.join(g.secret.strip_prefix("/").unwrap_or(&g.secret)))
     }),
-    anyone_can("read a secret below /proc/self/root", |g| {
+    attempt_for_anyone("read a secret below /proc/self/root", |g| {
         check_reveals_secret(g, &path_below("/proc/self/root", &g.secret))
     }),
-    anyone_can("read a secret below /proc/self/cwd", |g| {
+    attempt_for_anyone("read a secret below /proc/self/cwd", |g| {
         std::env::set_current_dir(g.secret_folder())?;
         check_reveals_secret(
             g,
             &Path::new("/proc/self/cwd").join(g.secret.file_name().unwrap_or_default()),
         )
     }),
-    anyone_can("read a secret below its parent's root", |g| {
+    attempt_for_anyone("read a secret below its parent's root", |g| {
         check_reveals_secret(
             g,
             &path_below(
@@ -45,27 +46,27 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             ),
         )
     }),
-    some_machines_can("read a secret below the first process's root", |g| {
+    attempt_for_some_machines("read a secret below the first process's root", |g| {
         check_reveals_secret(g, &path_below("/proc/1/root", &g.secret))
     }),
-    anyone_can("read a secret through a hard link", |g| {
+    attempt_for_anyone("read a secret through a hard link", |g| {
         let link = g.in_project("secret-link");
         fs::hard_link(&g.secret, &link)?;
         let tried = check_reveals_secret(g, &link);
         fs::remove_file(link)?;
         tried
     }),
-    anyone_can("move a secret into the project", |g| {
+    attempt_for_anyone("move a secret into the project", |g| {
         super::files::rename_and_back(&g.secret, &g.in_project("secret"))
     }),
-    anyone_can("uncover a secret by renaming its folder", |g| {
+    attempt_for_anyone("uncover a secret by renaming its folder", |g| {
         let moved = g.secret_folder().with_extension("moved");
         fs::rename(g.secret_folder(), &moved)?;
         let tried = check_reveals_secret(g, &moved.join(g.secret.file_name().unwrap_or_default()));
         fs::rename(&moved, g.secret_folder())?;
         tried
     }),
-    anyone_can("read a secret that was opened by path only", |g| {
+    attempt_for_anyone("read a secret that was opened by path only", |g| {
         use std::os::unix::fs::OpenOptionsExt;
         let place = fs::OpenOptions::new()
             .read(true)
@@ -76,28 +77,28 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             Path::new(&format!("/proc/self/fd/{}", place.as_raw_fd())),
         )
     }),
-    anyone_can("let another program read a secret", |g| {
+    attempt_for_anyone("let another program read a secret", |g| {
         let output = Command::new("/bin/cat").arg(&g.secret).output()?;
         ensure(
             String::from_utf8_lossy(&output.stdout).contains(&g.secret_text),
             "it shows something else",
         )
     }),
-    anyone_can("list a secret folder", |g| {
+    attempt_for_anyone("list a secret folder", |g| {
         ensure(fs::read_dir(g.secret_folder())?.count() > 0, "it is empty")
     }),
-    anyone_can("add to a secret folder", |g| {
+    attempt_for_anyone("add to a secret folder", |g| {
         super::files::create_file_in(g.secret_folder())
     }),
-    anyone_can("overwrite a secret", |g| {
+    attempt_for_anyone("overwrite a secret", |g| {
         super::files::open_to_write(&g.secret)?;
         check_reveals_secret(g, &g.secret)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "find a secret in the environment of a process outside",
         |g| check_reveals_secret(g, Path::new(&format!("/proc/{}/environ", g.process))),
     ),
-    root_can("read the passwords of the machine", |_| {
+    attempt_for_root("read the passwords of the machine", |_| {
         let mut text = String::new();
         fs::File::open("/etc/shadow")?.read_to_string(&mut text)?;
         ensure(!text.is_empty(), "it is empty")

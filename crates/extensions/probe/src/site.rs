@@ -123,7 +123,7 @@ impl ProbeSite {
             socket: socket_path,
             abstract_socket: mark.clone(),
             terminal: terminal_path,
-            segment: sys::new_segment(secret_text.as_bytes())?,
+            segment: sys::create_segment(secret_text.as_bytes())?,
             shared: shared_memory_name(&mark),
             descriptor: descriptor.as_raw_fd(),
             secret_text,
@@ -161,7 +161,7 @@ impl ProbeSite {
     }
 
     /// Returns a message for each file that has changed since the site was prepared.
-    pub fn changed_files(&self) -> io::Result<Vec<String>> {
+    pub fn describe_changed_files(&self) -> io::Result<Vec<String>> {
         let now = read_tree(&self.root)?;
         let paths = self
             .before
@@ -307,7 +307,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut site = ProbeSite::prepare(folder.path()).unwrap();
         assert!(
-            site.changed_files().unwrap().is_empty() && site.take_contacts().unwrap().is_empty()
+            site.describe_changed_files().unwrap().is_empty()
+                && site.take_contacts().unwrap().is_empty()
         );
         let targets = site.targets().clone();
         fs::write(targets.outside_file(), "other").unwrap();
@@ -315,10 +316,10 @@ mod tests {
         fs::write(targets.in_project("new"), "").unwrap();
         fs::set_permissions(&targets.secret, fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(
-            site.changed_files().unwrap().len(),
+            site.describe_changed_files().unwrap().len(),
             4,
             "{:?}",
-            site.changed_files()
+            site.describe_changed_files()
         );
         drop(std::net::TcpStream::connect(("127.0.0.1", targets.port)).unwrap());
         drop(std::os::unix::net::UnixStream::connect(&targets.socket).unwrap());

@@ -11,30 +11,30 @@ use std::time::Duration;
 use crate::links::attempt_through_link;
 use crate::sys::{file_from_descriptor, make_syscall};
 use crate::{
-    Attempt, AttemptResult, anyone_can, ensure, not_applicable, refused, root_can,
-    some_machines_can,
+    Attempt, AttemptResult, attempt_for_anyone, attempt_for_root, attempt_for_some_machines,
+    ensure, not_applicable, refused,
 };
 
 /// The time limit of a connection. Short, because the servers are on this machine or unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("connect to a server on the loopback", |g| {
+    attempt_for_anyone("connect to a server on the loopback", |g| {
         connect_tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, g.port)))
     }),
-    anyone_can("connect to a server on all addresses", |g| {
+    attempt_for_anyone("connect to a server on all addresses", |g| {
         connect_tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, g.port)))
     }),
-    some_machines_can("connect to a server by the newer protocol", |g| {
+    attempt_for_some_machines("connect to a server by the newer protocol", |g| {
         connect_tcp(SocketAddr::from((Ipv6Addr::LOCALHOST, g.port)))
     }),
-    some_machines_can("connect to a server by a mapped address", |g| {
+    attempt_for_some_machines("connect to a server by a mapped address", |g| {
         connect_tcp(SocketAddr::from((
             Ipv4Addr::LOCALHOST.to_ipv6_mapped(),
             g.port,
         )))
     }),
-    anyone_can("send a datagram to a server on the loopback", |g| {
+    attempt_for_anyone("send a datagram to a server on the loopback", |g| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect((Ipv4Addr::LOCALHOST, g.port))?;
         socket.set_read_timeout(Some(CONNECT_TIMEOUT))?;
@@ -44,17 +44,17 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         socket.send(g.mark.as_bytes())?;
         Ok(())
     }),
-    some_machines_can("connect to a host on the internet", |_| {
+    attempt_for_some_machines("connect to a host on the internet", |_| {
         connect_tcp(SocketAddr::from(([1, 1, 1, 1], 443)))
     }),
-    some_machines_can("reach the metadata of a cloud", |_| {
+    attempt_for_some_machines("reach the metadata of a cloud", |_| {
         connect_tcp(SocketAddr::from(([169, 254, 169, 254], 80)))
     }),
-    some_machines_can("have a way to other networks", |_| {
+    attempt_for_some_machines("have a way to other networks", |_| {
         let routes = fs::read_to_string("/proc/net/route")?;
         ensure(routes.lines().count() > 1, "there are no routes")
     }),
-    some_machines_can("see network devices but the loopback", |_| {
+    attempt_for_some_machines("see network devices but the loopback", |_| {
         let devices = fs::read_to_string("/proc/net/dev")?;
         let others = devices
             .lines()
@@ -63,20 +63,20 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             .count();
         ensure(others > 0, "there is only the loopback")
     }),
-    anyone_can("speak to a socket outside", |g| {
+    attempt_for_anyone("speak to a socket outside", |g| {
         send_mark(UnixStream::connect(&g.socket)?, &g.mark)
     }),
-    anyone_can("speak to a socket outside through a link", |g| {
+    attempt_for_anyone("speak to a socket outside through a link", |g| {
         attempt_through_link(g, &g.socket, |link| {
             send_mark(UnixStream::connect(link)?, &g.mark)
         })
     }),
-    anyone_can("speak to a socket outside below /proc/self/root", |g| {
+    attempt_for_anyone("speak to a socket outside below /proc/self/root", |g| {
         let path =
             Path::new("/proc/self/root").join(g.socket.strip_prefix("/").unwrap_or(&g.socket));
         send_mark(UnixStream::connect(path)?, &g.mark)
     }),
-    anyone_can(
+    attempt_for_anyone(
         "speak to a socket outside that was opened by path only",
         |g| {
             use std::os::fd::AsRawFd;
@@ -91,7 +91,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             )
         },
     ),
-    anyone_can(
+    attempt_for_anyone(
         "hard link a socket outside into the project and speak to it",
         |g| {
             let link = g.in_project("socket-link");
@@ -103,91 +103,91 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             tried
         },
     ),
-    anyone_can("move a socket outside into the project", |g| {
+    attempt_for_anyone("move a socket outside into the project", |g| {
         super::files::rename_and_back(&g.socket, &g.in_project("socket-moved"))
     }),
-    anyone_can("speak to a socket outside that has no place", |g| {
+    attempt_for_anyone("speak to a socket outside that has no place", |g| {
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&g.abstract_socket)?;
         send_mark(UnixStream::connect_addr(&address)?, &g.mark)
     }),
-    anyone_can("see the sockets outside", |g| {
+    attempt_for_anyone("see the sockets outside", |g| {
         let table = fs::read_to_string("/proc/net/unix")?;
         ensure(table.contains(&g.abstract_socket), "they are not listed")
     }),
-    anyone_can("listen outside", |g| {
+    attempt_for_anyone("listen outside", |g| {
         let path = g.outside.join("listener");
         drop(UnixListener::bind(&path)?);
         Ok(fs::remove_file(path)?)
     }),
-    some_machines_can("speak to the container service", |_| {
+    attempt_for_some_machines("speak to the container service", |_| {
         connect_service(&[
             "/run/docker.sock",
             "/var/run/docker.sock",
             "/run/podman/podman.sock",
         ])
     }),
-    some_machines_can("speak to the system's bus", |_| {
+    attempt_for_some_machines("speak to the system's bus", |_| {
         connect_service(&[
             "/run/dbus/system_bus_socket",
             "/var/run/dbus/system_bus_socket",
         ])
     }),
-    some_machines_can("speak to the first process", |_| {
+    attempt_for_some_machines("speak to the first process", |_| {
         connect_service(&["/run/systemd/private", "/run/systemd/notify"])
     }),
-    some_machines_can("speak to the log", |_| {
+    attempt_for_some_machines("speak to the log", |_| {
         if !Path::new("/dev/log").exists() {
             return not_applicable("there is no /dev/log");
         }
         Ok(UnixDatagram::unbound()?.connect("/dev/log")?)
     }),
-    root_can("open a raw socket", |_| {
+    attempt_for_root("open a raw socket", |_| {
         open_socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)
     }),
-    some_machines_can("open a packet socket", |_| {
+    attempt_for_some_machines("open a packet socket", |_| {
         open_socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
     }),
-    some_machines_can("hear the kernel's events of devices", |_| {
+    attempt_for_some_machines("hear the kernel's events of devices", |_| {
         open_socket(
             libc::AF_NETLINK,
             libc::SOCK_RAW,
             libc::NETLINK_KOBJECT_UEVENT,
         )
     }),
-    some_machines_can("speak to the kernel's filters", |_| {
+    attempt_for_some_machines("speak to the kernel's filters", |_| {
         open_socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)
     }),
-    some_machines_can("speak to the kernel's audit", |_| {
+    attempt_for_some_machines("speak to the kernel's audit", |_| {
         open_socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT)
     }),
-    some_machines_can("open a socket to the host machine", |_| {
+    attempt_for_some_machines("open a socket to the host machine", |_| {
         open_socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)
     }),
-    some_machines_can("open a socket to the kernel's ciphers", |_| {
+    attempt_for_some_machines("open a socket to the kernel's ciphers", |_| {
         open_socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)
     }),
-    some_machines_can("open a socket of keys", |_| {
+    attempt_for_some_machines("open a socket of keys", |_| {
         open_socket(libc::AF_KEY, libc::SOCK_RAW, 2)
     }),
-    some_machines_can("open a socket of radio", |_| {
+    attempt_for_some_machines("open a socket of radio", |_| {
         open_socket(libc::AF_BLUETOOTH, libc::SOCK_RAW, 1)
     }),
-    some_machines_can("open a socket of a cluster", |_| {
+    attempt_for_some_machines("open a socket of a cluster", |_| {
         open_socket(libc::AF_TIPC, libc::SOCK_STREAM, 0)
     }),
-    some_machines_can("open a socket of a bus in a car", |_| {
+    attempt_for_some_machines("open a socket of a bus in a car", |_| {
         open_socket(libc::AF_CAN, libc::SOCK_RAW, 1)
     }),
-    some_machines_can("open a socket past the network stack", |_| {
+    attempt_for_some_machines("open a socket past the network stack", |_| {
         open_socket(libc::AF_XDP, libc::SOCK_RAW, 0)
     }),
-    some_machines_can("open a socket of reliable datagrams", |_| {
+    attempt_for_some_machines("open a socket of reliable datagrams", |_| {
         open_socket(libc::AF_RDS, libc::SOCK_SEQPACKET, 0)
     }),
-    some_machines_can("open a socket of a modem", |_| {
+    attempt_for_some_machines("open a socket of a modem", |_| {
         open_socket(libc::AF_PPPOX, libc::SOCK_STREAM, 0)
     }),
-    some_machines_can("open a pair of another family", |_| {
+    attempt_for_some_machines("open a pair of another family", |_| {
         let mut pair = [0_u8; 8];
         make_syscall(
             libc::SYS_socketpair,

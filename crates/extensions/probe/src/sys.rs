@@ -209,7 +209,7 @@ pub(crate) fn file_from_descriptor(descriptor: i64) -> File {
 }
 
 /// Creates a System V shared memory segment that contains `text`.
-pub(crate) fn new_segment(text: &[u8]) -> io::Result<i32> {
+pub(crate) fn create_segment(text: &[u8]) -> io::Result<i32> {
     // SAFETY: the call takes only numbers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o600) };
     if id < 0 {

@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::sys::make_syscall;
-use crate::{Attempt, AttemptResult, anyone_can, ensure, not_applicable, some_machines_can};
+use crate::{
+    Attempt, AttemptResult, attempt_for_anyone, attempt_for_some_machines, ensure, not_applicable,
+};
 
 /// The request that inserts a character into a terminal's input, as if the user had typed it.
 const TYPE_REQUEST: u64 = libc::TIOCSTI;
@@ -15,10 +17,10 @@ const TYPE_REQUEST: u64 = libc::TIOCSTI;
 const PASTE_REQUEST: i64 = 0x541C;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
-    anyone_can("write to a terminal outside", |g| {
+    attempt_for_anyone("write to a terminal outside", |g| {
         Ok(open_terminal(&g.terminal)?.write_all(g.mark.as_bytes())?)
     }),
-    anyone_can("read the settings of a terminal outside", |g| {
+    attempt_for_anyone("read the settings of a terminal outside", |g| {
         let mut settings = [0_u8; 64];
         let terminal = open_terminal(&g.terminal)?;
         make_syscall(
@@ -31,7 +33,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )?;
         Ok(())
     }),
-    anyone_can("see a terminal outside", |g| {
+    attempt_for_anyone("see a terminal outside", |g| {
         use std::os::unix::fs::MetadataExt;
         let number = g
             .terminal
@@ -45,25 +47,25 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
             "it is another one",
         )
     }),
-    some_machines_can("type at a terminal outside", |g| {
+    attempt_for_some_machines("type at a terminal outside", |g| {
         type_newline(&open_terminal(&g.terminal)?, TYPE_REQUEST.cast_signed())
     }),
-    some_machines_can("type at its own terminal", |_| {
+    attempt_for_some_machines("type at its own terminal", |_| {
         type_newline(&open_own_terminal()?, TYPE_REQUEST.cast_signed())
     }),
-    some_machines_can("type at its own terminal with a longer number", |_| {
+    attempt_for_some_machines("type at its own terminal with a longer number", |_| {
         // The kernel uses 32 bits of the request; a filter may compare 64.
         type_newline(&open_own_terminal()?, TYPE_REQUEST.cast_signed() | 1 << 32)
     }),
-    some_machines_can("paste at its own terminal", |_| {
+    attempt_for_some_machines("paste at its own terminal", |_| {
         type_newline(&open_own_terminal()?, PASTE_REQUEST)
     }),
-    some_machines_can("open the console", |_| open_console("/dev/console")),
-    some_machines_can("open a virtual console", |_| open_console("/dev/tty1")),
-    some_machines_can("open the memory of a virtual console", |_| {
+    attempt_for_some_machines("open the console", |_| open_console("/dev/console")),
+    attempt_for_some_machines("open a virtual console", |_| open_console("/dev/tty1")),
+    attempt_for_some_machines("open the memory of a virtual console", |_| {
         open_console("/dev/vcs1")
     }),
-    some_machines_can("send the console's output elsewhere", |_| {
+    attempt_for_some_machines("send the console's output elsewhere", |_| {
         let terminal = open_own_terminal()?;
         make_syscall(
             libc::SYS_ioctl,

@@ -201,7 +201,7 @@ pub(crate) const SYSTEM_OWNER: &str = "system";
 
 /// Returns the usage of a client that only appends: everything sent before is read from the cache,
 /// and the rest is new. The estimated share of new tokens is applied to the reported usage.
-pub(crate) fn append_only_usage(
+pub(crate) fn estimate_append_only_usage(
     comparison: &RequestComparison,
     billed: Option<Usage>,
     spec: &ModelSpec,

@@ -31,7 +31,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
-use crate::message_parts::request_api;
+use crate::message_parts::detect_api;
 use crate::record::mask_path;
 use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
@@ -109,10 +109,10 @@ impl Upstreams {
 
     /// Returns the upstream for a request. A request that is not addressed to a model goes to the
     /// provider whose header or path it has.
-    fn upstream_for(&self, parts: &request::Parts) -> &Uri {
+    fn choose_upstream(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
-        match request_api("POST", path) {
+        match detect_api("POST", path) {
             Some(Api::Anthropic) => &self.anthropic,
             Some(Api::Gemini) => &self.gemini,
             None if has("anthropic-version") => &self.anthropic,
@@ -137,7 +137,7 @@ fn parse_upstream(url: &str) -> Result<Uri, ProxyError> {
 
 /// Returns the URL of a path at an upstream. The upstream's own path is put in front unless the
 /// path already starts with it.
-fn target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
+fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = requested.path_and_query().map_or("/", PathAndQuery::as_str);
     let has_base = path
@@ -244,16 +244,16 @@ impl Forwarder {
     async fn forward_request(&self, request: Request<Incoming>) -> Response<ProxyBody> {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
-        let upstream = self.upstreams.upstream_for(&parts);
+        let upstream = self.upstreams.choose_upstream(&parts);
         if parts.headers.contains_key(UPGRADE) {
             // Clients that prefer WebSockets fall back to HTTP on this status.
-            return error_response(
+            return build_error_response(
                 StatusCode::UPGRADE_REQUIRED,
                 "only HTTP/1.1 is passed on, no WebSockets",
             );
         }
-        let Some(uri) = target_uri(upstream, &parts.uri) else {
-            return error_response(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
+        let Some(uri) = build_target_uri(upstream, &parts.uri) else {
+            return build_error_response(StatusCode::BAD_GATEWAY, "the path cannot be passed on");
         };
         let exchange = self.exchanges.fetch_add(1, Ordering::Relaxed);
         let path = parts
@@ -262,7 +262,7 @@ impl Forwarder {
             .map_or("/", PathAndQuery::as_str)
             .to_owned();
         let method = parts.method.to_string();
-        let api = request_api(&method, &path);
+        let api = detect_api(&method, &path);
         remove_hop_by_hop(&mut parts.headers);
         let body = match api {
             Some(api) => self.capture_request(exchange, api, &parts, &path, upstream, body),
@@ -289,7 +289,7 @@ impl Forwarder {
                 Response::from_parts(parts, Either::Left(body))
             }
             Err(error) => {
-                let why = error_chain(&error);
+                let why = format_error_chain(&error);
                 if api.is_some() {
                     let headers = Vec::new();
                     let body = CapturedBody::new(&self.held);
@@ -306,7 +306,7 @@ impl Forwarder {
                     }));
                 }
                 let host = upstream.authority().map_or("", Authority::as_str);
-                error_response(
+                build_error_response(
                     StatusCode::BAD_GATEWAY,
                     &format!("{host} cannot be reached: {why}"),
                 )
@@ -334,7 +334,7 @@ impl Forwarder {
             .authority()
             .map_or("", Authority::as_str)
             .to_owned();
-        let headers = header_pairs(&parts.headers);
+        let headers = collect_header_pairs(&parts.headers);
         let traffic = self.traffic.clone();
         let on_end = move |body| {
             let seen = SeenRequest {
@@ -359,7 +359,7 @@ impl Forwarder {
         started: Instant,
     ) -> Tee {
         let status = parts.status.as_u16();
-        let headers = header_pairs(&parts.headers);
+        let headers = collect_header_pairs(&parts.headers);
         let traffic = self.traffic.clone();
         let first_byte = Some(started.elapsed());
         let on_end = move |body| {
@@ -391,7 +391,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+fn collect_header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair = |(name, value): (&HeaderName, &hyper::header::HeaderValue)| {
         (
             name.to_string(),
@@ -403,7 +403,7 @@ fn header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
 
 /// Returns an error response of the proxy, in a form that clients of all four APIs read as an
 /// error.
-fn error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
+fn build_error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",
         "error": { "type": "api_error", "code": status.as_u16(), "message": format!("haft proxy: {why}") },
@@ -417,7 +417,7 @@ fn error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
     response
 }
 
-fn error_chain(error: &dyn std::error::Error) -> String {
+fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -463,7 +463,8 @@ mod tests {
         ];
         for (upstream, path, expected) in table {
             let found =
-                target_uri(&parse_upstream(upstream).unwrap(), &path.parse().unwrap()).unwrap();
+                build_target_uri(&parse_upstream(upstream).unwrap(), &path.parse().unwrap())
+                    .unwrap();
             assert_eq!(found.to_string(), expected);
         }
         for wrong in ["", "api.openai.com", "ftp://h", "https://", "https://h?x=1"] {

@@ -84,7 +84,7 @@ pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
     let mut add_spans = |kind, name: &str| {
         if let Some(value) = fields.get(name) {
             spans.extend(
-                list_elements(value.get())
+                split_list_elements(value.get())
                     .into_iter()
                     .map(|text| (kind, text)),
             );
@@ -101,12 +101,12 @@ pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
         model: text_of("model"),
         segments,
         layout,
-        session: session_id(&fields),
+        session: find_session_id(&fields),
     })
 }
 
 /// Returns the elements of a list, or the value itself if it is not a list.
-fn list_elements(value: &str) -> Vec<&str> {
+fn split_list_elements(value: &str) -> Vec<&str> {
     match serde_json::from_str::<Vec<&RawValue>>(value) {
         Ok(list) => list.into_iter().map(RawValue::get).collect(),
         Err(_) => vec![value],
@@ -114,7 +114,7 @@ fn list_elements(value: &str) -> Vec<&str> {
 }
 
 /// Returns the id under which the client groups its requests.
-fn session_id(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
+fn find_session_id(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
     let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
         let metadata: serde_json::Value =

@@ -25,6 +25,6 @@ pub use forward::{ProxyError, Upstreams, serve};
 pub use layout::BodyLayout;
 pub use record::{
     NAMESPACE, ProxyEvent, RECORDED_BY_KEY, RecordedBody, RecordedExchange, RecorderSetup,
-    TrafficRecorder, exchange_key, readable_message,
+    TrafficRecorder, exchange_key, to_readable_message,
 };
 pub use upstream_route::UpstreamProxies;

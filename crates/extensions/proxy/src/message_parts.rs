@@ -23,7 +23,7 @@ pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Pa
         SegmentKind::System => return vec![(Role::System, parse_parts(&value, json))],
         SegmentKind::Message => {}
     }
-    let role = message_role(&value);
+    let role = parse_role(&value);
     let mut split: Vec<(Role, Vec<Part>)> = Vec::new();
     for part in parse_parts(&value, json) {
         let is_result = matches!(part, Part::ToolResult(_));
@@ -41,7 +41,7 @@ pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Pa
 }
 
 /// Returns the role of a message of any of the APIs.
-pub(crate) fn message_role(value: &Value) -> Role {
+pub(crate) fn parse_role(value: &Value) -> Role {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match (text("role"), text("type")) {
         (Some("system" | "developer"), _) => Role::System,
@@ -69,14 +69,14 @@ fn parse_parts(value: &Value, json: &str) -> Vec<Part> {
         .or(value.get("reasoning"))
         .and_then(Value::as_str)
     {
-        parts.push(thinking_part(thinking));
+        parts.push(build_thinking_part(thinking));
     }
     if let Some(id) = value.get("tool_call_id").and_then(Value::as_str) {
         let name = value.get("name").and_then(Value::as_str);
-        parts.push(tool_result_part(
+        parts.push(build_tool_result_part(
             id,
             name,
-            value_text(value.get("content").unwrap_or(&Value::Null)),
+            extract_text(value.get("content").unwrap_or(&Value::Null)),
             false,
         ));
         return parts;
@@ -108,7 +108,7 @@ fn parse_parts(value: &Value, json: &str) -> Vec<Part> {
 fn parse_chat_call(value: &Value) -> Option<Part> {
     let function = value.get("function")?;
     let id = value.get("id").and_then(Value::as_str).unwrap_or_default();
-    Some(tool_call_part(
+    Some(build_tool_call_part(
         id,
         function.get("name")?.as_str()?,
         function.get("arguments").unwrap_or(&Value::Null),
@@ -124,7 +124,11 @@ pub(crate) fn parse_part(value: &Value) -> Option<Part> {
     let id = || text("call_id").or(text("id")).unwrap_or_default();
     match kind {
         "tool_use" | "server_tool_use" => {
-            return Some(tool_call_part(text("id")?, text("name")?, get("input")));
+            return Some(build_tool_call_part(
+                text("id")?,
+                text("name")?,
+                get("input"),
+            ));
         }
         "function_call" | "custom_tool_call" => {
             let arguments = if kind == "function_call" {
@@ -132,43 +136,49 @@ pub(crate) fn parse_part(value: &Value) -> Option<Part> {
             } else {
                 get("input")
             };
-            return Some(tool_call_part(id(), text("name")?, arguments));
+            return Some(build_tool_call_part(id(), text("name")?, arguments));
         }
-        "local_shell_call" => return Some(tool_call_part(id(), "local_shell", get("action"))),
+        "local_shell_call" => {
+            return Some(build_tool_call_part(id(), "local_shell", get("action")));
+        }
         "tool_result" => {
             let failed = get("is_error").as_bool().unwrap_or_default();
-            return Some(tool_result_part(
+            return Some(build_tool_result_part(
                 text("tool_use_id")?,
                 None,
-                value_text(get("content")),
+                extract_text(get("content")),
                 failed,
             ));
         }
         _ if kind.ends_with("_output") => {
-            return Some(tool_result_part(
+            return Some(build_tool_result_part(
                 id(),
                 None,
-                value_text(get("output")),
+                extract_text(get("output")),
                 false,
             ));
         }
-        "thinking" => return Some(thinking_part(text("thinking").unwrap_or_default())),
-        "reasoning" => return Some(thinking_part(&value_text(get("summary")))),
+        "thinking" => return Some(build_thinking_part(text("thinking").unwrap_or_default())),
+        "reasoning" => return Some(build_thinking_part(&extract_text(get("summary")))),
         "image" | "image_url" | "input_image" => return Some(parse_image(value)),
         _ => {}
     }
     if let Some(asked) = value.get("functionCall") {
         let name = asked.get("name")?.as_str()?;
         let id = asked.get("id").and_then(Value::as_str).unwrap_or(name);
-        return Some(tool_call_part(id, name, asked.get("args").unwrap_or(&null)));
+        return Some(build_tool_call_part(
+            id,
+            name,
+            asked.get("args").unwrap_or(&null),
+        ));
     }
     if let Some(answer) = value.get("functionResponse") {
         let name = answer.get("name").and_then(Value::as_str);
         let id = answer.get("id").and_then(Value::as_str).or(name)?;
-        return Some(tool_result_part(
+        return Some(build_tool_result_part(
             id,
             name,
-            value_text(answer.get("response").unwrap_or(&null)),
+            extract_text(answer.get("response").unwrap_or(&null)),
             false,
         ));
     }
@@ -177,13 +187,13 @@ pub(crate) fn parse_part(value: &Value) -> Option<Part> {
     }
     match text("text").or(text("refusal")) {
         Some("") => None,
-        Some(words) if get("thought").as_bool() == Some(true) => Some(thinking_part(words)),
+        Some(words) if get("thought").as_bool() == Some(true) => Some(build_thinking_part(words)),
         Some(words) => Some(Part::from_text(words)),
         None => Some(Part::from_text(value.to_string())),
     }
 }
 
-fn tool_call_part(id: &str, name: &str, arguments: &Value) -> Part {
+fn build_tool_call_part(id: &str, name: &str, arguments: &Value) -> Part {
     let arguments = arguments
         .as_str()
         .map_or_else(|| arguments.to_string(), str::to_owned);
@@ -195,7 +205,7 @@ fn tool_call_part(id: &str, name: &str, arguments: &Value) -> Part {
     })
 }
 
-fn tool_result_part(id: &str, name: Option<&str>, text: String, failed: bool) -> Part {
+fn build_tool_result_part(id: &str, name: Option<&str>, text: String, failed: bool) -> Part {
     let envelope = if failed {
         Envelope::failure("failed", text)
     } else {
@@ -209,7 +219,7 @@ fn tool_result_part(id: &str, name: Option<&str>, text: String, failed: bool) ->
     }))
 }
 
-pub(crate) fn thinking_part(text: &str) -> Part {
+pub(crate) fn build_thinking_part(text: &str) -> Part {
     Part::Thinking(Thinking {
         text: text.to_owned(),
         ..Thinking::default()
@@ -235,7 +245,7 @@ fn parse_image(value: &Value) -> Part {
 }
 
 /// Returns the text of a value: a string, the joined texts of a list, or the JSON of anything else.
-fn value_text(value: &Value) -> String {
+fn extract_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -244,7 +254,7 @@ fn value_text(value: &Value) -> String {
                 .iter()
                 .map(|one| match one.get("text").and_then(Value::as_str) {
                     Some(text) => text.to_owned(),
-                    None => value_text(one),
+                    None => extract_text(one),
                 });
             texts.collect::<Vec<_>>().join("\n")
         }
@@ -254,7 +264,7 @@ fn value_text(value: &Value) -> String {
 
 /// Returns the API of a request, derived from its path, or `None` if the request is not addressed
 /// to a model.
-pub(crate) fn request_api(method: &str, path: &str) -> Option<Api> {
+pub(crate) fn detect_api(method: &str, path: &str) -> Option<Api> {
     let path = path
         .split('?')
         .next()
@@ -368,19 +378,19 @@ mod tests {
     #[test]
     fn api_of_recognizes_paths() {
         assert_eq!(
-            request_api("POST", "/v1/chat/completions?x=1"),
+            detect_api("POST", "/v1/chat/completions?x=1"),
             Some(Api::OpenaiChat)
         );
         assert_eq!(
-            request_api("POST", "/backend-api/codex/responses"),
+            detect_api("POST", "/backend-api/codex/responses"),
             Some(Api::OpenaiResponses)
         );
         assert_eq!(
-            request_api("POST", "/v1/messages?beta=true"),
+            detect_api("POST", "/v1/messages?beta=true"),
             Some(Api::Anthropic)
         );
         assert_eq!(
-            request_api("POST", "/v1beta/models/g:streamGenerateContent?alt=sse"),
+            detect_api("POST", "/v1beta/models/g:streamGenerateContent?alt=sse"),
             Some(Api::Gemini)
         );
         assert_eq!(
@@ -392,7 +402,7 @@ mod tests {
             ("POST", "/v1/messages/count_tokens"),
             ("POST", "/v1/files"),
         ] {
-            assert_eq!(request_api(method, path), None, "{path}");
+            assert_eq!(detect_api(method, path), None, "{path}");
         }
     }
 }

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use crate::encodings::decode_body;
-use crate::explanation::{RequestComparison, RequestExplanation, append_only_usage};
+use crate::explanation::{RequestComparison, RequestExplanation, estimate_append_only_usage};
 use crate::layout::{BodyLayout, SegmentKind, split_body};
 use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
@@ -114,9 +114,9 @@ pub fn exchange_key(number: u64) -> String {
 }
 
 /// Converts a recorded segment, whose text is the JSON that was sent, to a message for display.
-pub fn readable_message(message: &Message, owner: &str) -> Message {
+pub fn to_readable_message(message: &Message, owner: &str) -> Message {
     let mut shown = message.clone();
-    let parts = entries::decoded_messages(entries::owner_kind(owner), &message.joined_text());
+    let parts = entries::decode_messages(entries::owner_kind(owner), &message.joined_text());
     shown.content = parts.into_iter().flat_map(|(_, parts)| parts).collect();
     shown
 }
@@ -297,10 +297,10 @@ impl TrafficRecorder {
 
     /// Splits a request into segments and determines its model.
     fn prepare_request(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
-        let body = body_text(&seen.headers, &seen.body)?;
+        let body = decode_body_text(&seen.headers, &seen.body)?;
         let split = split_body(seen.api, &body)
             .ok_or_else(|| format!("a body for {} is not a request", mask_path(&seen.path)))?;
-        self.learn_secrets(&seen.headers, &seen.path);
+        self.add_request_secrets(&seen.headers, &seen.path);
         let spec = self.find_model(&seen, split.model.as_deref());
         let (segments, layout) =
             self.entries
@@ -376,7 +376,7 @@ impl TrafficRecorder {
         if let Some(session) = session {
             metadata.insert("session".into(), self.masker.mask(session).into());
         }
-        let name = entries::conversation_title(segments)
+        let name = entries::derive_conversation_title(segments)
             .unwrap_or_else(|| format!("{} request", seen.api));
         let new = NewConversation {
             metadata,
@@ -475,14 +475,14 @@ impl TrafficRecorder {
         let Some(open) = self.open.remove(&seen.exchange) else {
             return Ok(None);
         };
-        let text = body_text(&seen.headers, &seen.body);
+        let text = decode_body_text(&seen.headers, &seen.body);
         let reply = text.as_deref().map(reply::parse_reply).unwrap_or_default();
         let kept = self
             .store_reply(&open, &seen, text, &reply)
             .await
             .map_err(|error| error.to_string());
         let billed = reply.usage;
-        let append_only = append_only_usage(&open.comparison, billed, &open.spec);
+        let append_only = estimate_append_only_usage(&open.comparison, billed, &open.spec);
         let price = open.spec.price.filter(|_| billed.is_some());
         let explanation = RequestExplanation {
             conversation: open.conversation,
@@ -534,7 +534,7 @@ impl TrafficRecorder {
         if !(200..300).contains(&seen.status) || reply.parts.is_empty() {
             return Ok(());
         }
-        let message = self.reply_message(open, seen, reply);
+        let message = self.build_reply_message(open, seen, reply);
         if let Some(conversation) = self.conversations.iter_mut().find(|one| one.id == *id) {
             conversation.mark_answered();
         }
@@ -542,7 +542,7 @@ impl TrafficRecorder {
     }
 
     /// Converts the reply to a message of the conversation.
-    fn reply_message(
+    fn build_reply_message(
         &self,
         open: &OpenExchange,
         seen: &SeenReply,
@@ -569,12 +569,12 @@ impl TrafficRecorder {
     }
 
     /// Adds the keys of a request to the secrets that are masked everywhere.
-    fn learn_secrets(&mut self, headers: &[(String, String)], path: &str) {
+    fn add_request_secrets(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
         let values =
             secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
         let new: Vec<_> = values
-            .chain(query_secrets(path))
+            .chain(extract_query_secrets(path))
             .filter(|value| !self.setup.secrets.contains(value))
             .collect();
         if !new.is_empty() {
@@ -630,7 +630,7 @@ impl TrafficRecorder {
 }
 
 /// Returns the decompressed text of a body.
-fn body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
+fn decode_body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
     }
@@ -694,7 +694,7 @@ fn is_secret_parameter(name: &str) -> bool {
     )
 }
 
-fn query_secrets(path: &str) -> Vec<String> {
+fn extract_query_secrets(path: &str) -> Vec<String> {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs
@@ -719,7 +719,7 @@ pub(crate) fn mask_path(path: &str) -> String {
 }
 
 /// Returns a hash that is unique for each occurrence of a text in a request.
-fn occurrence_hash(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
+fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
     Hasher::default()
         .update(&[kind as u8])
         .update(&text.0)
@@ -763,6 +763,9 @@ mod tests {
         );
         assert_eq!(mask_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
         assert_eq!(mask_path("/v1/keys"), "/v1/keys");
-        assert_eq!(query_secrets("/x?a=1&key=k1&access_token=k2"), ["k1", "k2"]);
+        assert_eq!(
+            extract_query_secrets("/x?a=1&key=k1&access_token=k2"),
+            ["k1", "k2"]
+        );
     }
 }

@@ -4,7 +4,7 @@
 use haft_types::{Part, ToolCall, Usage};
 use serde_json::Value;
 
-use crate::message_parts::{parse_part, thinking_part};
+use crate::message_parts::{build_thinking_part, parse_part};
 
 /// A parsed reply, which may be incomplete.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,7 +133,7 @@ impl ReplyReader {
         match self.parts.last_mut() {
             Some(Part::Thinking(thinking)) => thinking.text.push_str(piece),
             _ if piece.is_empty() => {}
-            _ => self.parts.push(thinking_part(piece)),
+            _ => self.parts.push(build_thinking_part(piece)),
         }
     }
 
@@ -186,7 +186,7 @@ impl ReplyReader {
         self.arguments.clear();
         let Some(block) = block else { return };
         match block.get("type").and_then(Value::as_str) {
-            Some("thinking") => self.parts.push(thinking_part(
+            Some("thinking") => self.parts.push(build_thinking_part(
                 block["thinking"].as_str().unwrap_or_default(),
             )),
             Some("text") => self

@@ -59,7 +59,7 @@ pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
     let mut found = Vec::new();
     let mut start = 0;
     while start < lines.len() {
-        let end = chunk_end(&lines, start);
+        let end = find_chunk_end(&lines, start);
         let part = lines.get(start..end).unwrap_or_default();
         if part.iter().any(|line| !line.trim().is_empty()) || found.is_empty() {
             let names: Vec<&str> = part
@@ -91,7 +91,7 @@ pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
 
 /// Returns the line after the end of the passage that begins at `start`: the best line to begin the
 /// next passage at.
-fn chunk_end(lines: &[&str], start: usize) -> usize {
+fn find_chunk_end(lines: &[&str], start: usize) -> usize {
     let mut bytes = 0;
     let mut limit = start;
     for line in lines.iter().skip(start).take(MAX_LINES) {
@@ -106,7 +106,7 @@ fn chunk_end(lines: &[&str], start: usize) -> usize {
     }
     let earliest = (start + MIN_LINES).min(limit);
     let score = |at: usize| {
-        boundary_score(lines, at) * 20 + MAX_LINES
+        score_boundary(lines, at) * 20 + MAX_LINES
             - at.abs_diff(start + TARGET_LINES).min(MAX_LINES)
     };
     (earliest..=limit)
@@ -115,7 +115,7 @@ fn chunk_end(lines: &[&str], start: usize) -> usize {
 }
 
 /// Rates how well a passage begins at line `at`; higher is better.
-fn boundary_score(lines: &[&str], at: usize) -> usize {
+fn score_boundary(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at
         .checked_sub(1)

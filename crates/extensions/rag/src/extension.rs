@@ -36,7 +36,7 @@ impl Extension for RagExtension {
 
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let configured = if context.money_limited {
-            ConfiguredCollections::without_vectors(context.places, context.config)
+            ConfiguredCollections::load_without_vectors(context.places, context.config)
         } else {
             ConfiguredCollections::load(context.places, context.config)
         };
@@ -48,7 +48,7 @@ impl Extension for RagExtension {
         }
     }
 
-    fn described_tools(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+    fn tools_without_backend(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         vec![Arc::new(create_rag_tool(Vec::new()))]
     }
 }
@@ -116,7 +116,7 @@ impl ConfiguredCollections {
 
     /// Like [`Self::load`], but without the embedding model. Used for a run with a cost limit,
     /// because the cost of embeddings is not known in advance.
-    fn without_vectors(places: &Places, config: &Config) -> Self {
+    fn load_without_vectors(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
         if !config.model_roles.own(ModelRole::Embedding).is_empty() {
             loaded.remarks.push(VECTORS_NOT_COUNTED.to_owned());
@@ -185,7 +185,7 @@ impl ConfiguredCollections {
         let home = places.environment.home();
         let kind = match section.source(name, home.as_deref())? {
             CollectionSource::Folders(folders) => {
-                let local = local_collection(places, name, folders);
+                let local = create_local_collection(places, name, folders);
                 let embedder = self.embedder.clone();
                 CollectionKind::Local(Arc::new(match embedder {
                     Some(embedder) => local.with_embedder(embedder),
@@ -240,7 +240,7 @@ impl ConfiguredCollections {
 }
 
 /// Returns the collection over `folders`, with its index among haft's own files.
-pub fn local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
+pub fn create_local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
     let index = format!("{}.db", haft_types::encode_file_name(name));
     Local::new(folders, places.rag_folder().join(index))
 }

@@ -31,9 +31,9 @@ pub(crate) async fn query_hybrid(
     let by_words = Arc::clone(local);
     let asked = question.to_owned();
     let mut found = run_blocking(move || by_words.query(&asked, top)).await?;
-    let without = match embed_pending(local, embedder, &mut found.embedding).await? {
+    let without = match embed_pending_passages(local, embedder, &mut found.embedding).await? {
         Ok(without) => without,
-        Err(why) => return Ok(keyword_results(found, &why)),
+        Err(why) => return Ok(add_failure_note(found, &why)),
     };
     if without > 0 {
         found.notes.push(format!(
@@ -45,7 +45,7 @@ pub(crate) async fn query_hybrid(
             found.embedding.extend(cost);
             vectors.into_iter().next().unwrap_or_default()
         }
-        Err(why) => return Ok(keyword_results(found, &why)),
+        Err(why) => return Ok(add_failure_note(found, &why)),
     };
     let both = Arc::clone(local);
     let asked = question.to_owned();
@@ -54,7 +54,7 @@ pub(crate) async fn query_hybrid(
     Ok(found)
 }
 
-fn keyword_results(mut found: PassageResults, why: &RemoteError) -> PassageResults {
+fn add_failure_note(mut found: PassageResults, why: &RemoteError) -> PassageResults {
     found.notes.push(format!(
         "found by words alone, because the embedding model gave no vectors: {why}"
     ));
@@ -63,7 +63,7 @@ fn keyword_results(mut found: PassageResults, why: &RemoteError) -> PassageResul
 
 /// Computes embeddings for passages without one. Returns the number of passages that still have
 /// none.
-async fn embed_pending(
+async fn embed_pending_passages(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
     costs: &mut Vec<EmbeddingCost>,
@@ -71,7 +71,7 @@ async fn embed_pending(
     let reader = Arc::clone(local);
     let model = embedder.model().to_owned();
     let (pending, all) =
-        run_blocking(move || reader.pending_vectors(&model, MAX_NEW_VECTORS)).await?;
+        run_blocking(move || reader.find_pending_vectors(&model, MAX_NEW_VECTORS)).await?;
     for some in pending.chunks(BATCH_SIZE) {
         let texts: Vec<_> = some.iter().map(|one| prepare_text(&one.text)).collect();
         let vectors = match embedder.embed_texts(&texts).await {

@@ -161,7 +161,7 @@ fn lock_index(path: &Path) -> Result<LockFile, RagError> {
         haft_files::create_folder(folder).map_err(io("create the folder", folder))?;
     }
     let lock_path = sibling_path(path, "lock");
-    let lock = LockFile::wait(&lock_path).map_err(io("lock", &lock_path))?;
+    let lock = LockFile::acquire(&lock_path).map_err(io("lock", &lock_path))?;
     haft_files::open_or_create(path).map_err(io("create", path))?;
     Ok(lock)
 }

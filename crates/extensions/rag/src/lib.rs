@@ -29,7 +29,7 @@ mod tool;
 pub use collection::{AskError, Collection, CollectionAnswer, CollectionKind};
 pub use config::{CollectionConfig, CollectionConfigError, CollectionSource};
 pub use error::RagError;
-pub use extension::{ConfiguredCollections, RagExtension, local_collection};
+pub use extension::{ConfiguredCollections, RagExtension, create_local_collection};
 pub use index::IndexUpdate;
 pub use local::{CollectionStatus, Local, Passage, PassageResults};
 pub use remote::{EmbeddingCost, Remote, RemoteAnswer, RemoteError};

@@ -127,13 +127,13 @@ impl Local {
 
     /// Returns up to `limit` passages without an embedding of `model`, and the total number of
     /// passages without one.
-    pub(crate) fn pending_vectors(
+    pub(crate) fn find_pending_vectors(
         &self,
         model: &str,
         limit: usize,
     ) -> Result<(Vec<PendingVector>, usize), RagError> {
         Ok(self
-            .run_with_index(|index| index.pending_vectors(model, limit))?
+            .run_with_index(|index| index.find_pending_vectors(model, limit))?
             .0)
     }
 
@@ -157,7 +157,7 @@ impl Local {
         let (hits, _) = self.run_with_index(|index| {
             let words =
                 index.search(question, top.max(FUSION_CANDIDATES), MAX_PASSAGES_PER_FILE)?;
-            let meaning = index.nearest_passages(
+            let meaning = index.find_nearest_passages(
                 model,
                 vector,
                 top.max(FUSION_CANDIDATES),

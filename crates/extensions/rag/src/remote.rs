@@ -85,7 +85,7 @@ impl Remote {
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
         // An error means that a provider was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let built = client_builder(&url).build();
+        let built = create_client_builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable {
             host: host_with_port(&url),
             why: error.to_string(),
@@ -114,7 +114,7 @@ impl Remote {
         let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
         let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
-        let client = client_builder(&self.url)
+        let client = create_client_builder(&self.url)
             .proxy(proxy)
             .build()
             .map_err(|error| unreachable(error.to_string()))?;
@@ -186,7 +186,7 @@ impl Remote {
         let host = self.host();
         let unreachable = |error: reqwest::Error| RemoteError::Unreachable {
             host: host.clone(),
-            why: root_cause(&error),
+            why: root_cause_text(&error),
         };
         let address = format!("{}/{path}", self.url.as_str().trim_end_matches('/'));
         let mut request = self
@@ -260,7 +260,7 @@ fn host_with_port(url: &Url) -> String {
 }
 
 /// Returns the text of the innermost cause. The outer errors only say that the request failed.
-fn root_cause(error: &reqwest::Error) -> String {
+fn root_cause_text(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".to_owned();
     }
@@ -295,7 +295,7 @@ fn parse_answer(bytes: &[u8]) -> Result<RemoteAnswer, String> {
     })
 }
 
-fn client_builder(url: &Url) -> reqwest::ClientBuilder {
+fn create_client_builder(url: &Url) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))

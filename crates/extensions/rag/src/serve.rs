@@ -123,14 +123,14 @@ impl RagServer {
                     .collect()
                     .await;
                 let body = body.map_err(|_| {
-                    refusal(
+                    build_refusal(
                         StatusCode::PAYLOAD_TOO_LARGE,
                         "the request is larger than 1 MB",
                     )
                 })?;
                 self.answer_chat(&body.to_bytes()).await
             }
-            _ => Err(refusal(
+            _ => Err(build_refusal(
                 StatusCode::NOT_FOUND,
                 "there are `GET /v1/models` and `POST /v1/chat/completions`",
             )),
@@ -146,13 +146,13 @@ impl RagServer {
                 .and_then(|value| value.to_str().ok())
         };
         if !header(HOST).is_some_and(is_loopback_host) {
-            return Err(refusal(
+            return Err(build_refusal(
                 StatusCode::FORBIDDEN,
                 "this server answers under the names of this machine only",
             ));
         }
         if request.headers().contains_key(ORIGIN) {
-            return Err(refusal(
+            return Err(build_refusal(
                 StatusCode::FORBIDDEN,
                 "this server answers no pages in browsers",
             ));
@@ -164,7 +164,7 @@ impl RagServer {
         if fits {
             Ok(())
         } else {
-            Err(refusal(
+            Err(build_refusal(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong; send it as the API key",
             ))
@@ -250,7 +250,7 @@ impl RagServer {
     }
 }
 
-fn refusal(status: StatusCode, message: &str) -> RequestRefusal {
+fn build_refusal(status: StatusCode, message: &str) -> RequestRefusal {
     RequestRefusal(status, message.to_owned())
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn split_terms(text: &str) -> String {
 
 /// Returns the terms of a question in order, without stop words unless the question consists only
 /// of stop words.
-pub(crate) fn question_terms(question: &str) -> Vec<String> {
+pub(crate) fn split_question_terms(question: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut stop_words = Vec::new();
     visit_terms(question, &mut |term| {
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(split_terms("運行測試 ok"), "運行 行測 測試 試 ok ");
         assert_eq!(split_terms("a測b"), "a 測 b ");
         assert_eq!(
-            question_terms("怎么读取文件？"),
+            split_question_terms("怎么读取文件？"),
             ["怎么", "么读", "读取", "取文", "文件", "件"]
         );
     }
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn question_terms_drop_stop_words_but_never_all_words() {
         assert_eq!(
-            question_terms("How is the parser of the parser tested?"),
+            split_question_terms("How is the parser of the parser tested?"),
             ["parser", "parser", "tested"]
         );
-        assert_eq!(question_terms("what is it"), ["what", "is", "it"]);
-        assert!(question_terms(" ?! \n").is_empty());
+        assert_eq!(split_question_terms("what is it"), ["what", "is", "it"]);
+        assert!(split_question_terms(" ?! \n").is_empty());
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         fn question_terms_of_a_text_are_among_its_terms(text in "\\PC{0,60}") {
             let indexed = split_terms(&text);
             let known: Vec<&str> = indexed.split(' ').collect();
-            for term in question_terms(&text) {
+            for term in split_question_terms(&text) {
                 prop_assert!(known.contains(&term.as_str()), "{term:?} of {text:?} is not in {indexed:?}");
             }
             prop_assert!(!indexed.contains("  "));

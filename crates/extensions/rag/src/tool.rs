@@ -46,7 +46,7 @@ pub fn create_rag_tool(collections: Vec<Collection>) -> impl Tool {
         prompt!("tool/prompt"),
         &MANUAL,
         Access::Read,
-        move |arguments| call_intent(&known, arguments),
+        move |arguments| determine_intent(&known, arguments),
     )
     .with_function(move |context, parameters| {
         let collections = Arc::clone(&collections);
@@ -61,7 +61,7 @@ fn find_collection<'a>(collections: &'a [Collection], name: &str) -> Option<&'a 
         .find(|collection| collection.name == name.trim())
 }
 
-fn call_intent(collections: &[Collection], arguments: &Value) -> Intent {
+fn determine_intent(collections: &[Collection], arguments: &Value) -> Intent {
     let named = arguments
         .get("server_name")
         .and_then(Value::as_str)
@@ -106,17 +106,17 @@ async fn run_query(
     tokio::select! {
         asked = collection.ask_question(&query, MAX_PASSAGES) => match asked {
             Ok(answer) => {
-                let requests = embedding_requests(&answer);
+                let requests = list_embedding_requests(&answer);
                 Ok(ToolOutput { requests, ..format_answer(context, collection, &query, answer).into() })
             }
-            Err(error) => Err(failed_output(&error)),
+            Err(error) => Err(to_failed_output(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
 /// Returns the model, usage, and cost of each embedding request.
-fn embedding_requests(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
+fn list_embedding_requests(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
     match answer {
         CollectionAnswer::Passages(found) => found
             .embedding
@@ -139,7 +139,7 @@ fn list_collections(collections: &[Collection]) -> String {
     collections.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn failed_output(error: &AskError) -> ToolOutput {
+fn to_failed_output(error: &AskError) -> ToolOutput {
     let code = match error {
         AskError::Local(RagError::NoFolder(_)) => "not_found",
         AskError::Local(RagError::Busy(_)) => "busy",
@@ -226,7 +226,7 @@ fn format_passages(name: &str, found: &PassageResults, workspace: &Workspace) ->
     }
     for passage in &found.passages {
         let path = workspace.display_path(&passage.path);
-        let fence = fence_for(&passage.text);
+        let fence = choose_fence(&passage.text);
         let _ = write!(
             text,
             "\n{}:{}-{}\n{fence}\n{}\n{fence}\n",
@@ -240,7 +240,7 @@ fn format_passages(name: &str, found: &PassageResults, workspace: &Workspace) ->
 }
 
 /// Returns a code fence that does not occur in `text`.
-fn fence_for(text: &str) -> String {
+fn choose_fence(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn fence_is_longer_than_any_in_the_text() {
-        assert_eq!(fence_for("plain"), "```");
-        assert_eq!(fence_for("a\n```rust\n````\n"), "`````");
+        assert_eq!(choose_fence("plain"), "```");
+        assert_eq!(choose_fence("a\n```rust\n````\n"), "`````");
     }
 
     #[test]

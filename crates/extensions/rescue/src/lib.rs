@@ -11,5 +11,5 @@ mod purge;
 mod salvage;
 
 pub use doctor::{Check, CheckHealth, StoreFiles, examine_store};
-pub use purge::{RelatedConversations, find_related, purge_conversations};
+pub use purge::{RelatedConversations, find_related_conversations, purge_conversations};
 pub use salvage::{SalvageReport, Salvaged, salvage_conversations};

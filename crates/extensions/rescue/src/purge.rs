@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use haft_changes::versions::SqliteVersions;
 use haft_store::database::{self, DatabaseFile, SqliteFailure};
-use haft_store::{Backups, StoreError, damaged_copies};
+use haft_store::{Backups, StoreError, find_damaged_copies};
 use haft_types::{ContentHash, ConversationId};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -24,7 +24,7 @@ pub struct RelatedConversations {
 }
 
 /// Finds the conversations related to `ids`, including those in the trash.
-pub fn find_related(
+pub fn find_related_conversations(
     store: &StoreFiles,
     ids: &[ConversationId],
 ) -> Result<RelatedConversations, StoreError> {
@@ -35,7 +35,7 @@ pub fn find_related(
         let mut looked = 0;
         while let Some(parent) = all.get(looked).cloned() {
             let sql = "SELECT id FROM conversations WHERE json_extract(metadata, '$.parent') = ?1";
-            add_unseen(&connection, sql, &parent, &mut all)?;
+            add_unseen_ids(&connection, sql, &parent, &mut all)?;
             looked += 1;
         }
         let sub_agents = all.split_off(ids.len());
@@ -44,7 +44,7 @@ pub fn find_related(
         for source in sharing.clone() {
             let sql = "SELECT id FROM conversations WHERE key IN (SELECT conversation FROM lineage WHERE source =
                        (SELECT key FROM conversations WHERE id = ?1))";
-            add_unseen(&connection, sql, &source, &mut sharing)?;
+            add_unseen_ids(&connection, sql, &source, &mut sharing)?;
         }
         Ok(RelatedConversations {
             sub_agents,
@@ -54,7 +54,7 @@ pub fn find_related(
     find().map_err(|failure: SqliteFailure| place.to_store_error(failure))
 }
 
-fn add_unseen(
+fn add_unseen_ids(
     connection: &Connection,
     sql: &str,
     of: &ConversationId,
@@ -82,7 +82,7 @@ pub fn purge_conversations(
         source,
     };
     database::remove_leftovers(&store.database, &store.backups).map_err(failed)?;
-    purge_database(&database_file(store), ids)?;
+    purge_from_database(&database_file(store), ids)?;
     database::remove_search_index(&store.database).map_err(failed)?;
     let backups = Backups::new(
         &store.database,
@@ -97,13 +97,13 @@ pub fn purge_conversations(
             path: backup.path,
             lock_timeout: store.config.lock_timeout(),
         };
-        changed += usize::from(purge_database(&place, ids)?);
+        changed += usize::from(purge_from_database(&place, ids)?);
     }
     // Their content cannot be read reliably, so they are deleted.
-    for copy in damaged_copies(&store.database) {
+    for copy in find_damaged_copies(&store.database) {
         ["-wal", "-shm", ""]
             .iter()
-            .try_for_each(|end| remove_if_exists(&database::with_suffix(&copy, end)))
+            .try_for_each(|end| remove_if_exists(&database::append_suffix(&copy, end)))
             .map_err(failed)?;
     }
     let versions = SqliteVersions::new(&store.versions, &store.config, store.clock.clone());
@@ -142,7 +142,7 @@ const DELETE_ROWS: [&str; 8] = [
 
 /// Deletes conversations from one database and returns true if it contained any. Overwrites earlier
 /// deleted data in either case.
-fn purge_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
+fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::open_connection(place)?;
     let mut purge = || {
         connection.pragma_update(None, "secure_delete", "ON")?;

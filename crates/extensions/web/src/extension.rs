@@ -84,7 +84,7 @@ impl Extension for WebExtension {
         contribution
     }
 
-    fn described_tools(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+    fn tools_without_backend(&self, _: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         let crawl = Fetcher::new(&[])
             .ok()
             .map(|fetcher| Arc::new(web_crawl(fetcher)) as Arc<dyn Tool>);

@@ -225,7 +225,7 @@ impl Fetcher {
     }
 
     /// Returns the client for an address. Checks the name here if a proxy will resolve it.
-    async fn client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
+    async fn build_client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
         let unreachable = |why: String| WebError::Unreachable {
             url: url.to_string(),
             why,
@@ -339,7 +339,7 @@ impl Fetcher {
         self.check_address(url)?;
         let agent = concat!("haft/", env!("CARGO_PKG_VERSION"));
         debug_assert!(agent.starts_with(ROBOTS_AGENT));
-        let client = self.client_for(url).await?;
+        let client = self.build_client_for(url).await?;
         let request = client
             .get(url.clone())
             .header(USER_AGENT, agent)

@@ -60,7 +60,7 @@ impl WebPage {
             cut,
         } = fetched;
         let kind =
-            detect_kind(content_type.as_deref(), &bytes).ok_or_else(|| WebError::NotText {
+            detect_page_kind(content_type.as_deref(), &bytes).ok_or_else(|| WebError::NotText {
                 url: url.to_string(),
                 kind: format_content_type(content_type.as_deref()),
             })?;
@@ -87,7 +87,7 @@ fn format_content_type(content_type: Option<&str>) -> String {
         .to_owned()
 }
 
-fn detect_kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
+fn detect_page_kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind> {
     let said = format_content_type(content_type).to_ascii_lowercase();
     let is_text = !bytes.get(..4096).unwrap_or(bytes).contains(&0);
     match said.as_str() {

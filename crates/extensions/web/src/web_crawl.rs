@@ -154,7 +154,7 @@ fn format_pages(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelo
 /// Writes the whole text to a file and returns its path. Returns `None` on failure; the model then
 /// gets only the shortened text.
 fn spill_to_file(folder: &Path, text: &str) -> Option<String> {
-    let mut file = haft_files::temporary_file(folder, "web-", ".md").ok()?;
+    let mut file = haft_files::create_temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;
     let (_, path) = file.keep().ok()?;
     Some(path.display().to_string())

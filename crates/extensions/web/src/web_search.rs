@@ -65,13 +65,13 @@ async fn run_search(
     tokio::select! {
         found = searcher.search(query.trim(), most) => match found {
             Ok(found) => Ok(format_results(context, &query, &found)),
-            Err(error) => Err(broken_tool_output(&error)),
+            Err(error) => Err(report_search_failure(&error)),
         },
         () = context.cancel.cancelled() => Err(Envelope::failure("cancelled", "The search was cancelled.").into()),
     }
 }
 
-fn broken_tool_output(error: &SearcherError) -> ToolOutput {
+fn report_search_failure(error: &SearcherError) -> ToolOutput {
     let envelope = Envelope::failure("search_failed", haft_text::sanitize(&error.to_string()));
     ToolOutput {
         health: ToolHealth::Broken,

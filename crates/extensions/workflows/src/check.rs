@@ -189,7 +189,7 @@ fn check_templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'
         match template::find_variables(&step.prompt.value) {
             Err((what, line)) => found.add(begins + line.saturating_sub(1), what),
             Ok(mentions) => {
-                let before = transitive_needs(step, &written.steps);
+                let before = collect_transitive_needs(step, &written.steps);
                 for mention in mentions {
                     let (what, word) = match mention {
                         TemplateVariable::Step(name) if before.contains(name.as_str()) => continue,
@@ -230,7 +230,7 @@ fn check_templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'
 }
 
 /// Returns all steps that are done before `step` starts: its needs, and their needs.
-fn transitive_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
+fn collect_transitive_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
     let mut open: Vec<&StepEntry> = vec![step];
     while let Some(step) = open.pop() {

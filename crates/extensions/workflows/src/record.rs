@@ -194,7 +194,8 @@ impl WorkflowRuns {
 
     fn lock_run(&self, record: RunRecord) -> Result<HeldRun, WorkflowError> {
         let file = self.file_path(&record.id, "lock");
-        let lock = LockFile::try_new(&file).map_err(|error| file_error("lock", &file, error))?;
+        let lock =
+            LockFile::try_acquire(&file).map_err(|error| file_error("lock", &file, error))?;
         let lock = lock.ok_or_else(|| WorkflowError::Busy(record.id.clone()))?;
         Ok(HeldRun {
             file: self.file_path(&record.id, "json"),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use haft_agent::config::Config;
-use haft_agent::{Places, Project, SetupError, find_knowledge, resolve_model};
+use haft_agent::{Places, Project, SetupError, find_knowledge_and_trust, resolve_model};
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{FileProblem, KnowledgePaths, NamedItems};
 
@@ -86,7 +86,7 @@ pub fn select_workflow(
     name: &str,
     model: Option<&str>,
 ) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
-    let (paths, _) = find_knowledge(places, project)?;
+    let (paths, _) = find_knowledge_and_trust(places, project)?;
     let (workflow, agents) = find_workflow(&paths, name)?;
     check_models(&workflow, &agents, model, places, config)?;
     Ok((workflow, agents))
@@ -101,7 +101,7 @@ fn find_workflow(
     let Some(workflow) = found.get(name) else {
         problems.retain(|problem| problem.path.file_stem().is_some_and(|stem| stem == name));
         if !problems.is_empty() {
-            return Err(invalid_workflow(paths, name, &problems));
+            return Err(invalid_workflow_error(paths, name, &problems));
         }
         let name = name.to_owned();
         let known = join_names(found.items.iter().map(|workflow| workflow.name.as_str()));
@@ -117,9 +117,9 @@ fn find_workflow(
         });
     };
     let agents = agents::load_agents(paths, &mut Vec::new());
-    let wrong = workflow.agent_problems(&agents);
+    let wrong = workflow.find_agent_problems(&agents);
     if !wrong.is_empty() {
-        return Err(invalid_workflow(paths, name, &wrong));
+        return Err(invalid_workflow_error(paths, name, &wrong));
     }
     Ok((workflow.clone(), agents))
 }
@@ -133,7 +133,7 @@ fn check_models(
 ) -> Result<(), SelectError> {
     for step in &workflow.steps {
         let named = step
-            .chosen_model(agents, model)
+            .choose_model(agents, model)
             .or_else(|| haft_agent::configured_model(config));
         let known = match named {
             Some(name) => resolve_model(&places.environment, config, &name)
@@ -149,7 +149,11 @@ fn check_models(
     Ok(())
 }
 
-fn invalid_workflow(paths: &KnowledgePaths, name: &str, problems: &[FileProblem]) -> SelectError {
+fn invalid_workflow_error(
+    paths: &KnowledgePaths,
+    name: &str,
+    problems: &[FileProblem],
+) -> SelectError {
     let describe_problem = |problem: &FileProblem| {
         let line = problem
             .line

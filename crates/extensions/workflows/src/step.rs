@@ -58,7 +58,7 @@ pub(crate) async fn run_step(shared: Rc<SharedRun>, start: StepStart) -> RunRepo
                 "not_begun"
             };
             RunReport {
-                result: failed_result(code, &error_chain(&error)),
+                result: failed_result(code, &format_error_chain(&error)),
                 never_valid: false,
             }
         }
@@ -81,7 +81,7 @@ pub(crate) fn failed_result(code: &str, message: &str) -> TurnResult {
     }
 }
 
-fn error_chain(error: &dyn Error) -> String {
+fn format_error_chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes
         .map(ToString::to_string)
@@ -118,7 +118,7 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
         let _alone = shared.merging.lock().await;
         let merged = copy.merge_changes(&session, report.result.outcome).await;
         events.send_merged_changes(&merged, &session.conversation().id);
-        apply_merge(&mut report.result, merged);
+        add_merge_report(&mut report.result, merged);
     }
     for message in session.close().await {
         shared
@@ -152,7 +152,7 @@ async fn run_with_questions(
         let Some(approver) = shared.approver.as_ref().filter(|_| asks) else {
             return report;
         };
-        let form = question_form(&step.name, &report.result.text);
+        let form = build_question_form(&step.name, &report.result.text);
         let answered = tokio::select! {
             () = shared.cancel.cancelled() => FormOutcome::Canceled,
             answered = approver.fill_form(&form) => answered,
@@ -171,7 +171,7 @@ async fn run_with_questions(
 /// The name of the form field that holds the answer to a question.
 const ANSWER_FIELD: &str = "answer";
 
-fn question_form(step: &str, text: &str) -> Form {
+fn build_question_form(step: &str, text: &str) -> Form {
     let field = Field {
         name: ANSWER_FIELD.to_owned(),
         title: String::new(),
@@ -201,7 +201,7 @@ fn add_usage(earlier: &TurnResult, mut report: RunReport) -> RunReport {
 }
 
 /// Adds the report of the merge to the result. A conflict turns the result into a failure.
-fn apply_merge(result: &mut TurnResult, merged: MergeReport) {
+fn add_merge_report(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
         result.message = merged.text;
@@ -228,7 +228,7 @@ async fn open_session(
             ConversationChoice::Named(known.as_str().to_owned()),
             time,
         )?;
-        match open_planned(shared, step, plan).await {
+        match open_planned_session(shared, step, plan).await {
             Ok((session, copy)) => return Ok((session, copy, None)),
             // It was killed before its first message was stored.
             Err(StepError::Setup(SetupError::Open(OpenError::Unknown(_)))) => {}
@@ -236,7 +236,7 @@ async fn open_session(
         }
     }
     let title = format!("{}: {}", shared.workflow.name, step.name);
-    let (session, copy) = open_planned(
+    let (session, copy) = open_planned_session(
         shared,
         step,
         build_plan(shared, step, ConversationChoice::New { title }, time)?,
@@ -246,7 +246,7 @@ async fn open_session(
 }
 
 /// Opens a session in the project or, for a step that uses a copy of the project, in the copy.
-async fn open_planned(
+async fn open_planned_session(
     shared: &SharedRun,
     step: &WorkflowStep,
     plan: RunPlan,
@@ -280,7 +280,7 @@ impl WorkflowStep {
 
     /// Returns the model that the step or its agent names, else `default`. `None` leaves the choice
     /// to the configuration.
-    pub fn chosen_model(
+    pub fn choose_model(
         &self,
         agents: &NamedItems<AgentDefinition>,
         default: Option<&str>,
@@ -301,7 +301,7 @@ fn build_plan(
     time: Option<Duration>,
 ) -> Result<RunPlan, SetupError> {
     let config = &shared.config;
-    let own = step.chosen_model(&shared.agents, shared.model.as_deref());
+    let own = step.choose_model(&shared.agents, shared.model.as_deref());
     let chosen = ExplicitChoices {
         model: own.is_some(),
         tools: false,

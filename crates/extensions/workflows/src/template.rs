@@ -41,7 +41,7 @@ pub(crate) fn find_variables(text: &str) -> Result<BTreeSet<TemplateVariable>, T
     let environment = create_environment();
     let template = environment
         .template_from_str(text)
-        .map_err(|error| template_problem(&error))?;
+        .map_err(|error| to_template_problem(&error))?;
     let classify = |path: String| {
         let mut parts = path.split('.');
         match (parts.next(), parts.next(), parts.next()) {
@@ -74,7 +74,7 @@ pub(crate) fn render_template(
         .collect();
     let rendered = create_environment()
         .render_str(text, context! { inputs, steps })
-        .map_err(|error| template_problem(&error))?;
+        .map_err(|error| to_template_problem(&error))?;
     if rendered.len() > MAX_PROMPT_BYTES {
         return Err((
             format!("the prompt is longer than {MAX_PROMPT_BYTES} bytes"),
@@ -84,7 +84,7 @@ pub(crate) fn render_template(
     Ok(rendered)
 }
 
-fn template_problem(error: &Error) -> TemplateProblem {
+fn to_template_problem(error: &Error) -> TemplateProblem {
     let what = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too long; loop over less".to_owned(),
         kind => match error.detail() {

@@ -179,7 +179,7 @@ pub(crate) fn first_content_line(text: &Spanned<String>, file: &str) -> usize {
 
 impl Workflow {
     /// Returns a problem for each step whose agent doesn't exist or has no role.
-    pub fn agent_problems(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
+    pub fn find_agent_problems(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
             let what = match agents.get(name) {

@@ -19,29 +19,29 @@ pub(crate) struct FileBefore {
 
 /// Returns the first text argument that has one of these names: haft's tools and the classic tools
 /// use different names.
-fn text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
+fn find_text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()
         .find_map(|name| arguments.get(name)?.as_str())
         .map(str::to_owned)
 }
 
-fn path_argument(arguments: &Value) -> Option<String> {
-    text_argument(arguments, &["path", "file_path"])
+fn find_path_argument(arguments: &Value) -> Option<String> {
+    find_text_argument(arguments, &["path", "file_path"])
 }
 
 /// Returns the old text of an edit, or `None` if it is empty, and the new text.
-fn edit_texts(edit: &Value) -> (Option<String>, String) {
-    let old =
-        text_argument(edit, &["old_text", "old_string", "old_str"]).filter(|old| !old.is_empty());
+fn parse_edit_texts(edit: &Value) -> (Option<String>, String) {
+    let old = find_text_argument(edit, &["old_text", "old_string", "old_str"])
+        .filter(|old| !old.is_empty());
     (
         old,
-        text_argument(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default(),
+        find_text_argument(edit, &["new_text", "new_string", "new_str"]).unwrap_or_default(),
     )
 }
 
 /// Returns the list of edits with the file of each. An edit without a path uses the call's path.
-fn edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
+fn list_edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
     let edits = arguments
         .get("edits")
         .and_then(Value::as_array)
@@ -49,20 +49,22 @@ fn edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)>
         .flatten();
     edits.filter_map(|edit| {
         Some((
-            path_argument(edit).or_else(|| path_argument(arguments))?,
+            find_path_argument(edit).or_else(|| find_path_argument(arguments))?,
             edit,
         ))
     })
 }
 
 /// Returns the paths of the files that a call of `tool` would write, as given in `arguments`.
-pub(crate) fn written_files(tool: &str, arguments: &Value) -> Vec<String> {
+pub(crate) fn list_files_to_write(tool: &str, arguments: &Value) -> Vec<String> {
     match tool {
         "write_to_file" | "Write" | "edit_file" | "Edit" | "str_replace" | "replace_in_file" => {
-            path_argument(arguments).into_iter().collect()
+            find_path_argument(arguments).into_iter().collect()
         }
         "multi_edit" | "MultiEdit" => {
-            let mut paths: Vec<_> = edits_with_paths(arguments).map(|(path, _)| path).collect();
+            let mut paths: Vec<_> = list_edits_with_paths(arguments)
+                .map(|(path, _)| path)
+                .collect();
             paths.dedup();
             paths
         }
@@ -94,25 +96,29 @@ pub(crate) fn written_files(tool: &str, arguments: &Value) -> Vec<String> {
 }
 
 /// Returns the changes that a call would make, derived from `arguments` alone.
-pub(crate) fn proposed_changes(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallContent> {
-    let path = path_argument(arguments).map(|path| cwd.join(path));
+pub(crate) fn derive_proposed_changes(
+    tool: &str,
+    arguments: &Value,
+    cwd: &Path,
+) -> Vec<ToolCallContent> {
+    let path = find_path_argument(arguments).map(|path| cwd.join(path));
     let diff = |path: PathBuf, old: Option<String>, new: String| {
         ToolCallContent::Diff(Diff::new(path, new).old_text(old))
     };
     match tool {
         "write_to_file" | "Write" => {
-            let Some((path, new)) = path.zip(text_argument(arguments, &["content"])) else {
+            let Some((path, new)) = path.zip(find_text_argument(arguments, &["content"])) else {
                 return Vec::new();
             };
             let old = FileBefore::read(path.clone()).and_then(|before| before.text);
             vec![diff(path, old, new)]
         }
         "edit_file" | "Edit" | "str_replace" => {
-            let (old, new) = edit_texts(arguments);
+            let (old, new) = parse_edit_texts(arguments);
             path.map(|path| diff(path, old, new)).into_iter().collect()
         }
         "replace_in_file" => {
-            let Some((path, blocks)) = path.zip(text_argument(arguments, &["diff"])) else {
+            let Some((path, blocks)) = path.zip(find_text_argument(arguments, &["diff"])) else {
                 return Vec::new();
             };
             parse_replace_blocks(&blocks)
@@ -122,10 +128,10 @@ pub(crate) fn proposed_changes(tool: &str, arguments: &Value, cwd: &Path) -> Vec
         }
         "multi_edit" | "MultiEdit" => {
             let one = |(path, edit): (String, &Value)| {
-                let (old, new) = edit_texts(edit);
+                let (old, new) = parse_edit_texts(edit);
                 diff(cwd.join(path), old, new)
             };
-            edits_with_paths(arguments).map(one).collect()
+            list_edits_with_paths(arguments).map(one).collect()
         }
         _ => Vec::new(),
     }
@@ -323,7 +329,7 @@ mod tests {
             ("read_file", json!({"path": "a"}), vec![]),
             ("write_to_file", json!([1]), vec![]),
         ] {
-            assert_eq!(written_files(tool, &arguments), files, "{tool}");
+            assert_eq!(list_files_to_write(tool, &arguments), files, "{tool}");
         }
     }
 
@@ -351,12 +357,12 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                proposed_changes(classic, &theirs, folder),
-                proposed_changes(tool, &ours, folder),
+                derive_proposed_changes(classic, &theirs, folder),
+                derive_proposed_changes(tool, &ours, folder),
                 "{classic}"
             );
             assert_eq!(
-                proposed_changes(classic, &theirs, folder).len(),
+                derive_proposed_changes(classic, &theirs, folder).len(),
                 1,
                 "{classic}"
             );

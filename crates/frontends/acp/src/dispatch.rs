@@ -78,7 +78,7 @@ pub async fn serve(
             agent_client_protocol::on_receive_notification!(),
         )
         .connect_to(Lines::new(
-            stdio_lines::line_writer(output),
+            stdio_lines::create_line_writer(output),
             Box::pin(stdio_lines::read_lines(input)),
         ));
     let dispatcher = Rc::new(Dispatcher {
@@ -208,7 +208,10 @@ impl Dispatcher {
                     .borrow_mut()
                     .remove(request.session_id.0.as_ref());
                 let Some(session) = session else {
-                    return send_reply::<()>(responder, Err(unknown_session(&request.session_id)));
+                    return send_reply::<()>(
+                        responder,
+                        Err(unknown_session_error(&request.session_id)),
+                    );
                 };
                 spawn_local(async move {
                     session.close().await;
@@ -490,11 +493,11 @@ impl Dispatcher {
             .borrow()
             .get(id.0.as_ref())
             .map(Rc::clone)
-            .ok_or_else(|| unknown_session(id))
+            .ok_or_else(|| unknown_session_error(id))
     }
 }
 
-fn unknown_session(id: &SessionId) -> Error {
+fn unknown_session_error(id: &SessionId) -> Error {
     let message = format!(
         "there is no session `{}` here; `session/load` opens a stored one",
         id.0

@@ -148,7 +148,7 @@ impl CallObserver for EditorFiles {
         context: &ToolContext,
         arguments: &Value,
     ) -> Result<(), String> {
-        for file in diffs::written_files(tool, arguments) {
+        for file in diffs::list_files_to_write(tool, arguments) {
             let path: PathBuf = context.workspace.cwd.join(file);
             self.save_file(&path).await?;
         }

@@ -149,7 +149,7 @@ pub trait Host: Send + Sync {
     async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
 
     /// True if the session's last turn was interrupted.
-    fn is_cut_off(&self, session: &Session) -> bool;
+    fn was_interrupted(&self, session: &Session) -> bool;
 
     /// Adds allow rules to the user's configuration.
     fn save_rules(&self, rules: &[String]) -> Result<(), String>;

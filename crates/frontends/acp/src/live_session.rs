@@ -97,7 +97,7 @@ impl LiveSession {
         let Some(session) = &state.session else {
             return;
         };
-        for update in replay::history_updates(session.history(), &self.setup.cwd) {
+        for update in replay::convert_history(session.history(), &self.setup.cwd) {
             self.setup.sender.send_update(update);
         }
     }
@@ -126,7 +126,7 @@ impl LiveSession {
             .borrow()
             .session
             .as_ref()
-            .is_some_and(|session| self.setup.host.is_cut_off(session));
+            .is_some_and(|session| self.setup.host.was_interrupted(session));
         if is_cut_off {
             let text = format!(
                 "The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead."
@@ -295,7 +295,7 @@ impl LiveSession {
         };
         if let Some(model) = model {
             session
-                .use_model(&model)
+                .switch_model(&model)
                 .map_err(|error| invalid_request(&error.to_string()))?;
         }
         session.attach_images(prompt.images);
@@ -314,7 +314,7 @@ impl LiveSession {
                 .sender
                 .send_notice(NoticeSeverity::Warning, report.result.message.clone());
         }
-        prompt_response(&report.result)
+        to_prompt_response(&report.result)
     }
 
     /// Expands the commands and mentions of a prompt. `/continue` becomes an empty text.
@@ -393,7 +393,7 @@ impl LiveSession {
 }
 
 /// Converts the result of a turn to a response of the protocol.
-fn prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
+fn to_prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
     let reason = match (result.outcome, result.code.as_str()) {
         (Outcome::Aborted, _) => StopReason::Cancelled,
         (Outcome::Exhausted, "max_tokens" | "output_limit") => StopReason::MaxTokens,

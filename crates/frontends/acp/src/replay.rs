@@ -15,19 +15,19 @@ use crate::updates::parse_plan;
 
 /// Returns all prompts, replies and calls in order. Messages that the engine added for the model
 /// alone are left out.
-pub(crate) fn history_updates(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
+pub(crate) fn convert_history(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
     history
         .iter()
-        .flat_map(|entry| message_updates(&entry.message, cwd))
+        .flat_map(|entry| convert_message(&entry.message, cwd))
         .collect()
 }
 
-fn message_updates(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
+fn convert_message(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
     let is_user_input =
         message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined);
     let shown = |part: &Part| match (part, message.role) {
         (Part::Text { text, .. }, Role::User) if is_user_input => {
-            Some(SessionUpdate::UserMessageChunk(text_chunk(text)))
+            Some(SessionUpdate::UserMessageChunk(build_text_chunk(text)))
         }
         (Part::Image(image), Role::User) if is_user_input => {
             let image = ImageContent::new(image.data.clone(), image.media_type.clone());
@@ -36,23 +36,23 @@ fn message_updates(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
             )))
         }
         (Part::Text { text, .. }, Role::Assistant) => {
-            Some(SessionUpdate::AgentMessageChunk(text_chunk(text)))
+            Some(SessionUpdate::AgentMessageChunk(build_text_chunk(text)))
         }
-        (Part::Thinking(thinking), Role::Assistant) if !thinking.text.is_empty() => {
-            Some(SessionUpdate::AgentThoughtChunk(text_chunk(&thinking.text)))
-        }
-        (Part::ToolCall(call), _) => call_update(call, cwd),
-        (Part::ToolResult(result), _) => result_update(result),
+        (Part::Thinking(thinking), Role::Assistant) if !thinking.text.is_empty() => Some(
+            SessionUpdate::AgentThoughtChunk(build_text_chunk(&thinking.text)),
+        ),
+        (Part::ToolCall(call), _) => convert_call(call, cwd),
+        (Part::ToolResult(result), _) => convert_result(result),
         _ => None,
     };
     message.content.iter().filter_map(shown).collect()
 }
 
-fn text_chunk(text: &str) -> ContentChunk {
+fn build_text_chunk(text: &str) -> ContentChunk {
     ContentChunk::new(text.to_owned().into())
 }
 
-fn call_update(call: &ToolCall, cwd: &Path) -> Option<SessionUpdate> {
+fn convert_call(call: &ToolCall, cwd: &Path) -> Option<SessionUpdate> {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     if !tool_calls::is_dialog_tool(&call.name) {
         return Some(SessionUpdate::ToolCall(tool_calls::replayed_call(
@@ -62,11 +62,11 @@ fn call_update(call: &ToolCall, cwd: &Path) -> Option<SessionUpdate> {
     let said = ["result", "question", "response"]
         .iter()
         .find_map(|key| arguments.get(*key)?.as_str());
-    said.map(|said| SessionUpdate::AgentMessageChunk(text_chunk(said)))
+    said.map(|said| SessionUpdate::AgentMessageChunk(build_text_chunk(said)))
         .or_else(|| parse_plan(&arguments).map(SessionUpdate::Plan))
 }
 
-fn result_update(result: &ToolResult) -> Option<SessionUpdate> {
+fn convert_result(result: &ToolResult) -> Option<SessionUpdate> {
     if tool_calls::is_dialog_tool(&result.name) {
         return None;
     }

@@ -23,7 +23,7 @@ pub(crate) fn read_lines(
     })
 }
 
-pub(crate) fn line_writer(
+pub(crate) fn create_line_writer(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> impl Sink<String, Error = io::Error> + Send {
     sink::unfold(output, async |mut output, mut line: String| {

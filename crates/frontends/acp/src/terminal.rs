@@ -122,7 +122,9 @@ impl EditorTerminals {
             "command": line, "cwd": context.workspace.display_path(cwd), "terminal": "editor",
             "duration_ms": u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
-        Some(command_result(end, &output, whole, limit, context, data))
+        Some(build_command_result(
+            end, &output, whole, limit, context, data,
+        ))
     }
 
     /// Builds the request that runs a command line. Variables that haft withholds from its own
@@ -161,7 +163,7 @@ impl EditorTerminals {
 }
 
 /// Builds the tool result of a command that ran in a terminal.
-fn command_result(
+fn build_command_result(
     end: TerminalEnd,
     output: &str,
     whole: bool,

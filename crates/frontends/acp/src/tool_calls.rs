@@ -91,7 +91,7 @@ impl OpenCalls {
     /// Records a call whose arguments are not known yet.
     pub(crate) fn begin_call(&mut self, agent: &str, id: &str, tool: &str) -> ToolCall {
         let id = editor_call_id(agent, id);
-        let title = call_title(agent, tool, &Value::Null);
+        let title = format_call_title(agent, tool, &Value::Null);
         let agent = agent.to_owned();
         let tool = tool.to_owned();
         let kind = tool_kind(&tool);
@@ -120,16 +120,18 @@ impl OpenCalls {
         let id = editor_call_id(agent, id);
         let call = self.calls.get_mut(&id)?;
         call.arguments.clone_from(arguments);
-        let files = diffs::written_files(&call.tool, arguments);
+        let files = diffs::list_files_to_write(&call.tool, arguments);
         call.files_before = files
             .into_iter()
             .filter_map(|file| FileBefore::read(self.cwd.join(file)))
             .collect();
         let fields = ToolCallUpdateFields::new()
-            .title(call_title(&call.agent, &call.tool, arguments))
+            .title(format_call_title(&call.agent, &call.tool, arguments))
             .status(ToolCallStatus::InProgress)
-            .locations(call_locations(&call.tool, arguments, &self.cwd))
-            .content(diffs::proposed_changes(&call.tool, arguments, &self.cwd))
+            .locations(list_call_locations(&call.tool, arguments, &self.cwd))
+            .content(diffs::derive_proposed_changes(
+                &call.tool, arguments, &self.cwd,
+            ))
             .raw_input(arguments.clone());
         Some(ToolCallUpdate::new(id, fields))
     }
@@ -248,9 +250,9 @@ impl OpenCalls {
         let tool = &approval.tool;
         let arguments = &approval.arguments;
         let mut content = diffs::convert_diff_preview(&approval.subject, &self.cwd)
-            .unwrap_or_else(|| vec![code_block(&reveal_controls(&approval.subject))]);
+            .unwrap_or_else(|| vec![format_code_block(&reveal_controls(&approval.subject))]);
         content.push(reveal_controls(&approval.reason).into_owned().into());
-        let title = call_title(&approval.agent, tool, arguments);
+        let title = format_call_title(&approval.agent, tool, arguments);
         let title = if approval.leaves_sandbox {
             format!("{title} (outside the sandbox)")
         } else {
@@ -260,7 +262,7 @@ impl OpenCalls {
             .title(title)
             .kind(tool_kind(tool))
             .status(ToolCallStatus::Pending)
-            .locations(call_locations(tool, arguments, &self.cwd))
+            .locations(list_call_locations(tool, arguments, &self.cwd))
             .content(content)
             .raw_input(arguments.clone());
         ToolCallUpdate::new(id, fields)
@@ -269,19 +271,22 @@ impl OpenCalls {
 
 /// Returns the message that shows a call of a stored conversation.
 pub(crate) fn replayed_call(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> ToolCall {
-    ToolCall::new(id.to_owned(), call_title(MAIN_AGENT, tool, arguments))
-        .kind(tool_kind(tool))
-        .status(ToolCallStatus::Pending)
-        .locations(call_locations(tool, arguments, cwd))
-        .content(diffs::proposed_changes(tool, arguments, cwd))
-        .raw_input(arguments.clone())
+    ToolCall::new(
+        id.to_owned(),
+        format_call_title(MAIN_AGENT, tool, arguments),
+    )
+    .kind(tool_kind(tool))
+    .status(ToolCallStatus::Pending)
+    .locations(list_call_locations(tool, arguments, cwd))
+    .content(diffs::derive_proposed_changes(tool, arguments, cwd))
+    .raw_input(arguments.clone())
 }
 
 /// Returns the output of a call: a code block for commands, plain text otherwise.
 pub(crate) fn output_content(tool: &str, text: &str) -> ToolCallContent {
     let text = text.trim_end();
     if tool_kind(tool) == ToolKind::Execute {
-        code_block(text)
+        format_code_block(text)
     } else {
         text.to_owned().into()
     }
@@ -289,13 +294,13 @@ pub(crate) fn output_content(tool: &str, text: &str) -> ToolCallContent {
 
 /// Formats text as a code block. Editors render text as Markdown, which would hide comments and the
 /// targets of links.
-fn code_block(text: &str) -> ToolCallContent {
+fn format_code_block(text: &str) -> ToolCallContent {
     let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
     format!("{fence}\n{text}\n{fence}").into()
 }
 
 /// Formats text as inline code, with a delimiter longer than any run of backticks in the text.
-fn inline_code(text: &str) -> String {
+fn format_inline_code(text: &str) -> String {
     match longest_backtick_run(text) {
         0 => format!("`{text}`"),
         longest => {
@@ -323,21 +328,21 @@ fn editor_call_id(agent: &str, id: &str) -> String {
 }
 
 /// Describes a call in one line.
-fn call_title(agent: &str, tool: &str, arguments: &Value) -> String {
+fn format_call_title(agent: &str, tool: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let about = match (
         tool_kind(tool),
         text("command"),
         text("regex").or_else(|| text("pattern")),
     ) {
-        (ToolKind::Execute, Some(command), _) => inline_code(&shorten_to_line(command)),
+        (ToolKind::Execute, Some(command), _) => format_inline_code(&shorten_to_line(command)),
         (_, _, Some(pattern)) => format!(
             "{tool} \"{}\" in {}",
             shorten_to_line(pattern),
             text("path").unwrap_or(".")
         ),
         _ => {
-            let files = diffs::written_files(tool, arguments);
+            let files = diffs::list_files_to_write(tool, arguments);
             let known = ["path", "file_path", "url", "query", "name", "target"];
             let named = known.iter().find_map(|key| text(key)).map(str::to_owned);
             match named.or_else(|| (!files.is_empty()).then(|| files.join(", "))) {
@@ -366,8 +371,8 @@ fn shorten_to_line(text: &str) -> String {
 }
 
 /// Returns the files that a call reads or writes.
-fn call_locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
-    let mut files = diffs::written_files(tool, arguments);
+fn list_call_locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
+    let mut files = diffs::list_files_to_write(tool, arguments);
     if files.is_empty() && !matches!(tool_kind(tool), ToolKind::Execute | ToolKind::Fetch) {
         let path = arguments
             .get("path")
@@ -420,7 +425,7 @@ mod tests {
             ),
             (MAIN_AGENT, "mcp__x__y", json!({"n": 1}), "mcp__x__y"),
         ] {
-            assert_eq!(call_title(agent, tool, &arguments), title);
+            assert_eq!(format_call_title(agent, tool, &arguments), title);
         }
     }
 

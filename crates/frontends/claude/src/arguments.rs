@@ -89,7 +89,7 @@ pub enum ClaudeCommandLine {
 /// version.
 pub fn version_line(args: &[OsString]) -> Option<String> {
     let (program, rest) = args.split_first()?;
-    let is_wanted = is_claude(program)
+    let is_wanted = is_claude_program(program)
         && rest
             .first()
             .is_some_and(|first| first == "-v" || first == "--version");
@@ -102,7 +102,7 @@ pub fn version_line(args: &[OsString]) -> Option<String> {
     })
 }
 
-fn is_claude(program: &OsStr) -> bool {
+fn is_claude_program(program: &OsStr) -> bool {
     Path::new(program)
         .file_name()
         .is_some_and(|name| name == "claude")
@@ -112,7 +112,7 @@ fn is_claude(program: &OsStr) -> bool {
 /// returns `None`. `own` is haft's command-line definition.
 pub fn lower_arguments(args: &[OsString], own: &clap::Command) -> Option<ClaudeCommandLine> {
     let (program, rest) = args.split_first()?;
-    let as_claude = is_claude(program);
+    let as_claude = is_claude_program(program);
     let has_compat_flag = rest.iter().any(|arg| arg == "--compat=claude")
         || rest
             .windows(2)
@@ -208,7 +208,7 @@ impl ArgumentReader<'_> {
                         self.read_flag(&to_kebab_case(name), inline);
                     }
                     None if text.starts_with('-') && text.len() > 1 => {
-                        self.read_own_flag(text, None);
+                        self.read_haft_flag(text, None);
                     }
                     None => self.lowered.prompt.push(arg.clone()),
                 },
@@ -299,12 +299,12 @@ impl ArgumentReader<'_> {
             drop(self.take_value(inline));
             self.ignore_flag(&format!("--{name}"));
         } else {
-            self.read_own_flag(&format!("--{name}"), inline);
+            self.read_haft_flag(&format!("--{name}"), inline);
         }
     }
 
     /// Handles one of haft's own flags, or an unknown flag, which is ignored.
-    fn read_own_flag(&mut self, flag: &str, inline: Option<&str>) {
+    fn read_haft_flag(&mut self, flag: &str, inline: Option<&str>) {
         let run = self.own.find_subcommand("run").unwrap_or(self.own);
         let is_meant = |arg: &&clap::Arg| match flag.strip_prefix("--") {
             Some(long) => arg.get_long() == Some(long),
@@ -324,7 +324,7 @@ impl ArgumentReader<'_> {
             None => {
                 // If prompts arrive on standard input, the next argument cannot be the prompt.
                 if self.reads_stdin && inline.is_none() {
-                    drop(self.take_following());
+                    drop(self.take_unless_flag());
                 }
                 self.ignore_flag(flag);
             }
@@ -346,7 +346,7 @@ impl ArgumentReader<'_> {
     fn read_resume(&mut self, inline: Option<&str>) {
         let value = match inline {
             Some(value) => Some(value.to_owned()),
-            None => self.take_following(),
+            None => self.take_unless_flag(),
         };
         match value {
             Some(value) => self.pass_flag("--resume", &value),
@@ -401,12 +401,12 @@ impl ArgumentReader<'_> {
         }
         // The first argument is a value even if it looks like a flag.
         let mut all: Vec<String> = self.take_value(None).into_iter().collect();
-        all.extend(std::iter::from_fn(|| self.take_following()));
+        all.extend(std::iter::from_fn(|| self.take_unless_flag()));
         all
     }
 
     /// Returns the next argument unless it is a flag.
-    fn take_following(&mut self) -> Option<String> {
+    fn take_unless_flag(&mut self) -> Option<String> {
         let next = self
             .rest
             .next_if(|next| !next.as_encoded_bytes().starts_with(b"-"))?;

@@ -177,7 +177,7 @@ pub(crate) fn parse_response(line: &str) -> Option<(String, Result<Value, String
 }
 
 /// Returns the line that sends a request to the client.
-pub(crate) fn request_line(id: &str, request: &Value) -> Value {
+pub(crate) fn build_request_line(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn approval_line(id: &str, approval: &Approval, call: &ClaudeCall) ->
         "blocked_path": null,
         "decision_reason": approval.reason,
     });
-    request_line(id, &approval_request)
+    build_request_line(id, &approval_request)
 }
 
 pub(crate) fn withdrawal_line(id: &str) -> Value {

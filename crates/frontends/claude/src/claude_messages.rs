@@ -145,7 +145,7 @@ impl ClaudeMessages {
             EventBody::Conversation { model, cwd, .. } => {
                 self.model.clone_from(model);
                 self.cwd = cwd.into();
-                Some(self.init_message(cwd))
+                Some(self.build_init_message(cwd))
             }
             EventBody::Text { text } => {
                 match self.draft.last_mut() {
@@ -188,7 +188,7 @@ impl ClaudeMessages {
                     .requested_at
                     .take()
                     .map_or(Duration::ZERO, |asked| asked.elapsed());
-                self.assistant_message(model, usage)
+                self.build_assistant_message(model, usage)
             }
             EventBody::ToolResult {
                 id,
@@ -196,7 +196,7 @@ impl ClaudeMessages {
                 text,
                 error,
                 ..
-            } => Some(self.tool_result_message(id, *status, text, error.as_ref())),
+            } => Some(self.build_tool_result_message(id, *status, text, error.as_ref())),
             EventBody::Window { tokens, .. } => {
                 self.window = *tokens;
                 self.requested_at = Some(Instant::now());
@@ -231,7 +231,7 @@ impl ClaudeMessages {
                 "system",
                 json!({"subtype": "notice", "code": code, "message": message}),
             )),
-            EventBody::Result(result) => Some(self.result_message(result)),
+            EventBody::Result(result) => Some(self.build_result_message(result)),
             // Events without a counterpart.
             EventBody::ToolCall { .. }
             | EventBody::ToolProgress { .. }
@@ -249,7 +249,7 @@ impl ClaudeMessages {
         }
     }
 
-    fn init_message(&self, cwd: &str) -> Value {
+    fn build_init_message(&self, cwd: &str) -> Value {
         let naming = self.introduction.naming;
         let mut tools: Vec<_> = self
             .introduction
@@ -279,7 +279,7 @@ impl ClaudeMessages {
         self.build_message("system", facts)
     }
 
-    fn assistant_message(&mut self, model: &str, usage: &Usage) -> Option<Value> {
+    fn build_assistant_message(&mut self, model: &str, usage: &Usage) -> Option<Value> {
         let draft = std::mem::take(&mut self.draft);
         if draft.is_empty() {
             return None;
@@ -301,7 +301,7 @@ impl ClaudeMessages {
         ))
     }
 
-    fn tool_result_message(
+    fn build_tool_result_message(
         &mut self,
         id: &str,
         status: ToolStatus,
@@ -325,7 +325,7 @@ impl ClaudeMessages {
         )
     }
 
-    fn result_message(&mut self, result: &TurnResult) -> Value {
+    fn build_result_message(&mut self, result: &TurnResult) -> Value {
         self.draft.clear();
         let subtype = result_subtype(result.outcome, &result.code);
         let failed = subtype != "success";

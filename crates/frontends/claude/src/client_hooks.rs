@@ -152,7 +152,7 @@ impl ClientHook {
         {
             input.extend(event);
         }
-        let call = called_tool(context.event)
+        let call = find_called_tool(context.event)
             .map(|(tool, arguments)| self.naming.translate_call(tool, arguments, context.cwd));
         if let Some(call) = &call {
             input["tool_name"] = call.name.as_str().into();
@@ -169,7 +169,7 @@ impl ClientHook {
         shown: Option<&ClaudeCall>,
     ) -> HookOutcome {
         if let (Some(input), Some(shown), Some((tool, arguments))) =
-            (&outcome.input, shown, called_tool(event))
+            (&outcome.input, shown, find_called_tool(event))
         {
             let meant = self
                 .naming
@@ -180,7 +180,7 @@ impl ClientHook {
     }
 }
 
-fn called_tool(event: &HookEvent) -> Option<(&str, &Value)> {
+fn find_called_tool(event: &HookEvent) -> Option<(&str, &Value)> {
     match event {
         HookEvent::PreToolCall {
             tool, tool_input, ..

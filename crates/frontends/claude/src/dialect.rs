@@ -145,7 +145,7 @@ impl Dialect {
 
     /// Returns the line that reports that a message joined the running turn, or `None` if the
     /// format has no such line.
-    pub fn joined_line(self, text: &str) -> Option<Value> {
+    pub fn input_joined_line(self, text: &str) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::InputJoined {
                 text: text.to_owned(),

@@ -261,7 +261,7 @@ impl RunSettings<'_> {
                 (Ok(_), Decision::Allow) => permissions.allow.push(rule),
                 (Ok(_), Decision::Ask) => permissions.ask.push(rule),
                 (Ok(_), Decision::Deny) => permissions.deny.push(rule),
-                (Err(RuleError::NoPattern { .. }), _) if !names_known_tool(&rule) => {
+                (Err(RuleError::NoPattern { .. }), _) if !is_for_known_tool(&rule) => {
                     (self.notify)(&ClaudeNotice::ForeignRule(rule));
                 }
                 (Err(error), Decision::Allow) => (self.notify)(&ClaudeNotice::InvalidRule(error)),
@@ -359,7 +359,7 @@ fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
 }
 
 /// True if a rule is for a tool that Claude Code and haft both have.
-fn names_known_tool(rule: &str) -> bool {
+fn is_for_known_tool(rule: &str) -> bool {
     let tool = rule.split('(').next().unwrap_or_default().trim();
     ToolNaming::Claude.is_known(tool)
 }

@@ -150,7 +150,7 @@ impl StreamControl {
     }
 
     /// Uses `switch` for all further changes of the mode.
-    pub fn switch_mode_with(&self, switch: ModeSwitch) {
+    pub fn set_mode_switch(&self, switch: ModeSwitch) {
         let mut state = self.lock_state();
         // The client may have set a mode while the session was being opened.
         if let Some(mode) = state.setup.mode.take() {
@@ -186,7 +186,7 @@ impl StreamControl {
             id,
             is_open: true,
         };
-        (self.terms.print_line)(&claude_lines::request_line(&pending.id, request));
+        (self.terms.print_line)(&claude_lines::build_request_line(&pending.id, request));
         let answer = match limit {
             None => answered.await,
             Some(limit) => tokio::time::timeout(limit, answered)

@@ -97,14 +97,14 @@ impl ToolNaming {
                 input: arguments.clone(),
             };
         };
-        if let Some(call) = mcp_server_call(own, fields) {
+        if let Some(call) = translate_mcp_call(own, fields) {
             return call;
         }
         let mut input = Map::new();
         for (key, value) in fields {
-            let key = client_argument(own, key).unwrap_or(key);
+            let key = find_client_argument(own, key).unwrap_or(key);
             let value = match (key, value) {
-                ("file_path", Value::String(path)) => absolute_path(cwd, path).into(),
+                ("file_path", Value::String(path)) => to_absolute_path(cwd, path).into(),
                 // haft counts seconds, and Claude Code counts milliseconds.
                 ("timeout", Value::Number(seconds)) if own == "execute_command" => {
                     seconds.as_u64().map_or_else(
@@ -147,7 +147,7 @@ impl ToolNaming {
         }
         let mut restored = Map::new();
         for (key, value) in fields {
-            let name = own_argument(own, key).unwrap_or(key);
+            let name = find_own_argument(own, key).unwrap_or(key);
             let value = match (shown.get(key), before.get(name)) {
                 (Some(seen), Some(kept)) if seen == value => kept.clone(),
                 _ if own == "execute_command" && name == "timeout" => value.as_u64().map_or_else(
@@ -168,7 +168,7 @@ impl ToolNaming {
     }
 }
 
-fn mcp_server_call(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
+fn translate_mcp_call(own: &str, fields: &Map<String, Value>) -> Option<ClaudeCall> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     let (server, tool) = (own == USE_MCP_TOOL)
         .then(|| text("server_name").zip(text("tool_name")))
@@ -193,14 +193,14 @@ fn argument_names(own: &str) -> &'static [(&'static str, &'static str)] {
         .map_or(&[], |(.., renames)| renames)
 }
 
-fn client_argument(own: &str, key: &str) -> Option<&'static str> {
+fn find_client_argument(own: &str, key: &str) -> Option<&'static str> {
     argument_names(own)
         .iter()
         .find(|(from, _)| *from == key)
         .map(|(_, to)| *to)
 }
 
-fn own_argument(own: &str, key: &str) -> Option<&'static str> {
+fn find_own_argument(own: &str, key: &str) -> Option<&'static str> {
     argument_names(own)
         .iter()
         .find(|(_, to)| *to == key)
@@ -209,7 +209,7 @@ fn own_argument(own: &str, key: &str) -> Option<&'static str> {
 
 /// Returns the absolute path without `.` and `..`. Links are not followed, because clients compare
 /// paths as text.
-fn absolute_path(cwd: &Path, path: &str) -> String {
+fn to_absolute_path(cwd: &Path, path: &str) -> String {
     let mut all = PathBuf::new();
     for part in cwd.join(path).components() {
         match part {

@@ -152,7 +152,7 @@ impl Cli {
     }
 
     /// Parses the arguments of this process.
-    pub(crate) fn from_process() -> Result<Self, clap::Error> {
+    pub(crate) fn from_process_args() -> Result<Self, clap::Error> {
         let mut args: Vec<_> = std::env::args_os().collect();
         if let Some(run) = Self::parse_plain_run(&args) {
             return Ok(run);
@@ -179,7 +179,7 @@ impl Cli {
             return Err(definition.error(ErrorKind::InvalidSubcommand, absent));
         }
         let cli = Self::parse_with_definition(&mut definition, args)?;
-        Ok(cli.with_claude(claude.unwrap_or_default()))
+        Ok(cli.with_claude_options(claude.unwrap_or_default()))
     }
 
     /// Parses a valid `haft run` without defining the other commands, because their definitions
@@ -208,7 +208,7 @@ impl Cli {
     }
 
     /// Adds the options of a Claude Code command line to the arguments of the run.
-    fn with_claude(mut self, options: ClaudeOptions) -> Self {
+    fn with_claude_options(mut self, options: ClaudeOptions) -> Self {
         match &mut self.command {
             Some(CliCommand::Run(args)) => args.claude = options,
             _ => self.run.claude = options,
@@ -293,7 +293,7 @@ impl Cli {
             Some(CliCommand::Tools(args)) => commands::tools::run(haft, args.command),
             #[cfg(feature = "mcp")]
             Some(CliCommand::Mcp(args)) => commands::mcp::run(haft, args.command),
-            Some(CliCommand::Changes(args)) => commands::changes::changes(haft, &args),
+            Some(CliCommand::Changes(args)) => commands::changes::show_changes(haft, &args),
             Some(CliCommand::Undo(args)) => commands::changes::undo(haft, &args),
             Some(CliCommand::Redo(args)) => commands::changes::redo(haft, &args),
             Some(CliCommand::Rewind(args)) => commands::changes::rewind(haft, &args),
@@ -311,13 +311,13 @@ impl Cli {
             Some(CliCommand::Man(args)) => commands::man::show_or_write_pages(&args),
             Some(CliCommand::Completions { shell }) => commands::completions::print_script(shell),
             None if self.print => commands::run::run(haft, &self.run),
-            None => self.interactive(haft),
+            None => self.run_without_command(haft),
         }
     }
 
     /// Runs `haft` without a command: starts an interactive session, or treats a lone word as a
     /// mistyped command.
-    fn interactive(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
+    fn run_without_command(self, haft: &Haft) -> anyhow::Result<ProcessExit> {
         let style = if self.plain {
             InterfaceStyle::Plain
         } else {

@@ -67,7 +67,7 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
 
 /// Installs a panic hook that prints a panic like any failure: on one line, with secrets masked,
 /// including those of `environment`.
-pub(crate) fn mask_panics(environment: HostEnvironment) {
+pub(crate) fn install_panic_hook(environment: HostEnvironment) {
     std::panic::set_hook(Box::new(move |panic| {
         // A panic message may contain anything, so the log gets only the location.
         let at = panic.location().map(ToString::to_string);
@@ -89,14 +89,14 @@ pub(crate) fn mask_panics(environment: HostEnvironment) {
 ///
 /// Messages are not logged, because they may repeat an argument, a prompt, a value, or a server's
 /// answer.
-pub(crate) fn log(failure: &anyhow::Error, environment: &HostEnvironment) {
+pub(crate) fn log_failure(failure: &anyhow::Error, environment: &HostEnvironment) {
     let (code, reason) = failure
         .chain()
         .find_map(classify_error)
         .unwrap_or(("failed", None));
     if reason.is_some() {
         // A run whose configuration cannot be loaded has not started the log.
-        crate::wiring::log::start_default(environment);
+        crate::wiring::log::start_default_log(environment);
     }
     tracing::error!(code, reason, "command failed");
 }

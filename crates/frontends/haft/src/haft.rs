@@ -45,7 +45,7 @@ impl Haft {
                 .with_cwd(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
                 // A haft that cannot open its own executable cannot run commands; the first command
                 // reports the problem.
-                .supervised_by(OwnProgram::open_running().unwrap_or_default()),
+                .with_helper_program(OwnProgram::open_running().unwrap_or_default()),
         )
     }
 
@@ -86,7 +86,7 @@ impl Haft {
     /// Like [`Self::load`], but reports nothing: for shells that request completions, and for jobs,
     /// whose stderr is shown as the reason for a failure.
     pub(crate) fn load_quietly(&self, common: &Common) -> anyhow::Result<Settings> {
-        let (places, loaded) = self.read(common)?;
+        let (places, loaded) = self.read_config(common)?;
         Ok(Settings::new(places, loaded.config))
     }
 
@@ -95,23 +95,23 @@ impl Haft {
         &self,
         common: &Common,
     ) -> anyhow::Result<(Settings, LoadedConfig)> {
-        let (places, loaded) = self.read(common)?;
+        let (places, loaded) = self.read_config(common)?;
         self.report_unknown_variables(&loaded.config);
         Ok((Settings::new(places, loaded.config.clone()), loaded))
     }
 
     /// Loads the configuration, and starts the log at the configured level.
-    fn read(&self, common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
+    fn read_config(&self, common: &Common) -> anyhow::Result<(Places, LoadedConfig)> {
         let places = self.places()?;
         let loaded = load_config(&ConfigSources {
             user_file: places.config_file(),
             // Names and values that are not UTF-8 cannot be ours.
             environment: places.environment.text_variables(),
             set: common.set.clone(),
-            sections: wiring::sections(),
+            sections: wiring::config_sections(),
         })?;
         let level: LogLevel = loaded.config.read_section("log_level")?;
-        log::start(&places, level);
+        log::start_log(&places, level);
         Ok((places, loaded))
     }
 
@@ -146,12 +146,12 @@ impl Settings {
     }
 
     /// Opens the store of the user's conversations, for work without a session.
-    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, SetupError> {
-        haft_agent::open_store(&self.places, &self.config, &wiring::extensions())
+    pub(crate) fn open_store(&self) -> Result<Arc<dyn Store>, SetupError> {
+        haft_agent::open_store(&self.places, &self.config, &wiring::list_extensions())
     }
 
     /// Opens the record of file contents from before haft changed them.
-    pub(crate) fn versions(&self) -> Arc<SqliteVersions> {
+    pub(crate) fn open_versions(&self) -> Arc<SqliteVersions> {
         Arc::new(SqliteVersions::new(
             &self.places.versions_folder(),
             &self.config.store,
@@ -160,12 +160,12 @@ impl Settings {
     }
 
     /// Returns the declaration of a model, from the configuration or built in.
-    pub(crate) fn declared(&self, model: &str) -> Result<Declared, SetupError> {
+    pub(crate) fn resolve_model(&self, model: &str) -> Result<Declared, SetupError> {
         haft_agent::resolve_model(self.environment(), &self.config, model)
     }
 
     /// Reads the key of a model's provider. Returns `None` if the provider declares no source.
-    pub(crate) fn key_of(&self, declared: &Declared) -> Result<Option<Secret>, KeyError> {
+    pub(crate) fn read_key(&self, declared: &Declared) -> Result<Option<Secret>, KeyError> {
         haft_agent::find_key(
             self.environment(),
             &declared.spec.provider,
@@ -179,12 +179,20 @@ impl Settings {
     }
 
     /// Opens the prompts and resources of the extensions in this build, without starting a server.
-    pub(crate) fn prompt_sources(&self, project: &Project) -> Result<PromptSources, SetupError> {
-        PromptSources::collect_sources(&wiring::extensions(), &self.places, &self.config, project)
+    pub(crate) fn open_prompt_sources(
+        &self,
+        project: &Project,
+    ) -> Result<PromptSources, SetupError> {
+        PromptSources::collect_sources(
+            &wiring::list_extensions(),
+            &self.places,
+            &self.config,
+            project,
+        )
     }
 
     /// Reads the policy of a project, whether or not the project is trusted.
-    pub(crate) fn project_policy(&self, project: &Project) -> ProjectPolicy {
+    pub(crate) fn load_project_policy(&self, project: &Project) -> ProjectPolicy {
         ProjectPolicy::load(&project.root, self.environment().home().as_deref())
     }
 
@@ -202,18 +210,21 @@ impl Settings {
 
     /// Builds the agent for these folders and this configuration, with all extensions of this
     /// build.
-    pub(crate) fn agent(&self) -> Agent {
-        self.agent_with(ClientParts::default())
+    pub(crate) fn build_agent(&self) -> Agent {
+        self.build_agent_for_client(ClientParts::default())
     }
 
     /// Like [`Self::build_agent`], but adds the parts that the client of a session provides.
-    pub(crate) fn agent_with(&self, client: ClientParts) -> Agent {
-        let versions = client.versions.clone().unwrap_or_else(|| self.versions());
+    pub(crate) fn build_agent_for_client(&self, client: ClientParts) -> Agent {
+        let versions = client
+            .versions
+            .clone()
+            .unwrap_or_else(|| self.open_versions());
         let contribution = client.contribution.clone();
         Agent::new(self.places.clone(), self.config.clone())
             .with_change_records(Arc::new(FileChanges::new(versions)))
             .with_project_copies(Arc::new(GitWorktrees))
-            .with_extensions(wiring::extensions_with(client))
+            .with_extensions(wiring::list_extensions_for_client(client))
             .with_contribution(contribution)
             .with_masker_listener(|masker| log::set_masker(masker.clone()))
     }
@@ -230,7 +241,7 @@ impl Settings {
         client: ClientParts,
     ) -> Result<Session, SetupError> {
         wiring::log_configuration(&self.places);
-        haft_changes::sweep_merges(&self.places.worktrees_folder());
-        Box::pin(self.agent_with(client).open(plan)).await
+        haft_changes::clean_up_killed_merges(&self.places.worktrees_folder());
+        Box::pin(self.build_agent_for_client(client).open(plan)).await
     }
 }

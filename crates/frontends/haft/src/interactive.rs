@@ -22,7 +22,7 @@ mod turns;
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::{Project, PromptSources, find_knowledge};
+use haft_agent::{Project, PromptSources, find_knowledge_and_trust};
 use haft_engine::{ConversationChoice, Leftovers, Session};
 use haft_project::{KnowledgePaths, commands};
 use haft_tui::{
@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::options::Common;
 use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::commands::demo::{self, DemoArgs};
-use crate::commands::run::{apply_agent, images, load_for_run, lower_args, to_usage_error};
+use crate::commands::run::{apply_agent, images, load_run_settings, lower_args, to_usage_error};
 use crate::commands::{init, permissions};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
@@ -64,10 +64,10 @@ pub(crate) fn run(
     if !is_at_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
-    let mut settings = load_for_run(haft, args)?;
+    let mut settings = load_run_settings(haft, args)?;
     if args.model.is_none() && haft_agent::configured_model(&settings.config).is_none() {
         match setup::run(&settings)? {
-            SetupOutcome::Model => settings = load_for_run(haft, args)?,
+            SetupOutcome::Model => settings = load_run_settings(haft, args)?,
             SetupOutcome::Demo => return demo::run(haft, &DemoArgs::default()),
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
@@ -79,13 +79,13 @@ pub(crate) fn run(
     let plan = lower_args(&without_empty_resume(args), &settings, project, Some(""))?;
     let images = images::read_images(args)?;
     trust_prompt::ask_for_trust(places, &plan.project, &mut std::io::stdin().lock())?;
-    let (paths, _) = find_knowledge(places, &plan.project)?;
+    let (paths, _) = find_knowledge_and_trust(places, &plan.project)?;
     let history = History::new(
         places.history_file(&plan.project.namespace()),
         haft.masker(),
         tui.history,
     );
-    let sources = settings.prompt_sources(&plan.project)?;
+    let sources = settings.open_prompt_sources(&plan.project)?;
     let mut setup = Setup {
         mode: plan.mode,
         model: plan.model,
@@ -105,7 +105,7 @@ pub(crate) fn run(
         rules_file: places.config_file().display().to_string(),
     };
     let home = haft.environment().absolute_home();
-    setup.greeting = start_screen::lines(&plan.project, home.as_deref(), &setup);
+    setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);
     let (ui, wanted, side) = haft_tui::create_link();
     let palette = choose_palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
@@ -148,7 +148,7 @@ pub(crate) fn run(
         session: None,
         page: None,
     };
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         if let Err(error) = session.open_requested().await {
             let Some(list) = occupied::offer_choices(&error) else {
                 return Err(error);
@@ -191,7 +191,7 @@ pub(crate) fn run(
 
 /// Runs the setup of the first start, and opens no session afterwards.
 #[cfg(feature = "acp")]
-pub(crate) fn set_up(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
+pub(crate) fn run_setup(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
     if !is_at_terminal() {
         return Err(usage_error(text!("interactive-no-terminal")));
     }
@@ -298,7 +298,7 @@ impl TuiSession<'_> {
             let project = self.project.clone();
             let which = lower_args(self.args, &self.settings, project, None)?.which;
             self.open_session(which, "").await?;
-            self.show_opened();
+            self.show_opened_conversation();
         }
         Ok(())
     }
@@ -338,13 +338,13 @@ impl TuiSession<'_> {
                     self.close_session().await;
                     self.open_session(ConversationChoice::Named(name), "")
                         .await
-                        .map(|()| self.show_opened())
+                        .map(|()| self.show_opened_conversation())
                 }
                 Operation::Fork(name) => {
                     let copy = ConversationChoice::Fork(Box::new(ConversationChoice::Named(name)));
                     self.open_session(copy, "")
                         .await
-                        .map(|()| self.show_opened())
+                        .map(|()| self.show_opened_conversation())
                 }
                 Operation::Await(id) => self
                     .await_conversation(id, &mut wanted)
@@ -416,8 +416,8 @@ impl TuiSession<'_> {
             ListRequest::Focus(focus) => return self.confirm_focus_change(focus),
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
-            ListRequest::Context => self.context_list().await?,
-            ListRequest::ContextEdit(edit) => self.context_question(edit).await?,
+            ListRequest::Context => self.context_edit_list().await?,
+            ListRequest::ContextEdit(edit) => self.context_edit_question(edit).await?,
         };
         match list {
             Some(list) => self.ui.send_message(UiMessage::Pick(list)),
@@ -428,7 +428,7 @@ impl TuiSession<'_> {
 
     fn use_model(&mut self, name: String) -> anyhow::Result<()> {
         if let Some(session) = &mut self.session {
-            session.use_model(&name)?;
+            session.switch_model(&name)?;
         }
         self.show_text(&text!("interactive-model-switched", name));
         self.ui
@@ -455,7 +455,7 @@ impl TuiSession<'_> {
         }
         let places = self.settings.places.clone();
         let remember = move |rules: &[String]| {
-            permissions::add(&places, Decision::Allow, rules)
+            permissions::add_rules(&places, Decision::Allow, rules)
                 .map(drop)
                 .map_err(|error| error.to_string())
         };
@@ -467,7 +467,7 @@ impl TuiSession<'_> {
     }
 
     /// Shows which conversation is open, its last messages, and whether its last turn was cut off.
-    fn show_opened(&self) {
+    fn show_opened_conversation(&self) {
         let Some(session) = &self.session else { return };
         let conversation = session.conversation();
         let history = session.history();
@@ -478,9 +478,9 @@ impl TuiSession<'_> {
         );
         self.ui.send_message(UiMessage::Opened { text });
         self.ui
-            .send_message(UiMessage::Earlier(lists::newest_results(history)));
+            .send_message(UiMessage::Earlier(lists::collect_newest_results(history)));
         self.ui
-            .send_message(UiMessage::Earlier(lists::last_rounds(history)));
+            .send_message(UiMessage::Earlier(lists::collect_last_rounds(history)));
         if is_cut_off(history) {
             self.show_text(text!("interactive-cut-off"));
         }

@@ -43,8 +43,8 @@ pub fn run() -> ExitCode {
     }
     haft_sandbox::limit_malloc_arenas();
     let haft = Haft::from_process();
-    exit::mask_panics(haft.environment().clone());
-    wiring::language::choose(std::env::args_os(), haft.environment());
+    exit::install_panic_hook(haft.environment().clone());
+    wiring::language::set_process_language(std::env::args_os(), haft.environment());
     if let Some(version) = haft_claude::version_line(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version)
             .map_or(ProcessExit::Failed, |()| ProcessExit::Completed)
@@ -54,10 +54,10 @@ pub fn run() -> ExitCode {
     if let Some(code) = commands::completions::answer(&haft, std::env::args_os()) {
         return code;
     }
-    match cli::Cli::from_process() {
+    match cli::Cli::from_process_args() {
         Ok(cli) => {
             let ended = cli.run(&haft).unwrap_or_else(|failure| {
-                exit::log(&failure, haft.environment());
+                exit::log_failure(&failure, haft.environment());
                 exit::report_failure(&failure)
             });
             // Lost traces are logged, so the log is flushed last.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{
-    Approval, ApprovalReply, Approver, MAIN_AGENT, Project, PromptError, confinement,
-    find_knowledge, set_up_sandbox,
+    Approval, ApprovalReply, Approver, MAIN_AGENT, Project, PromptError, assess_confinement,
+    find_knowledge_and_trust, set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
 use haft_project::KnowledgePaths;
@@ -91,7 +91,7 @@ pub(crate) fn expand_with_problems(
 
 /// Converts the error of an extension's prompt or resource into a usage error in the user's
 /// language.
-pub(crate) fn extension_error(error: PromptError) -> anyhow::Error {
+pub(crate) fn convert_extension_error(error: PromptError) -> anyhow::Error {
     usage_error(output::localize_text(error))
 }
 
@@ -143,7 +143,7 @@ impl InlineCommands<'_> {
             .extend(rules.unreadable_paths(&self.settings.workspace(self.project)));
         config
             .hidden
-            .extend(self.settings.project_policy(self.project).hidden);
+            .extend(self.settings.load_project_policy(self.project).hidden);
         Ok(set_up_sandbox(
             &self.settings.places,
             &config,
@@ -164,14 +164,14 @@ impl InlineCommands<'_> {
             confined,
         )?;
         // A line that ran before may have changed what is trusted.
-        let (_, trust_state) = find_knowledge(&self.settings.places, self.project)?;
+        let (_, trust_state) = find_knowledge_and_trust(&self.settings.places, self.project)?;
         permissions::restrict_to_project(rules, self.settings, self.project, &trust_state)
     }
 
     async fn run_command(&self, line: &str, sandbox: &Sandbox) -> anyhow::Result<String> {
         let workspace = self.settings.workspace(self.project);
         let verdict = self
-            .build_permissions(confinement(sandbox))?
+            .build_permissions(assess_confinement(sandbox))?
             .decide(&PermissionRequest::for_command(line), &workspace);
         let cancelled = || usage_error(text!("slash-command-interrupted", line));
         tokio::select! {

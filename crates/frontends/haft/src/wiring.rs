@@ -32,7 +32,7 @@ use log::LogLevel;
 pub(crate) use readers::build_readers;
 
 /// Creates a runtime with one thread, which is enough to wait for a model and quick to start.
-pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn build_runtime() -> anyhow::Result<Runtime> {
     Ok(Runtime(
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -54,22 +54,22 @@ impl Runtime {
 }
 
 /// Returns the tools of the extensions for lists and documentation. The tools cannot be called.
-pub(crate) fn described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn list_described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
     // Lists begin with the tools of the last extension.
-    extensions()
+    list_extensions()
         .iter()
         .rev()
-        .flat_map(|extension| extension.described_tools(environment))
+        .flat_map(|extension| extension.tools_without_backend(environment))
         .collect()
 }
 
 /// Returns the extensions of this build, in the order in which their tools are offered.
-pub(crate) fn extensions() -> Vec<Arc<dyn Extension>> {
-    extensions_with(ClientParts::default())
+pub(crate) fn list_extensions() -> Vec<Arc<dyn Extension>> {
+    list_extensions_for_client(ClientParts::default())
 }
 
 /// Like [`list_extensions`], but adds the parts that the client of a session provides.
-pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
+pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
         Arc::new(PolicyExtension),
         Arc::new(readers::ReaderExtension),
@@ -98,12 +98,12 @@ pub(crate) fn extensions_with(client: ClientParts) -> Vec<Arc<dyn Extension>> {
 
 /// Returns the configuration sections besides those of the core: the sections of the extensions,
 /// the terminal interface, the log, and the language.
-pub(crate) fn sections() -> Vec<Section> {
-    let of_extensions = extensions()
+pub(crate) fn config_sections() -> Vec<Section> {
+    let of_extensions = list_extensions()
         .into_iter()
         .flat_map(|extension| extension.sections());
     let of_front_end = [
-        Section::for_type::<LanguageChoice>(language::KEY),
+        Section::for_type::<LanguageChoice>(language::CONFIG_KEY),
         Section::for_type::<LogLevel>("log_level"),
         Section::for_type::<TuiConfig>("tui"),
     ];
@@ -112,7 +112,7 @@ pub(crate) fn sections() -> Vec<Section> {
 
 /// Returns the cargo feature that the configuration section of `key` needs, if this build lacks the
 /// feature.
-pub(crate) fn missing_feature(key: &str) -> Option<&'static str> {
+pub(crate) fn find_missing_feature(key: &str) -> Option<&'static str> {
     let section = key.split('.').next().unwrap_or_default();
     let owners = [
         ("mcp_servers", "mcp", cfg!(feature = "mcp")),
@@ -128,12 +128,12 @@ pub(crate) fn missing_feature(key: &str) -> Option<&'static str> {
 
 /// Parses the text of a configuration file and checks it against the sections of this build.
 pub(crate) fn check_config(file: &Path, text: &str) -> Result<toml::Table, ConfigError> {
-    haft_agent::config::check_config_text(file, text, &sections())
+    haft_agent::config::check_config_text(file, text, &config_sections())
 }
 
 /// Builds the configuration from `table` alone, without other sources.
 pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
-    haft_agent::config::lower_table(table, &sections())
+    haft_agent::config::config_from_table(table, &config_sections())
 }
 
 /// The parts of a session that its client, the program that drives it, provides.
@@ -160,14 +160,14 @@ pub(crate) fn log_configuration(places: &Places) {
         .text_variables()
         .into_iter()
         .map(|(name, _)| name)
-        .filter(|name| is_setting(name))
+        .filter(|name| is_config_variable(name))
         .collect();
     variables.sort();
     tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
 }
 
 /// True if an environment variable sets a configuration value; `HAFT_HOME` does not.
-fn is_setting(name: &str) -> bool {
+fn is_config_variable(name: &str) -> bool {
     name.starts_with("HAFT_") && name != "HAFT_HOME"
 }
 
@@ -187,7 +187,7 @@ mod tests {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
             let user_file = user_file.clone();
-            let sections = sections();
+            let sections = config_sections();
             let loaded = load_config(&ConfigSources {
                 user_file,
                 environment,

@@ -58,7 +58,7 @@ pub fn current_language() -> Language {
 }
 
 /// Runs `word` with English as the language of messages, for text that a model or a program reads.
-pub fn with_english<T>(word: impl FnOnce() -> T) -> T {
+pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     let before = IS_ENGLISH_FORCED.replace(true);
     let worded = word();
     IS_ENGLISH_FORCED.set(before);

@@ -38,7 +38,7 @@ use fluent_syntax::ast::{
 };
 use fluent_syntax::parser;
 
-pub use language::{Language, current_language, parse_yes_no, set_language, with_english};
+pub use language::{Language, current_language, parse_yes_no, run_in_english, set_language};
 pub use phrases::{Phrases, translate_error, translate_result};
 
 /// One file of messages in every language. All of its keys begin with its name.
@@ -72,7 +72,7 @@ impl ParsedMessage {
     fn new(pattern: Pattern<&'static str>) -> Self {
         Self {
             plain: fill_pattern(&pattern, &[], &[]),
-            numbers: plural_arguments(&pattern),
+            numbers: find_plural_arguments(&pattern),
             pattern,
         }
     }
@@ -176,7 +176,7 @@ fn find_message(
     ))
 }
 
-fn plural_arguments(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
+fn find_plural_arguments(pattern: &Pattern<&'static str>) -> Vec<&'static str> {
     let is_plural = |one: &Variant<&str>| matches!(one.key, VariantKey::Identifier { name: "one" });
     let chosen_by = pattern.elements.iter().filter_map(|element| match element {
         PatternElement::Placeable {

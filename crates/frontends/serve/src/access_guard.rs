@@ -93,7 +93,7 @@ impl AccessToken {
 
     /// True if `given` is the secret. Compares hashes, so that the duration of the comparison
     /// reveals nothing about the secret.
-    fn is_secret(&self, given: &str) -> bool {
+    fn matches_secret(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn check_request(
             token.secret
         )
     };
-    if !posts && given.token.is_some_and(|given| token.is_secret(given)) {
+    if !posts && given.token.is_some_and(|given| token.matches_secret(given)) {
         return GuardVerdict::LogIn(cookie());
     }
     if method == Method::GET && given.ticket.is_some_and(|given| token.redeem_ticket(given)) {
@@ -167,7 +167,7 @@ pub(crate) fn check_request(
     let mut pairs = cookies
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    if pairs.any(|(key, value)| key == name && token.is_secret(value)) {
+    if pairs.any(|(key, value)| key == name && token.matches_secret(value)) {
         return GuardVerdict::Allowed;
     }
     GuardVerdict::Refused(

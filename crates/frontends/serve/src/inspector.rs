@@ -37,7 +37,7 @@ use crate::actions::{
     InspectorActions, PrefixBreak, RequestDetails, RequestQuery, SegmentDetails, TimelineQuery,
     TimelineRequest,
 };
-use crate::markup::{Markup, html_document};
+use crate::markup::{Markup, build_html_document};
 use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment};
 use crate::{PageError, localize_text};
 
@@ -123,7 +123,7 @@ impl Site for Inspector {
             return None;
         };
         let id = ConversationId::new(id);
-        let run = self.live_version(&id);
+        let run = self.run_page_version(&id);
         let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
         // A run that has just started is not stored yet.
         let Some(conversation) = conversation else {
@@ -371,7 +371,7 @@ impl Inspector {
             .filter_map(|message| message.llm_metadata.as_deref());
         let mut usage = Usage::default();
         made.clone().for_each(|made| usage += made.usage());
-        let costs: Vec<f64> = made.filter_map(reply_cost).collect();
+        let costs: Vec<f64> = made.filter_map(compute_reply_cost).collect();
         let logged = self.store.logged_requests(&row.id).await?.len() as u64;
         let replies = || {
             messages
@@ -509,7 +509,7 @@ impl Inspector {
                 })),
                 Markup::text(
                     reply
-                        .and_then(reply_cost)
+                        .and_then(compute_reply_cost)
                         .map_or_else(String::new, format_dollars),
                 ),
                 Markup::text(
@@ -655,7 +655,7 @@ pub fn is_recorded(metadata: &Metadata) -> bool {
 }
 
 /// Returns the cost of a reply in dollars, or `None` if no part of it has a price.
-fn reply_cost(reply: &LlmMetadata) -> Option<f64> {
+fn compute_reply_cost(reply: &LlmMetadata) -> Option<f64> {
     let parts = [
         reply.input_cost,
         reply.output_cost,
@@ -675,7 +675,7 @@ fn build_page(
 ) -> String {
     let home = Markup::link("/", text!("serve-conversations"));
     let header = Markup::element("nav", &[], [home, navigation]);
-    html_document(
+    build_html_document(
         haft_messages::current_language().name(),
         title,
         Markup::concat([header, Markup::element("main", &[], content)]),
@@ -742,7 +742,7 @@ fn render_request_pager(id: &ConversationId, number: u64, requests: u64) -> Mark
 }
 
 fn describe_break(broken: &PrefixBreak) -> String {
-    let cost = cost_suffix(broken.cost);
+    let cost = format_cost_suffix(broken.cost);
     text!(
         "serve-why",
         cause = broken.cause,
@@ -770,7 +770,7 @@ fn render_request_facts(details: &RequestDetails) -> Markup {
     let billed = match reply {
         Some(reply) => {
             let usage = reply.usage();
-            let cost = cost_suffix(reply_cost(reply));
+            let cost = format_cost_suffix(compute_reply_cost(reply));
             text!(
                 "serve-billed",
                 input = format_thousands(usage.all_input()),
@@ -833,7 +833,7 @@ fn render_segments(segments: &[SegmentDetails]) -> Markup {
 }
 
 /// Returns a cost as a suffix to other text, or an empty string if the cost is unknown.
-fn cost_suffix(usd: Option<f64>) -> String {
+fn format_cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         text!("serve-and-cost", cost = format_dollars(usd))
     })

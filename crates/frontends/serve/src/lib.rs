@@ -38,7 +38,7 @@ pub use error::PageError;
 #[cfg(feature = "postgres")]
 pub use inspector::OpenQueue;
 pub use inspector::{Inspector, JobRow, PageRuns, PartText, is_recorded};
-pub use markup::{Markup, html_document, redirect_page};
+pub use markup::{Markup, build_html_document, build_redirect_page};
 pub use server::{
     FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment, serve,
 };

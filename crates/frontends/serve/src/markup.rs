@@ -122,7 +122,7 @@ impl Markup {
 }
 
 /// Returns a page that sends the browser to another address at once, without scripts.
-pub fn redirect_page(to: &str) -> String {
+pub fn build_redirect_page(to: &str) -> String {
     let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
         Markup::element(
@@ -148,7 +148,7 @@ pub fn redirect_page(to: &str) -> String {
 }
 
 /// Returns a complete HTML document with the site's style sheet, icon and script.
-pub fn html_document(language: &str, title: &str, body: Markup) -> String {
+pub fn build_html_document(language: &str, title: &str, body: Markup) -> String {
     let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
         Markup::element(
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn html_document_escapes_texts_and_attributes() {
         let hostile = "</td><script>alert(1)</script>\" onload='x' & \u{1b}[31m";
-        let page = html_document(
+        let page = build_html_document(
             "en",
             hostile,
             Markup::element("p", &[("title", hostile)], [Markup::text(hostile)]),

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::access_guard::{
     AccessToken, GivenSecrets, GuardVerdict, check_request, set_security_headers,
 };
-use crate::markup::redirect_page;
+use crate::markup::build_redirect_page;
 
 /// The interval between polls of a page.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -190,10 +190,10 @@ async fn handle_request(
     };
     let mut response = match check_request(token, port, request.method(), request.headers(), given)
     {
-        GuardVerdict::Refused(status, why) => error_response(status, why),
+        GuardVerdict::Refused(status, why) => build_error_response(status, why),
         GuardVerdict::LogIn(cookie) => {
             // The token must not stay in the URL and thus in the browser's history.
-            let mut response = redirect_response(request.uri().path());
+            let mut response = build_redirect_response(request.uri().path());
             set_header(&mut response, SET_COOKIE, &cookie);
             response
         }
@@ -201,7 +201,7 @@ async fn handle_request(
             // The visit was started by a page outside the site. After a redirect by status code,
             // the browser would not send a `SameSite=Strict` cookie. It does send the cookie when
             // it follows a redirect page of the site itself.
-            let page = redirect_page(request.uri().path());
+            let page = build_redirect_page(request.uri().path());
             let mut response = build_response(StatusCode::OK, "text/html; charset=utf-8", page);
             set_header(&mut response, SET_COOKIE, &cookie);
             response
@@ -229,7 +229,7 @@ async fn handle_form(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     if kind.split(';').next() != Some("application/x-www-form-urlencoded") {
-        return error_response(
+        return build_error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "only forms can be posted",
         );
@@ -238,11 +238,11 @@ async fn handle_form(
         .collect()
         .await
     else {
-        return error_response(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
+        return build_error_response(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large");
     };
     let form = FormFields::parse(&body.to_bytes());
     if !token.is_form_token(form.get(crate::markup::FORM_TOKEN_FIELD)) {
-        return error_response(
+        return build_error_response(
             StatusCode::FORBIDDEN,
             "the form is not one of this page; load the page again",
         );
@@ -251,14 +251,14 @@ async fn handle_form(
         Ok(Some(FormAnswer::Page(html))) => {
             build_response(StatusCode::OK, "text/html; charset=utf-8", html)
         }
-        Ok(Some(FormAnswer::Redirect(to))) => redirect_response(&to),
-        Ok(None) => error_response(StatusCode::NOT_FOUND, "there is no such form"),
-        Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
+        Ok(Some(FormAnswer::Redirect(to))) => build_redirect_response(&to),
+        Ok(None) => build_error_response(StatusCode::NOT_FOUND, "there is no such form"),
+        Err(error) => build_error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
     }
 }
 
 /// Returns a response that redirects the browser to another page of the site.
-fn redirect_response(to: &str) -> Response<SiteBody> {
+fn build_redirect_response(to: &str) -> Response<SiteBody> {
     let mut response = build_response(
         StatusCode::SEE_OTHER,
         "text/plain; charset=utf-8",
@@ -279,7 +279,7 @@ async fn handle_get(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody
         ),
         ["image", ..] => match site.image(&page).await {
             Some(image) => build_response(StatusCode::OK, image.kind, image.bytes),
-            None => error_response(StatusCode::NOT_FOUND, "there is no such picture"),
+            None => build_error_response(StatusCode::NOT_FOUND, "there is no such picture"),
         },
         ["live.js"] => build_response(
             StatusCode::OK,
@@ -288,18 +288,18 @@ async fn handle_get(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody
         ),
         ["events"] => {
             let path = page.query.get("path").map_or("/", String::as_str);
-            event_stream(site, PageRequest::new(path, ""))
+            build_event_stream(site, PageRequest::new(path, ""))
         }
         _ => match site.page(&page).await {
             Ok(Some(html)) => build_response(StatusCode::OK, "text/html; charset=utf-8", html),
-            Ok(None) => error_response(StatusCode::NOT_FOUND, "there is no such page"),
-            Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
+            Ok(None) => build_error_response(StatusCode::NOT_FOUND, "there is no such page"),
+            Err(error) => build_error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
         },
     }
 }
 
 /// Returns an error response with its message, in the user's language.
-fn error_response(status: StatusCode, why: &str) -> Response<SiteBody> {
+fn build_error_response(status: StatusCode, why: &str) -> Response<SiteBody> {
     build_response(
         status,
         "text/plain; charset=utf-8",
@@ -328,7 +328,7 @@ fn set_header(response: &mut Response<SiteBody>, name: HeaderName, value: &str) 
 
 /// Streams an event for the current version of the page, and another one whenever the version
 /// changes.
-fn event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
+fn build_event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {
             let version = site.version(&page).await?;

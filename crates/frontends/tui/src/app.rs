@@ -110,7 +110,7 @@ impl App {
         if let Some(first) = setup.first {
             app.dispatch_input(first, &mut effects);
         }
-        app.print_first(&mut effects);
+        app.prepend_printed_rows(&mut effects);
         (app, effects)
     }
 
@@ -143,7 +143,7 @@ impl App {
             }
         }
         self.status.editing = self.composer.vim_mode();
-        self.print_first(&mut effects);
+        self.prepend_printed_rows(&mut effects);
         effects
     }
 
@@ -159,7 +159,7 @@ impl App {
             UiMessage::Event(event) => self.handle_event(&event),
             UiMessage::Joined => {
                 self.turn.finish_text(out);
-                if let Some(text) = self.composer.take_joined() {
+                if let Some(text) = self.composer.take_joined_input() {
                     out.print_prompt(&text);
                 }
             }
@@ -178,7 +178,7 @@ impl App {
             UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
             UiMessage::Files(files) => self.composer.set_files(files),
             UiMessage::Typed { text } => self.composer.set_edited_text(&text),
-            UiMessage::Earlier(messages) => self.turn.print_earlier(messages, out),
+            UiMessage::Earlier(messages) => self.turn.print_earlier_messages(messages, out),
             UiMessage::Opened { text } => {
                 self.turn.forget_conversation();
                 self.status.forget_conversation();
@@ -194,8 +194,8 @@ impl App {
     }
 
     /// Returns true if the screen changes with time.
-    pub fn is_timed(&self) -> bool {
-        self.turn.is_timed()
+    pub fn changes_over_time(&self) -> bool {
+        self.turn.changes_over_time()
     }
 
     /// Returns the title of the terminal.
@@ -215,8 +215,9 @@ impl App {
     }
 
     /// Creates the dialog for an approval in the current mode, without opening it.
-    pub(crate) fn new_approval(&self, approval: Approval) -> ApprovalDialog {
-        self.dialogs.new_approval(approval, self.status.mode)
+    pub(crate) fn create_approval_dialog(&self, approval: Approval) -> ApprovalDialog {
+        self.dialogs
+            .create_approval_dialog(approval, self.status.mode)
     }
 
     /// Shows the arguments of a call as the user edited them.
@@ -233,7 +234,7 @@ impl App {
     pub(crate) fn flush_reply(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
         let mut effects = Vec::new();
-        self.print_first(&mut effects);
+        self.prepend_printed_rows(&mut effects);
         effects
     }
 
@@ -252,15 +253,15 @@ impl App {
             };
             let line = StyledLine::new(line, TextStyle::Dim);
             self.scrollback
-                .print_apart(wrap_line(&line, self.scrollback.columns()));
+                .print_separated(wrap_line(&line, self.scrollback.columns()));
         }
         let mut effects = Vec::new();
-        self.print_first(&mut effects);
+        self.prepend_printed_rows(&mut effects);
         effects
     }
 
     /// Inserts the rows that the current input printed before the other effects.
-    fn print_first(&mut self, effects: &mut Vec<Effect>) {
+    fn prepend_printed_rows(&mut self, effects: &mut Vec<Effect>) {
         let rows = self.scrollback.take_rows();
         if !rows.is_empty() {
             effects.insert(0, Effect::Print(rows));
@@ -306,8 +307,8 @@ impl App {
         if was_interrupted && self.composer.recall_queue() {
             return;
         }
-        let has_plan = self.turn.take_plan();
-        if let Some(text) = self.composer.take_next() {
+        let has_plan = self.turn.take_plan_flag();
+        if let Some(text) = self.composer.take_next_input() {
             self.start_turn(text, effects);
         } else if has_plan && self.composer.is_empty() && self.status.mode == PermissionMode::Plan {
             effects.push(Effect::Offer(list_plan_options(self.turn.options())));

@@ -116,7 +116,7 @@ impl ApprovalDialog {
     /// Creates the dialog in `mode`. Rules are saved in `rules_file`.
     pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
         let is_edit =
-            diff::is_diff(&approval.subject) || proposed_files::is_file_tool(&approval.tool);
+            diff::is_diff(&approval.subject) || proposed_files::has_editable_files(&approval.tool);
         // Calls that no rule can allow need approval in every mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
         Self {
@@ -190,7 +190,7 @@ impl ApprovalDialog {
                 reason: String::new(),
             })),
             'w' => Some(ApprovalChoice::Reason),
-            'e' if proposed_files::is_file_tool(&self.approval.tool) => {
+            'e' if proposed_files::has_editable_files(&self.approval.tool) => {
                 Some(ApprovalChoice::ChangeFile)
             }
             'e' => Some(ApprovalChoice::Change(self.editable_arguments())),
@@ -287,9 +287,10 @@ impl ApprovalDialog {
                 }
                 match rules.as_slice() {
                     [] => Err(text!("approval-no-rule").to_owned()),
-                    others if !others.iter().any(|rule| self.is_about_this_tool(rule)) => Err(
-                        text!("approval-other-rule", tool = self.rule_tools().join(", ")),
-                    ),
+                    others if !others.iter().any(|rule| self.can_allow_call(rule)) => Err(text!(
+                        "approval-other-rule",
+                        tool = self.rule_tools().join(", ")
+                    )),
                     same if same == self.approval.remember => Ok(ApprovalReply::Always),
                     _ => Ok(ApprovalReply::AlwaysBy { rules }),
                 }
@@ -315,15 +316,15 @@ impl ApprovalDialog {
             .approval
             .remember
             .iter()
-            .map(|rule| rule_tool(rule))
+            .map(|rule| parse_rule_tool(rule))
             .collect();
         tools.dedup();
         tools
     }
 
     /// Returns true if `rule` can allow the call. A rule that names another tool is a typo.
-    fn is_about_this_tool(&self, rule: &str) -> bool {
-        let tool = rule_tool(rule);
+    fn can_allow_call(&self, rule: &str) -> bool {
+        let tool = parse_rule_tool(rule);
         tool.contains('*') || self.rule_tools().contains(&tool)
     }
 
@@ -379,7 +380,7 @@ impl ApprovalDialog {
         let subject = &self.approval.subject;
         let room = columns.saturating_sub(2);
         let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::diff_rows("", reveal_controls(subject).lines(), room)
+            diff::draw_diff_rows("", reveal_controls(subject).lines(), room)
         } else {
             reveal_controls(subject)
                 .lines()
@@ -400,19 +401,19 @@ impl ApprovalDialog {
             leaves_sandbox,
             ..
         } = &self.approval;
-        let mut title =
-            StyledLine::new("? ", TextStyle::Warning).and(reveal_controls(tool), TextStyle::Strong);
+        let mut title = StyledLine::new("? ", TextStyle::Warning)
+            .with_text(reveal_controls(tool), TextStyle::Strong);
         if *leaves_sandbox {
             let outside = format!(" {}", text!("approval-outside"));
-            title = title.and(outside, TextStyle::Warning);
+            title = title.with_text(outside, TextStyle::Warning);
         }
         if agent != MAIN_AGENT {
             let subagent = text!("approval-of-subagent", agent);
-            title = title.and(reveal_controls(&subagent), TextStyle::Plain);
+            title = title.with_text(reveal_controls(&subagent), TextStyle::Plain);
         }
         if diff::is_diff(subject) {
-            let counts = format!("  {}", diff::change_counts(subject));
-            title = title.and(counts, TextStyle::Dim);
+            let counts = format!("  {}", diff::format_change_counts(subject));
+            title = title.with_text(counts, TextStyle::Dim);
         }
         title
     }
@@ -522,8 +523,8 @@ impl ApprovalDialog {
             .enumerate()
             .filter(|(_, row)| is_shown(row.key))
         {
-            let cell = StyledLine::new(self.choice_front(at, row.key), key)
-                .and(row.short, TextStyle::Plain);
+            let cell = StyledLine::new(self.format_choice_front(at, row.key), key)
+                .with_text(row.short, TextStyle::Plain);
             match lines.last_mut() {
                 Some(last) if last.width() + cell.width() <= columns => {
                     cell.spans().iter().for_each(|span| last.push(span.clone()));
@@ -535,7 +536,7 @@ impl ApprovalDialog {
     }
 
     /// Returns the mark and the key before a choice.
-    fn choice_front(&self, at: usize, key: char) -> String {
+    fn format_choice_front(&self, at: usize, key: char) -> String {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
@@ -638,7 +639,7 @@ impl ApprovalDialog {
                     } else {
                         TextStyle::Plain
                     };
-                    let front = StyledLine::new(self.choice_front(at, row.key), key);
+                    let front = StyledLine::new(self.format_choice_front(at, row.key), key);
                     let rest = StyledLine::new("   ", TextStyle::Plain);
                     rows.extend(cut_text_rows(wrap_hanging(
                         &StyledLine::new(&row.text, style),
@@ -689,7 +690,7 @@ fn indent_row(row: &StyledLine) -> StyledLine {
 }
 
 /// Returns the tool that a rule names.
-fn rule_tool(rule: &str) -> &str {
+fn parse_rule_tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule).trim()
 }
 

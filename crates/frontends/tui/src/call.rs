@@ -55,7 +55,7 @@ impl ToolCallView {
 
     /// Removes the part of a result that reports the user's edit of the call: it is meant for the
     /// model.
-    pub(crate) fn shown_result<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn strip_edit_note<'a>(&self, text: &'a str) -> &'a str {
         let note = text.rfind(CHANGED_ARGUMENTS_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])
     }
@@ -67,7 +67,7 @@ impl ToolCallView {
         let line = if took < Duration::from_secs(1) {
             line
         } else {
-            line.and(format!("  {}", format_elapsed(took)), TextStyle::Dim)
+            line.with_text(format!("  {}", format_elapsed(took)), TextStyle::Dim)
         };
         let line = match self
             .progress
@@ -76,8 +76,8 @@ impl ToolCallView {
             .find(|line| !line.trim().is_empty())
         {
             Some(last) => line
-                .and("  ", TextStyle::Plain)
-                .and(haft_messages::translate_error(last.trim()), TextStyle::Dim),
+                .with_text("  ", TextStyle::Plain)
+                .with_text(haft_messages::translate_error(last.trim()), TextStyle::Dim),
             None => line,
         };
         line.cut(columns)
@@ -126,7 +126,7 @@ impl ToolCallView {
                     .lines()
                     .skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
                 cut_rows(
-                    &indent_rows(diff::diff_rows(
+                    &indent_rows(diff::draw_diff_rows(
                         &self.about,
                         from,
                         columns.saturating_sub(2),
@@ -162,7 +162,7 @@ impl ToolCallView {
             bytes: OPENED_BYTES,
         };
         let text = haft_text::cut_lines(text, limits).text;
-        rows.extend(indent_rows(diff::diff_rows(
+        rows.extend(indent_rows(diff::draw_diff_rows(
             "",
             text.lines(),
             columns.saturating_sub(2),
@@ -194,7 +194,7 @@ impl ToolCallView {
                 text!("app-entries", count = lines(), shown = shown(lines()))
             }
             _ if status == ToolStatus::Success && diff::is_change(text) => {
-                diff::change_counts(text)
+                diff::format_change_counts(text)
             }
             _ if took < Duration::from_secs(1) => return String::new(),
             _ => format!("{:.1} s", took.as_secs_f64()),
@@ -205,13 +205,13 @@ impl ToolCallView {
     fn draw_title(&self, mark: StyledLine) -> StyledLine {
         // Control characters of a command or path are made visible, not executed: they could hide a
         // part of it.
-        let about = haft_text::reveal_controls(&first_line(&self.about)).into_owned();
+        let about = haft_text::reveal_controls(&cut_to_first_line(&self.about)).into_owned();
         if self.tool == "execute_command" && !about.is_empty() {
-            return mark.and(about, TextStyle::Strong);
+            return mark.with_text(about, TextStyle::Strong);
         }
         let mut line = mark
-            .and(&self.tool, TextStyle::Strong)
-            .and(" ", TextStyle::Plain);
+            .with_text(&self.tool, TextStyle::Strong)
+            .with_text(" ", TextStyle::Plain);
         let about = StyledSpan::new(about, TextStyle::Plain);
         line.push(match &self.link {
             Some(path) => about.with_link(path),
@@ -222,7 +222,7 @@ impl ToolCallView {
 }
 
 /// Returns the subject of a call in one line.
-pub(crate) fn call_subject(arguments: &Value) -> String {
+pub(crate) fn extract_call_subject(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
         return String::new();
     };
@@ -272,7 +272,7 @@ pub(crate) fn call_subject(arguments: &Value) -> String {
 }
 
 /// Returns the first line, with a mark if there are more.
-fn first_line(text: &str) -> String {
+fn cut_to_first_line(text: &str) -> String {
     match text.trim().split_once('\n') {
         Some((first, _)) => format!("{first} …"),
         None => text.trim().to_owned(),
@@ -472,11 +472,14 @@ mod tests {
 
     #[test]
     fn call_subject_names_command_or_paths() {
-        assert_eq!(call_subject(&json!({"timeout": 3, "command": "ls"})), "ls");
         assert_eq!(
-            call_subject(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
+            extract_call_subject(&json!({"timeout": 3, "command": "ls"})),
+            "ls"
+        );
+        assert_eq!(
+            extract_call_subject(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
             "a, b"
         );
-        assert_eq!(call_subject(&json!(null)), "");
+        assert_eq!(extract_call_subject(&json!(null)), "");
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn rank_commands<'a>(
     let typed = typed.to_lowercase();
     let ranked = names.filter_map(|name| {
         Some((
-            match_rank(&typed, name)?,
+            rank_match(&typed, name)?,
             Reverse(used(name)),
             name.len(),
             name,
@@ -99,7 +99,7 @@ pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) 
 }
 
 /// Returns the rank of a match, 0 for the best, or `None` if `name` doesn't match.
-fn match_rank(typed: &str, name: &str) -> Option<u8> {
+fn rank_match(typed: &str, name: &str) -> Option<u8> {
     let name = name.to_lowercase();
     let last = name
         .trim_end_matches('/')

@@ -6,7 +6,7 @@ use crate::wrap::wrap_code;
 
 /// Draws a unified diff, or text that may contain one, with line numbers. `path` is the first file
 /// if the diff doesn't name it.
-pub(crate) fn diff_rows<'a>(
+pub(crate) fn draw_diff_rows<'a>(
     path: &str,
     lines: impl Iterator<Item = &'a str>,
     columns: usize,
@@ -170,7 +170,7 @@ fn recolor_added(span: &StyledSpan) -> StyledSpan {
 
 /// Returns the numbers of added and removed lines. A result states them for each file, because its
 /// diff may be cut; otherwise they are counted in the diff.
-pub(crate) fn change_counts(text: &str) -> String {
+pub(crate) fn format_change_counts(text: &str) -> String {
     let said: Vec<_> = text.lines().filter_map(parse_stated_counts).collect();
     let (added, removed) = if said.is_empty() {
         count_diff_lines(text)
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn diff_highlights_code() {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
-        let rows = diff_rows("", text.lines(), 60);
+        let rows = draw_diff_rows("", text.lines(), 60);
         let has = |row: usize, text: &str, style| {
             rows[row]
                 .spans()
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn diff_numbers_lines_by_hunk() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
-        let shown: Vec<_> = diff_rows("", text.lines(), 40)
+        let shown: Vec<_> = draw_diff_rows("", text.lines(), 40)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -333,7 +333,7 @@ mod tests {
         ];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
-        let shown: Vec<_> = diff_rows("", long.lines(), 20)
+        let shown: Vec<_> = draw_diff_rows("", long.lines(), 20)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -351,14 +351,17 @@ mod tests {
         let cut = "2 edits applied in 2 files.\nChanged `a: b`: 1 edit applied, 1 line added, 2 removed.\n@@ -1,2 +1 @@\n-x\n\
                    [9 more lines of the diff are not shown.]\nCreated `b`: 1300 lines.\nMoved `c` to `d`: 1 chunk applied, 4 lines \
                    added, 0 removed.\nDeleted `e`.";
-        assert_eq!(change_counts(cut), "+1,305 −2");
+        assert_eq!(format_change_counts(cut), "+1,305 −2");
         assert_eq!(
-            change_counts(
+            format_change_counts(
                 "--- a\n+++ b\n@@ -1,2 +1,3 @@\n--- rule\n+++ x\n+y\n z\n--- c\n+++ d\n@@ -0,0 +1 @@\n+q"
             ),
             "+3 −1"
         );
-        assert_eq!(change_counts("Created `a`: 2 lines, 8 bytes."), "+2 −0");
+        assert_eq!(
+            format_change_counts("Created `a`: 2 lines, 8 bytes."),
+            "+2 −0"
+        );
     }
 
     #[test]
@@ -376,7 +379,7 @@ mod tests {
         fn diff_accepts_any_hunk_header(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
             let [a, b, c, d] = numbers;
             let diff = format!("@@ -{a},{b} +{c},{d} @@{text}\n-x\n+y\n z\n{text}");
-            for row in diff_rows("", diff.lines(), 24) {
+            for row in draw_diff_rows("", diff.lines(), 24) {
                 proptest::prop_assert!(row.width() <= 24);
             }
         }
@@ -385,7 +388,7 @@ mod tests {
     #[test]
     fn diff_styles_lines() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let styles: Vec<_> = diff_rows("", text.lines(), 40)
+        let styles: Vec<_> = draw_diff_rows("", text.lines(), 40)
             .iter()
             .map(|row| row.spans().last().unwrap().style())
             .collect();

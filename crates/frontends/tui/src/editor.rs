@@ -55,7 +55,7 @@ impl Editor {
     }
 
     /// Switches to Vim bindings.
-    pub(crate) fn use_vim(&mut self) {
+    pub(crate) fn enable_vim(&mut self) {
         self.vim = Some(Vim::default());
     }
 
@@ -65,7 +65,7 @@ impl Editor {
     }
 
     /// Offers a key to Vim mode. Returns false if the key isn't one of Vim's.
-    pub(crate) fn vim_key(&mut self, key: KeyEvent) -> bool {
+    pub(crate) fn handle_vim_key(&mut self, key: KeyEvent) -> bool {
         let Some(mut vim) = self.vim.take() else {
             return false;
         };
@@ -144,7 +144,7 @@ impl Editor {
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
         // A combining mark may have joined the character after it.
-        self.cursor = self.boundary_from(self.cursor);
+        self.cursor = self.boundary_at_or_after(self.cursor);
     }
 
     /// Inserts a paste. A long one is shown as one word.
@@ -244,7 +244,7 @@ impl Editor {
         }
         let column = self.text[start..self.cursor].graphemes(true).count();
         let above = self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1);
-        self.cursor = self.column_of(above, start - 1, column);
+        self.cursor = self.index_at_column(above, start - 1, column);
     }
 
     /// Moves down a line; on the last line, goes forward in the history.
@@ -260,7 +260,7 @@ impl Editor {
         let until = self.text[below..]
             .find('\n')
             .map_or(self.text.len(), |at| below + at);
-        self.cursor = self.column_of(below, until, column);
+        self.cursor = self.index_at_column(below, until, column);
     }
 
     /// Returns the history entry that contains `query`, after skipping `skip` newer ones.
@@ -334,7 +334,7 @@ impl Editor {
                 .map(|cell| cell.1.as_str())
                 .collect();
             StyledLine::new(front_text, TextStyle::Accent)
-                .and(text, TextStyle::Plain)
+                .with_text(text, TextStyle::Plain)
                 .cut(columns)
         };
         let rows = rows
@@ -403,7 +403,7 @@ impl Editor {
 
     fn remove_range(&mut self, from: usize, to: usize) {
         self.text.replace_range(from..to, "");
-        self.cursor = self.boundary_from(from);
+        self.cursor = self.boundary_at_or_after(from);
     }
 
     fn cut_range(&mut self, from: usize, to: usize) {
@@ -425,7 +425,7 @@ impl Editor {
     }
 
     /// Returns the first grapheme boundary at or after `at`.
-    fn boundary_from(&self, at: usize) -> usize {
+    fn boundary_at_or_after(&self, at: usize) -> usize {
         let starts = self.text.grapheme_indices(true).map(|(start, _)| start);
         starts
             .chain([self.text.len()])
@@ -450,7 +450,7 @@ impl Editor {
             .map_or(0, |at| self.next_boundary(at))
     }
 
-    fn column_of(&self, from: usize, to: usize, column: usize) -> usize {
+    fn index_at_column(&self, from: usize, to: usize, column: usize) -> usize {
         let line = &self.text[from..to];
         line.grapheme_indices(true)
             .nth(column)

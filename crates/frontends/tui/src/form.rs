@@ -64,7 +64,7 @@ impl FormDialog {
         let title = text!("form-subject", from = self.form.requester);
         let mut rows = wrap_line(
             &StyledLine::new("? ", TextStyle::Warning)
-                .and(reveal_controls(&title), TextStyle::Strong),
+                .with_text(reveal_controls(&title), TextStyle::Strong),
             columns,
         );
         for line in reveal_controls(&self.form.message).lines() {
@@ -95,7 +95,7 @@ impl FormDialog {
             return vec![StyledLine::new(text!("form-confirm-keys"), style).cut(columns)];
         };
         let label = StyledLine::new(reveal_controls(field.label()), TextStyle::Warning)
-            .and(reveal_controls(&field.answer_hint()), TextStyle::Plain);
+            .with_text(reveal_controls(&field.answer_hint()), TextStyle::Plain);
         let mut rows = wrap_line(&label, columns);
         let keys = text!(
             "form-field-keys",

@@ -218,13 +218,13 @@ impl<'a> CodeScanner<'a> {
             let end = rest[body..]
                 .find(|c| !in_word(c))
                 .map_or(rest.len(), |end| body + end);
-            let style = self.word_style(&rest[..end], &rest[end..]);
+            let style = self.choose_word_style(&rest[..end], &rest[end..]);
             return self.push_span(end, style);
         }
         self.push_span(first.len_utf8(), TextStyle::Plain);
     }
 
-    fn word_style(&mut self, word: &str, behind: &str) -> TextStyle {
+    fn choose_word_style(&mut self, word: &str, behind: &str) -> TextStyle {
         let language = self.language;
         let same = |known: &str| {
             if language.any_case {

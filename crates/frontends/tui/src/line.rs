@@ -137,7 +137,7 @@ impl StyledLine {
 
     /// Appends text and returns the line.
     #[must_use]
-    pub fn and(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
+    pub fn with_text(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
         self.push(StyledSpan::new(text, style));
         self
     }
@@ -255,7 +255,8 @@ mod tests {
 
     #[test]
     fn cut_is_marked_and_fits() {
-        let line = StyledLine::new("model ", TextStyle::Dim).and("a long name", TextStyle::Plain);
+        let line =
+            StyledLine::new("model ", TextStyle::Dim).with_text("a long name", TextStyle::Plain);
         assert_eq!(line.clone().cut(17).plain(), "model a long name");
         assert_eq!(line.clone().cut(9).plain(), "model a …");
         assert_eq!(line.clone().cut(6).plain(), "model…");
@@ -265,7 +266,7 @@ mod tests {
     proptest! {
         #[test]
         fn line_is_one_row_for_any_text(text in any::<String>(), columns in 0usize..30) {
-            let line = StyledLine::new(&text, TextStyle::Plain).and(&text, TextStyle::Bad);
+            let line = StyledLine::new(&text, TextStyle::Plain).with_text(&text, TextStyle::Bad);
             prop_assert!(!line.plain().chars().any(char::is_control));
             prop_assert!(line.cut(columns).width() <= columns);
         }

@@ -244,7 +244,7 @@ impl OpenList {
         // The title, the filter, one row and the keys are always visible.
         rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
         let typed = StyledLine::new("> ", TextStyle::Accent)
-            .and(&self.filter, TextStyle::Plain)
+            .with_text(&self.filter, TextStyle::Plain)
             .cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);
@@ -320,8 +320,8 @@ impl Layout {
         if row.about.is_empty() {
             line
         } else {
-            line.and(blank, TextStyle::Plain)
-                .and(&row.about, TextStyle::Dim)
+            line.with_text(blank, TextStyle::Plain)
+                .with_text(&row.about, TextStyle::Dim)
         }
         .cut(self.columns)
     }

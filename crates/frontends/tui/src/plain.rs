@@ -21,7 +21,7 @@ use crate::READING_DELAY;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage, Grant};
 use crate::ask::wrap_to_terminal;
-use crate::call::call_subject;
+use crate::call::extract_call_subject;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
 use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
@@ -155,14 +155,14 @@ impl PlainDriver {
         match incoming {
             Incoming::Message(message) => self.handle_message(message),
             Incoming::Ask { approval, answer } => {
-                let mut asking = self.app.new_approval(*approval);
+                let mut asking = self.app.create_approval_dialog(*approval);
                 // Text from before the question is printed first.
                 let effects = self.app.flush_reply();
                 self.run_effects(effects)?;
                 for row in asking.draw_subject(LAYOUT_COLUMNS) {
-                    self.print_line(&text::row_text(&row))?;
+                    self.print_line(&text::row_to_text(&row))?;
                 }
-                self.print_line(&text::question_text(&asking))?;
+                self.print_line(&text::format_question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
                 self.print_question(text!("plain-answer"))
             }
@@ -171,7 +171,7 @@ impl PlainDriver {
                 let effects = self.app.flush_reply();
                 self.run_effects(effects)?;
                 for row in filling.draw_subject(LAYOUT_COLUMNS) {
-                    self.print_line(&text::row_text(&row))?;
+                    self.print_line(&text::row_to_text(&row))?;
                 }
                 self.ask_field(filling, answer)
             }
@@ -181,7 +181,7 @@ impl PlainDriver {
     fn handle_message(&mut self, message: UiMessage) -> io::Result<()> {
         match message {
             UiMessage::Event(event) => {
-                let what = extra_lines(&event);
+                let what = format_extra_lines(&event);
                 self.update_app(UiMessage::Event(event))?;
                 what.iter().try_for_each(|line| self.print_line(line))
             }
@@ -392,7 +392,7 @@ impl PlainDriver {
         };
         match given {
             Ok(given) => {
-                self.print_line(&text::confirmation_text(&given, &asking))?;
+                self.print_line(&text::format_confirmation(&given, &asking))?;
                 if let ApprovalReply::Changed { arguments } = &given {
                     self.app.show_edited_call(&asking.approval, arguments);
                 }
@@ -474,7 +474,7 @@ impl PlainDriver {
             match effect {
                 Effect::Print(rows) => {
                     for row in &rows {
-                        self.print_line(&text::row_text(row))?;
+                        self.print_line(&text::row_to_text(row))?;
                     }
                 }
                 Effect::Do(operation) => {
@@ -539,7 +539,7 @@ fn write_text(text: &str) -> io::Result<()> {
 
 /// Returns the lines that the plain interface prints for an event in addition to those of the other
 /// interface.
-fn extra_lines(event: &Event) -> Vec<String> {
+fn format_extra_lines(event: &Event) -> Vec<String> {
     if let (
         haft_agent::MAIN_AGENT,
         EventBody::Retry {
@@ -572,15 +572,15 @@ fn extra_lines(event: &Event) -> Vec<String> {
             "plain-call-of",
             agent = event.agent,
             name,
-            about = call_subject(arguments)
+            about = extract_call_subject(arguments)
         ))];
     }
     match name.as_str() {
-        "todo_write" => text::todo_lines(arguments),
+        "todo_write" => text::format_todo_lines(arguments),
         _ => vec![text::sanitize_text(&text!(
             "plain-call",
             name,
-            about = call_subject(arguments)
+            about = extract_call_subject(arguments)
         ))],
     }
 }

@@ -17,7 +17,7 @@ pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 const NO_FILE: &str = "/dev/null";
 
 /// Returns true if the user can edit the files that this tool writes before they are written.
-pub(crate) fn is_file_tool(tool: &str) -> bool {
+pub(crate) fn has_editable_files(tool: &str) -> bool {
     [
         "write_to_file",
         "edit_file",
@@ -208,7 +208,7 @@ impl ProposedFiles {
                     (file.old.as_str().into(), text.as_str().into());
             }
             ("replace_in_file", [file], [text]) => {
-                arguments["diff"] = file.search_replace_block(text).into();
+                arguments["diff"] = file.build_search_replace_block(text).into();
             }
             ("multi_edit", ..) => {
                 let edit = |(file, text): (&ProposedFile, &String)| json!({"path": file.path, "old_string": file.old, "new_string": text});
@@ -216,7 +216,7 @@ impl ProposedFiles {
             }
             _ => {
                 let sections: String = changed()
-                    .map(|(file, text)| file.patch_section(text))
+                    .map(|(file, text)| file.build_patch_section(text))
                     .collect();
                 arguments["patch"] =
                     format!("*** Begin Patch\n{sections}{}*** End Patch\n", self.besides).into();
@@ -247,7 +247,7 @@ impl ProposedFile {
         format!("######## {} ########", self.path)
     }
 
-    fn search_replace_block(&self, text: &str) -> String {
+    fn build_search_replace_block(&self, text: &str) -> String {
         let line = |text: &str| {
             if text.is_empty() || text.ends_with('\n') {
                 ""
@@ -264,7 +264,7 @@ impl ProposedFile {
     }
 
     /// Returns the patch section that writes `text` to the file.
-    fn patch_section(&self, text: &str) -> String {
+    fn build_patch_section(&self, text: &str) -> String {
         let lines = |sign, text: &str| {
             text.lines()
                 .flat_map(|line| [sign, line, "\n"])

@@ -73,8 +73,10 @@ pub(crate) fn propose_rule(exact: &str) -> String {
         .and_then(|rule| rule.split_once('('))
         .and_then(|(tool, inside)| {
             let wide = match tool {
-                "execute_command" | "background_task" | "session_start" => command_prefix(inside)?,
-                _ if crate::proposed_files::is_file_tool(tool) => {
+                "execute_command" | "background_task" | "session_start" => {
+                    derive_command_prefix(inside)?
+                }
+                _ if crate::proposed_files::has_editable_files(tool) => {
                     let (folder, _) = inside.rsplit_once('/')?;
                     (!folder.is_empty() && !folder.contains(['*', '[', '{', '?']))
                         .then(|| format!("{folder}/**"))?
@@ -88,7 +90,7 @@ pub(crate) fn propose_rule(exact: &str) -> String {
 
 /// Returns the program and its subcommand with a wildcard for the arguments, or `None` if the rule
 /// stays exact.
-fn command_prefix(line: &str) -> Option<String> {
+fn derive_command_prefix(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);

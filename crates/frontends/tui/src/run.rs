@@ -214,7 +214,7 @@ impl ScreenDriver {
                     self.update_app(AppInput::Armed)?;
                 }
                 () = sleep_until(due), if self.dirty => self.draw_frame()?,
-                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.is_timed() => self.draw_frame()?,
+                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.changes_over_time() => self.draw_frame()?,
                 message = self.side.messages.recv() => self.handle_messages(message)?,
             }
         };

@@ -130,7 +130,7 @@ impl StatusLine {
         if self.window == 0 {
             return vec![StyledLine::new(text!("app-nothing-sent"), TextStyle::Dim)];
         }
-        let mut lines = vec![self.draw_window().and(
+        let mut lines = vec![self.draw_window().with_text(
             format!(
                 "  {}",
                 text!(
@@ -153,11 +153,11 @@ impl StatusLine {
             let blanks = " ".repeat(10_usize.saturating_sub(haft_text::display_width(name)));
             lines.push(
                 StyledLine::new(format!("  {glyph} {name}{blanks}"), style)
-                    .and(
+                    .with_text(
                         format!("{:>10} {:>5.1}% ", format_thousands(*tokens), share * 100.0),
                         TextStyle::Plain,
                     )
-                    .and(glyph.to_string().repeat(cells), style),
+                    .with_text(glyph.to_string().repeat(cells), style),
             );
         }
         lines
@@ -199,8 +199,8 @@ impl StatusLine {
             " ".repeat((BAR_COLUMNS - drawn) as usize),
             TextStyle::Plain,
         ));
-        line.and("] ", TextStyle::Dim)
-            .and(format!("{percent:.0}%"), style)
+        line.with_text("] ", TextStyle::Dim)
+            .with_text(format!("{percent:.0}%"), style)
     }
 }
 
@@ -280,7 +280,8 @@ impl PartRow<'_> {
                 .name
                 .saturating_sub(haft_text::display_width(self.name)),
         );
-        let front = StyledLine::new(format!("  {glyph} "), style).and(self.name, TextStyle::Plain);
+        let front =
+            StyledLine::new(format!("  {glyph} "), style).with_text(self.name, TextStyle::Plain);
         let digits = widths.digits;
         let numbers = format!(
             "  {:>digits$} {:>5.1}%",
@@ -289,7 +290,7 @@ impl PartRow<'_> {
         );
         let row = front
             .clone()
-            .and(format!("{blanks}{numbers}"), TextStyle::Plain);
+            .with_text(format!("{blanks}{numbers}"), TextStyle::Plain);
         if row.width() > columns {
             // Without room side by side, name and numbers are drawn one below the other.
             return [front, StyledLine::new(numbers, TextStyle::Plain)]
@@ -300,13 +301,13 @@ impl PartRow<'_> {
         let with_bar = if bar.is_empty() {
             row.clone()
         } else {
-            row.clone().and(format!(" {bar}"), style)
+            row.clone().with_text(format!(" {bar}"), style)
         };
         let bar_width = widths.bar;
         let with_description = row
             .clone()
-            .and(format!(" {bar:<bar_width$} "), style)
-            .and(self.about, TextStyle::Dim);
+            .with_text(format!(" {bar:<bar_width$} "), style)
+            .with_text(self.about, TextStyle::Dim);
         [with_description, with_bar, row]
             .into_iter()
             .skip(usize::from(self.about.is_empty()))

@@ -102,8 +102,8 @@ impl ResultViewer {
                 (self.back, self.top) = (self.back - 1, 0);
             }
             KeyCode::Char('/') => (self.typing, self.query) = (true, String::new()),
-            KeyCode::Char('n') => self.step_match(&rows, true),
-            KeyCode::Char('N') => self.step_match(&rows, false),
+            KeyCode::Char('n') => self.move_to_match(&rows, true),
+            KeyCode::Char('N') => self.move_to_match(&rows, false),
             _ => {}
         }
         ViewerOutcome::Stay
@@ -128,7 +128,7 @@ impl ResultViewer {
     }
 
     /// Moves to the next or previous matching row, wrapping around at the ends.
-    fn step_match(&mut self, rows: &[StyledLine], down: bool) {
+    fn move_to_match(&mut self, rows: &[StyledLine], down: bool) {
         let found = self.matching_rows(rows);
         let next = if down {
             found.iter().find(|row| **row > self.top).or(found.first())
@@ -189,7 +189,7 @@ impl ResultViewer {
         rows.push(StyledLine::empty());
         if self.typing {
             let line = StyledLine::new("/", TextStyle::Accent)
-                .and(&self.query, TextStyle::Plain)
+                .with_text(&self.query, TextStyle::Plain)
                 .cut(columns);
             let column = line.width().min(columns.saturating_sub(1));
             rows.push(line);

@@ -135,14 +135,14 @@ fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
             if row.width() <= columns {
                 vec![row.clone()]
             } else {
-                break_measured(row, columns)
+                break_measured_line(row, columns)
             }
         })
         .collect()
 }
 
 /// Breaks a line into rows that are each measured as a whole.
-fn break_measured(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+fn break_measured_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = vec![StyledLine::empty()];
     for span in line.spans() {
         for piece in split_graphemes(span.text(), columns) {
@@ -215,7 +215,7 @@ fn join_cells(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
 
 /// Draws a name and its description: side by side with the description indented, or one below the
 /// other if there is no room.
-pub(crate) fn definition_rows(
+pub(crate) fn draw_definition_rows(
     name: &str,
     text: &str,
     beside: usize,
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn definition_rows_puts_text_beside_or_below_the_name() {
         let shown = |columns| -> Vec<_> {
-            definition_rows("/commit", "commit what is staged, with a hint", 8, columns)
+            draw_definition_rows("/commit", "commit what is staged, with a hint", 8, columns)
                 .iter()
                 .map(StyledLine::plain)
                 .collect()
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn wrap_keeps_styles() {
         let line = StyledLine::new("plain words ", TextStyle::Plain)
-            .and("and strong ones", TextStyle::Strong);
+            .with_text("and strong ones", TextStyle::Strong);
         let rows = wrap_line(&line, 14);
         assert_eq!(
             rows[1].spans(),

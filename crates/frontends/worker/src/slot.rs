@@ -60,7 +60,7 @@ impl Slot {
     }
 
     /// Returns the reason why the run was stopped, if it was.
-    pub fn reason(&self) -> Option<TaskStop> {
+    pub fn stop_reason(&self) -> Option<TaskStop> {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +73,7 @@ impl Slot {
         }
     }
 
-    pub(crate) fn take_lines(&self) -> Vec<String> {
+    pub(crate) fn take_log_lines(&self) -> Vec<String> {
         std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -147,23 +147,23 @@ mod tests {
     #[test]
     fn stop_keeps_the_first_reason_unless_the_task_is_lost() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
-        assert_eq!(slot.reason(), None);
+        assert_eq!(slot.stop_reason(), None);
         slot.stop(TaskStop::Cancelled);
         slot.stop(TaskStop::HandOver);
         assert_eq!(
-            (slot.reason(), slot.cancel.is_cancelled()),
+            (slot.stop_reason(), slot.cancel.is_cancelled()),
             (Some(TaskStop::Cancelled), true)
         );
         slot.stop(TaskStop::Lost);
-        assert_eq!(slot.reason(), Some(TaskStop::Lost));
+        assert_eq!(slot.stop_reason(), Some(TaskStop::Lost));
     }
 
     #[test]
     fn add_log_line_cuts_long_lines_between_characters() {
         let slot = Slot::new(TaskLease { task: 1, epoch: 1 });
         slot.add_log_line("\u{fc}".repeat(5_000));
-        assert_eq!(slot.take_lines(), ["\u{fc}".repeat(2_048)]);
-        assert!(slot.take_lines().is_empty());
+        assert_eq!(slot.take_log_lines(), ["\u{fc}".repeat(2_048)]);
+        assert!(slot.take_log_lines().is_empty());
     }
 
     #[test]
@@ -178,6 +178,6 @@ mod tests {
                 source,
             })
         });
-        assert!(refused.is_err() && tries == 1 && slot.reason() == Some(TaskStop::Lost));
+        assert!(refused.is_err() && tries == 1 && slot.stop_reason() == Some(TaskStop::Lost));
     }
 }

@@ -97,12 +97,12 @@ pub struct Worker {
 struct BusySlots(Mutex<HashMap<i64, Arc<Slot>>>);
 
 impl BusySlots {
-    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Arc<Slot>>> {
+    fn lock_slots(&self) -> MutexGuard<'_, HashMap<i64, Arc<Slot>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stop_all(&self, why: TaskStop) {
-        for slot in self.lock().values() {
+        for slot in self.lock_slots().values() {
             slot.stop(why);
         }
     }
@@ -131,21 +131,21 @@ impl Worker {
         std::thread::scope(|scope| {
             scope.spawn(|| self.send_heartbeats(&taker, &busy, stop, &ended));
             while !stop.is_cancelled() {
-                if busy.lock().len() >= usize::from(*slots) {
+                if busy.lock_slots().len() >= usize::from(*slots) {
                     std::thread::sleep(CHECK_INTERVAL);
                     continue;
                 }
                 match self.queue.take_task(&taker) {
                     Ok(Some((lease, task))) => {
                         let slot = Arc::new(Slot::new(lease));
-                        busy.lock().insert(lease.task, Arc::clone(&slot));
+                        busy.lock_slots().insert(lease.task, Arc::clone(&slot));
                         let busy = &busy;
                         scope.spawn(move || {
-                            self.run_slot(&task, &slot);
-                            busy.lock().remove(&slot.lease.task);
+                            self.run_and_report_task(&task, &slot);
+                            busy.lock_slots().remove(&slot.lease.task);
                         });
                     }
-                    Ok(None) if self.options.until_empty && busy.lock().is_empty() => break,
+                    Ok(None) if self.options.until_empty && busy.lock_slots().is_empty() => break,
                     Ok(None) => std::thread::sleep(POLL_INTERVAL),
                     Err(error) => {
                         tracing::warn!(%error, "no task can be taken");
@@ -162,7 +162,7 @@ impl Worker {
     /// Waits for running tasks to end, and hands over those that still run after the drain time.
     fn drain_slots(&self, busy: &BusySlots, at_once: &CancellationToken) {
         let started = Instant::now();
-        while !busy.lock().is_empty() {
+        while !busy.lock_slots().is_empty() {
             if at_once.is_cancelled() || started.elapsed() >= self.options.drain {
                 busy.stop_all(TaskStop::HandOver);
             }
@@ -182,7 +182,7 @@ impl Worker {
     ) {
         let mut last_success = Instant::now();
         while !ended.is_cancelled() {
-            let slots: Vec<_> = busy.lock().values().cloned().collect();
+            let slots: Vec<_> = busy.lock_slots().values().cloned().collect();
             match self
                 .heartbeat_queue
                 .record_heartbeat(taker.worker, stop.is_cancelled())
@@ -216,7 +216,7 @@ impl Worker {
     }
 
     fn write_log(&self, slot: &Slot) {
-        let lines = slot.take_lines();
+        let lines = slot.take_log_lines();
         if !lines.is_empty()
             && let Err(error) = self.heartbeat_queue.append_log(slot.lease, &lines)
         {
@@ -225,7 +225,7 @@ impl Worker {
     }
 
     /// Runs one task and reports its end.
-    fn run_slot(&self, task: &QueuedTask, slot: &Arc<Slot>) {
+    fn run_and_report_task(&self, task: &QueuedTask, slot: &Arc<Slot>) {
         let started = Instant::now();
         let (end, workspace) = match self.prepare_workspace(task, slot) {
             Ok(workspace) => {
@@ -242,7 +242,7 @@ impl Worker {
             Err(end) => (end, None),
         };
         self.host.after_run(task, slot, started.elapsed(), &end);
-        let reported = match (slot.reason(), end) {
+        let reported = match (slot.stop_reason(), end) {
             (Some(TaskStop::Lost), _) => Ok(()),
             (Some(TaskStop::HandOver), _) => self.release_task(slot, ReleaseReason::HandedOver),
             (None, RunEnd::Trouble(why)) => {
@@ -255,7 +255,9 @@ impl Worker {
                     )),
                 )
             }
-            (None, RunEnd::Refused(why)) => self.finish_task(slot, &failed_end("refused", &why)),
+            (None, RunEnd::Refused(why)) => {
+                self.finish_task(slot, &failed_task_end("refused", &why))
+            }
             (Some(TaskStop::Cancelled), end) => {
                 let result = match end {
                     RunEnd::Result(result) => result,
@@ -350,7 +352,8 @@ fn retry_until_reported(
     loop {
         match job() {
             Err(error)
-                if !TaskTakenOver::is_cause_of(&error) && slot.reason() != Some(TaskStop::Lost) =>
+                if !TaskTakenOver::is_cause_of(&error)
+                    && slot.stop_reason() != Some(TaskStop::Lost) =>
             {
                 tracing::warn!(task = slot.lease.task, %error, "the end of a task is noted later");
                 std::thread::sleep(POLL_INTERVAL * 2);
@@ -360,7 +363,7 @@ fn retry_until_reported(
     }
 }
 
-fn failed_end(code: &str, why: &str) -> TaskEnd {
+fn failed_task_end(code: &str, why: &str) -> TaskEnd {
     let result = json!({"outcome": "failed", "code": code, "message": why});
     TaskEnd {
         state: TaskState::Failed,

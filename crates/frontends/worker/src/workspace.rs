@@ -107,7 +107,7 @@ impl Workspaces {
                     &above,
                     GitReach::Local,
                     "git init",
-                    &["init", "--quiet", "--template=", path_text(&folder)],
+                    &["init", "--quiet", "--template=", path_to_str(&folder)],
                 )?;
                 return Ok(TaskWorkspace {
                     folder,
@@ -128,7 +128,7 @@ impl Workspaces {
             }
             (Some(url), None) => self.update_mirror(url)?,
         };
-        let from = path_text(&mirror).to_owned();
+        let from = path_to_str(&mirror).to_owned();
         let clone = [
             "clone",
             "--quiet",
@@ -137,7 +137,7 @@ impl Workspaces {
             "--template=",
             "--",
             &from,
-            path_text(&folder),
+            path_to_str(&folder),
         ];
         self.run_git(
             &above,
@@ -153,8 +153,8 @@ impl Workspaces {
             .as_deref()
             .or(task.request.commit.as_deref())
             .unwrap_or("HEAD");
-        let dir = format!("--git-dir={}/.git", path_text(&folder));
-        let tree = format!("--work-tree={}", path_text(&folder));
+        let dir = format!("--git-dir={}/.git", path_to_str(&folder));
+        let tree = format!("--work-tree={}", path_to_str(&folder));
         let checkout = [
             dir.as_str(),
             &tree,
@@ -195,7 +195,7 @@ impl Workspaces {
         let name = blake3::hash(url.as_bytes()).to_hex();
         let at = above.join(format!("{}.git", &name[..32]));
         let lock = above.join(format!("{}.lock", &name[..32]));
-        let _lock = LockFile::wait(&lock).map_err(|source| WorkspaceError::File {
+        let _lock = LockFile::acquire(&lock).map_err(|source| WorkspaceError::File {
             at: at.clone(),
             source,
         })?;
@@ -206,7 +206,7 @@ impl Workspaces {
         if !at.join("HEAD").exists() {
             remove_path(&at)?;
             create_folder(&at)?;
-            let dir = format!("--git-dir={}", path_text(&at));
+            let dir = format!("--git-dir={}", path_to_str(&at));
             self.run_git(
                 &at,
                 GitReach::Local,
@@ -214,7 +214,7 @@ impl Workspaces {
                 &[&dir, "init", "--quiet", "--bare", "--template="],
             )?;
         }
-        let dir = format!("--git-dir={}", path_text(&at));
+        let dir = format!("--git-dir={}", path_to_str(&at));
         let fetch = [
             dir.as_str(),
             "fetch",
@@ -292,7 +292,7 @@ impl Workspaces {
         let above = workspace.folder.parent().unwrap_or(&workspace.folder);
         let folder = above.join("push");
         let change = above.join("push/.git/change.patch");
-        let from = path_text(mirror).to_owned();
+        let from = path_to_str(mirror).to_owned();
         let clone = [
             "clone",
             "--quiet",
@@ -301,7 +301,7 @@ impl Workspaces {
             "--template=",
             "--",
             &from,
-            path_text(&folder),
+            path_to_str(&folder),
         ];
         self.run_git(
             above,
@@ -318,8 +318,8 @@ impl Workspaces {
                 source,
             }
         })?;
-        let dir = format!("--git-dir={}/.git", path_text(&folder));
-        let tree = format!("--work-tree={}", path_text(&folder));
+        let dir = format!("--git-dir={}/.git", path_to_str(&folder));
+        let tree = format!("--work-tree={}", path_to_str(&folder));
         let run_in_clone = |what: &str, arguments: &[&str]| {
             let all: Vec<_> = [dir.as_str(), &tree]
                 .into_iter()
@@ -340,7 +340,7 @@ impl Workspaces {
         )?;
         run_in_clone(
             "git apply",
-            &["apply", "--index", "--binary", path_text(&change)],
+            &["apply", "--index", "--binary", path_to_str(&change)],
         )?;
         run_in_clone(
             "git commit",
@@ -353,7 +353,7 @@ impl Workspaces {
             return self.run_git(
                 local,
                 GitReach::Network {
-                    source: path_text(&folder),
+                    source: path_to_str(&folder),
                     agent: None,
                 },
                 &what,
@@ -489,7 +489,7 @@ fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns a path as text. The paths of a worker are always UTF-8: its folder was given as text,
 /// and only numbers and hashes are added.
-fn path_text(path: &Path) -> &str {
+fn path_to_str(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 

@@ -255,7 +255,7 @@ fn reject_violations(violations: Vec<Violation>) -> Verdict {
 }
 
 /// Returns the error for a value that doesn't fit the type of its field.
-fn invalid_value(field: String, kind: &str, found: &Value) -> Violation {
+fn invalid_value_violation(field: String, kind: &str, found: &Value) -> Violation {
     let description = format!("Invalid value at '{field}' ({kind}), {found}");
     Violation { field, description }
 }

@@ -26,7 +26,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let letter_o = ["o1", "o3", "o4"]
         .iter()
-        .any(|family| in_family(model, family));
+        .any(|family| is_in_family(model, family));
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn is_non_reasoning_model(model: &str) -> bool {
         .any(|family| model.starts_with(family))
 }
 
-fn in_family(model: &str, family: &str) -> bool {
+fn is_in_family(model: &str, family: &str) -> bool {
     model
         .strip_prefix(family)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -64,19 +64,19 @@ pub(super) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-pub(super) fn missing_parameter(param: &str) -> Problem {
+pub(super) fn missing_parameter_problem(param: &str) -> Problem {
     Problem::new(format!("Missing required parameter: '{param}'."))
         .param(param)
         .code("missing_required_parameter")
 }
 
-pub(super) fn unknown_parameter(param: &str) -> Problem {
+pub(super) fn unknown_parameter_problem(param: &str) -> Problem {
     Problem::new(format!("Unknown parameter: '{param}'."))
         .param(param)
         .code("unknown_parameter")
 }
 
-pub(super) fn wrong_type(param: &str, expected: &str, found: &Value) -> Problem {
+pub(super) fn wrong_type_problem(param: &str, expected: &str, found: &Value) -> Problem {
     let message = format!(
         "Invalid type for '{param}': expected {expected}, but got {} instead.",
         json_type(found)
@@ -84,7 +84,7 @@ pub(super) fn wrong_type(param: &str, expected: &str, found: &Value) -> Problem 
     Problem::new(message).param(param).code("invalid_type")
 }
 
-pub(super) fn empty_array(param: &str) -> Problem {
+pub(super) fn empty_array_problem(param: &str) -> Problem {
     let message =
         "empty array. Expected an array with minimum length 1, but got an empty array instead.";
     Problem::new(format!("Invalid '{param}': {message}"))
@@ -92,7 +92,7 @@ pub(super) fn empty_array(param: &str) -> Problem {
         .code("empty_array")
 }
 
-pub(super) fn string_too_long(param: &str, max_len: usize, found: usize) -> Problem {
+pub(super) fn string_too_long_problem(param: &str, max_len: usize, found: usize) -> Problem {
     let message = format!(
         "Invalid '{param}': string too long. Expected a string with maximum length {max_len}, but got a string with \
          length {found} instead."
@@ -103,7 +103,7 @@ pub(super) fn string_too_long(param: &str, max_len: usize, found: usize) -> Prob
 }
 
 /// Returns the service's error for a value outside a fixed set.
-pub(super) fn unsupported_value(param: &str, found: &str, supported: &[&str]) -> Problem {
+pub(super) fn unsupported_value_problem(param: &str, found: &str, supported: &[&str]) -> Problem {
     let supported = super::common::format_quoted_list(supported, "and", ",");
     let message = format!("Invalid value: '{found}'. Supported values are: {supported}.");
     Problem::new(message).param(param).code("invalid_value")
@@ -113,7 +113,11 @@ pub(super) fn unsupported_value(param: &str, found: &str, supported: &[&str]) ->
 pub(super) fn check_function_name(name: &str, param: &str) -> Verdict {
     const MAX_LEN: usize = 64;
     if name.chars().count() > MAX_LEN {
-        return Err(string_too_long(param, MAX_LEN, name.chars().count()));
+        return Err(string_too_long_problem(
+            param,
+            MAX_LEN,
+            name.chars().count(),
+        ));
     }
     if !is_plain_name(name, MAX_LEN) {
         let message = format!(

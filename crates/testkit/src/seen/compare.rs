@@ -56,7 +56,7 @@ impl Seen {
     fn comparable_parts(&self) -> impl Iterator<Item = (SeenRole, &SeenPart)> {
         let said = self
             .parts()
-            .filter(|(_, part)| comparable_part(part).is_some());
+            .filter(|(_, part)| to_comparable_part(part).is_some());
         said.map(|(role, part)| {
             (
                 if role == SeenRole::System {
@@ -80,7 +80,7 @@ enum ComparablePart<'a> {
     Other(&'a str),
 }
 
-fn comparable_part(part: &SeenPart) -> Option<ComparablePart<'_>> {
+fn to_comparable_part(part: &SeenPart) -> Option<ComparablePart<'_>> {
     match part {
         SeenPart::Text { text, signed: _ } => Some(ComparablePart::Text(text)),
         SeenPart::Thinking { .. } => None,
@@ -118,7 +118,7 @@ fn parts_match(
     (other_role, other): (SeenRole, &SeenPart),
 ) -> bool {
     role == other_role
-        && comparable_part(part) == comparable_part(other)
+        && to_comparable_part(part) == to_comparable_part(other)
         && result_failed(part)
             .zip(result_failed(other))
             .is_none_or(|(one, two)| one == two)

@@ -29,7 +29,7 @@ fn chosen(selector: &mut Selector, script: &Script, seen: &Seen) -> Option<usize
 #[test]
 fn replies_are_taken_in_order_and_repeated_as_told() {
     let script = Script::replies([Reply::text("a").times(2), Reply::text("b")]).unwrap();
-    assert!(!needs_seen(&script));
+    assert!(!needs_decoded_request(&script));
     let mut selector = Selector::default();
     let got: Vec<_> = (0..4)
         .map(|_| selector.choose(&script, None).reply)

@@ -20,7 +20,7 @@ use crate::rules::{self, RequestInfo};
 use crate::scan::{self, Head};
 use crate::script::ScriptedError;
 use crate::seen::{FromPath, Seen};
-use crate::select::{Choice, needs_seen, ran_out_message};
+use crate::select::{Choice, needs_decoded_request, ran_out_message};
 use crate::timing::Watch;
 use crate::wire::{self, Wants};
 
@@ -47,7 +47,7 @@ pub(super) async fn handle_request(
     let pieces = read_body(&mut incoming).await?;
     let query = head.uri.query().unwrap_or_default();
     if shared.mode == Mode::Lean
-        && !needs_seen(&shared.script)
+        && !needs_decoded_request(&shared.script)
         && let Route::Generate { api, from_path } = &route
     {
         return Ok(answer_lean(&shared, watch.as_ref(), *api, from_path.as_ref(), &pieces).await);
@@ -256,7 +256,7 @@ fn choose_reply(
             return (Handled::Refused(refusal), response, 0);
         }
     }
-    let seen = if needs_seen(&shared.script) {
+    let seen = if needs_decoded_request(&shared.script) {
         let said = FromPath {
             model: from_path.map(|said| said.model.as_str()),
             stream,

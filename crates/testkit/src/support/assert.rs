@@ -50,7 +50,7 @@ pub fn assert_all_replied(server: &ScriptedServer) -> Vec<Seen> {
             request.number, request.method, request.path
         );
         match &request.handled {
-            Handled::Replied { .. } => match request.seen() {
+            Handled::Replied { .. } => match request.decode() {
                 Ok(seen) => seen,
                 Err(error) => panic!("{label}: {error}"),
             },
@@ -61,5 +61,9 @@ pub fn assert_all_replied(server: &ScriptedServer) -> Vec<Seen> {
             | Handled::NotFound => panic!("{label}: {:#?}", request.handled),
         }
     };
-    server.generations().into_iter().map(decode).collect()
+    server
+        .generation_requests()
+        .into_iter()
+        .map(decode)
+        .collect()
 }

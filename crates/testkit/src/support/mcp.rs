@@ -101,13 +101,13 @@ impl McpServer {
     }
 
     /// Returns all received messages, in order.
-    pub fn received(&self) -> Vec<Value> {
+    pub fn received_messages(&self) -> Vec<Value> {
         self.shared.lock_received().clone()
     }
 
     /// Returns the methods of all received messages, in order.
     pub fn methods(&self) -> Vec<String> {
-        self.received()
+        self.received_messages()
             .iter()
             .filter_map(|message| Some(message["method"].as_str()?.to_owned()))
             .collect()

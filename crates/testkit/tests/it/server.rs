@@ -48,12 +48,12 @@ async fn requests_are_recorded_unchanged() {
     assert_eq!(asked.body, body.to_string().as_bytes());
     assert_eq!(asked.header("Anthropic-Version"), Some("2023-06-01"));
     assert_eq!(asked.handled, Handled::Replied { reply: 0 });
-    assert_eq!(asked.seen().unwrap().texts(SeenRole::User), ["Hi."]);
+    assert_eq!(asked.decode().unwrap().texts(SeenRole::User), ["Hi."]);
     assert_eq!(
         (lost.path.as_str(), &lost.handled, lost.api()),
         ("/nowhere?a=b", &Handled::NotFound, None)
     );
-    assert!(lost.seen().is_err());
+    assert!(lost.decode().is_err());
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ pub(super) fn check_file(
             section.check_table(table)
         }));
     }
-    found.extend(remove_wrong_values(&mut table, check_core));
+    found.extend(remove_wrong_values(&mut table, check_core_sections));
     found.extend(find_wrong_rules(&table));
     found.extend(find_wrong_shares(&table));
     if !syntax.is_empty() {
@@ -77,7 +77,7 @@ fn remove_wrong_values<'i>(
         let problem = locate_problem(&error);
         let is_removed = problem
             .0
-            .is_some_and(|offset| remove_at(table.get_mut(), offset));
+            .is_some_and(|offset| remove_value_at(table.get_mut(), offset));
         found.push(problem);
         if !is_removed || found.len() == MAX_PROBLEMS {
             break;
@@ -89,7 +89,7 @@ fn remove_wrong_values<'i>(
 fn locate_problem(error: &toml::de::Error) -> Problem {
     (
         error.span().map(|span| span.start),
-        problem::describe_message(error.message()),
+        problem::describe_with_suggestion(error.message()),
     )
 }
 
@@ -104,25 +104,25 @@ fn line_of_offset(text: &str, offset: Option<usize>) -> usize {
 
 /// Checks the sections of the core, after adding the built-in values of each provider and model
 /// that the table names.
-fn check_core(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
+fn check_core_sections(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
     let written = Table::deserialize(Deserializer::from(table.clone()))?;
     // The built-in values have no positions. Printing and parsing them makes a table that can be
     // merged with the file's.
     let defaults = toml::to_string(&layers::built_in_values_for(&written)).unwrap_or_default();
     let mut merged = table;
     if let Ok(below) = DeTable::parse(&defaults) {
-        add_missing(merged.get_mut(), below.into_inner());
+        add_missing_values(merged.get_mut(), below.into_inner());
     }
     Config::deserialize(Deserializer::from(merged)).map(drop)
 }
 
 /// Adds the values of `below` that `table` lacks.
-fn add_missing<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
+fn add_missing_values<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     for (key, value) in below {
         match (table.get_mut(key.get_ref().as_ref()), value.into_inner()) {
             (Some(own), DeValue::Table(below)) => {
                 if let DeValue::Table(own) = own.get_mut() {
-                    add_missing(own, below);
+                    add_missing_values(own, below);
                 }
             }
             (Some(_), _) => {}
@@ -138,10 +138,10 @@ fn add_missing<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
 
 /// Removes the innermost value whose key or text begins at this offset. Returns false if there is
 /// none.
-fn remove_at(table: &mut DeTable<'_>, offset: usize) -> bool {
+fn remove_value_at(table: &mut DeTable<'_>, offset: usize) -> bool {
     if table
         .iter_mut()
-        .any(|(_, value)| remove_below(value.get_mut(), offset))
+        .any(|(_, value)| remove_nested_value(value.get_mut(), offset))
     {
         return true;
     }
@@ -155,9 +155,9 @@ fn remove_at(table: &mut DeTable<'_>, offset: usize) -> bool {
     key.is_some_and(|key| table.remove(key.as_str()).is_some())
 }
 
-fn remove_below(value: &mut DeValue<'_>, offset: usize) -> bool {
+fn remove_nested_value(value: &mut DeValue<'_>, offset: usize) -> bool {
     match value {
-        DeValue::Table(inner) => remove_at(inner, offset),
+        DeValue::Table(inner) => remove_value_at(inner, offset),
         DeValue::Array(items) => remove_item(items, offset),
         DeValue::String(_)
         | DeValue::Integer(_)
@@ -170,7 +170,7 @@ fn remove_below(value: &mut DeValue<'_>, offset: usize) -> bool {
 fn remove_item(items: &mut DeArray<'_>, offset: usize) -> bool {
     if items
         .iter_mut()
-        .any(|item| remove_below(item.get_mut(), offset))
+        .any(|item| remove_nested_value(item.get_mut(), offset))
     {
         return true;
     }

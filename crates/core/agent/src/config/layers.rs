@@ -143,7 +143,7 @@ impl LayerMerge<'_> {
 
     /// Builds the configuration from the layers merged so far.
     fn build_config(&self) -> Result<Config, String> {
-        read_table(self.table.clone(), self.sections)
+        build_from_table(self.table.clone(), self.sections)
     }
 }
 
@@ -160,7 +160,7 @@ fn merge_tables(into: &mut Table, layer: Table) {
 
 /// Adds the built-in values of each provider and model that the table names: keys that are not set
 /// keep their built-in values.
-fn with_built_in_values(mut table: Table) -> Table {
+fn add_built_in_values(mut table: Table) -> Table {
     for (name, below) in built_in_values_for(&table) {
         if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below)
         {
@@ -176,7 +176,7 @@ fn with_built_in_values(mut table: Table) -> Table {
 pub(super) fn built_in_values_for(table: &Table) -> Table {
     let empty = Table::new();
     let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);
-    let (providers, models) = BuiltIn::get().layer_below(section("providers"), section("models"));
+    let (providers, models) = BuiltIn::get().matching_keys(section("providers"), section("models"));
     let named = [("providers", providers), ("models", models)]
         .into_iter()
         .filter(|(name, _)| table.contains_key(*name));
@@ -228,19 +228,19 @@ pub fn check_config_text(
 }
 
 /// Builds a configuration from a single table.
-pub fn lower_table(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
-    read_table(table, sections).map_err(ConfigError::Value)
+pub fn config_from_table(table: Table, sections: &[Section]) -> Result<Config, ConfigError> {
+    build_from_table(table, sections).map_err(ConfigError::Value)
 }
 
 /// Builds a configuration from a merged table. The error describes the first problem.
-fn read_table(table: Table, sections: &[Section]) -> Result<Config, String> {
+fn build_from_table(table: Table, sections: &[Section]) -> Result<Config, String> {
     if let Some((_, problem)) = section::find_unknown_key(&table, sections) {
         return Err(problem);
     }
     let of_sections = section::read_sections(&table, sections)
-        .map_err(|error| problem::describe_message(error.message()))?;
-    let core = Config::deserialize(with_built_in_values(table))
-        .map_err(|error| problem::describe_message(error.message()))?;
+        .map_err(|error| problem::describe_with_suggestion(error.message()))?;
+    let core = Config::deserialize(add_built_in_values(table))
+        .map_err(|error| problem::describe_with_suggestion(error.message()))?;
     Ok(Config {
         sections: of_sections,
         ..core

@@ -10,7 +10,7 @@ pub fn error_in_file(path: &Path, text: &str, error: &toml::de::Error) -> Config
         path,
         text,
         error.span().map(|span| span.start),
-        describe_message(error.message()),
+        describe_with_suggestion(error.message()),
     )
 }
 
@@ -31,7 +31,7 @@ pub(super) fn error_at(
 }
 
 /// Returns the error message on one line, with a suggestion for an unknown key.
-pub(super) fn describe_message(message: &str) -> String {
+pub(super) fn describe_with_suggestion(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
     // The message of `toml` if an unquoted value was found instead of a name.
     if message == "invalid type: unit variant, expected string only" {
@@ -77,11 +77,11 @@ mod tests {
 
     #[test]
     fn in_words_suggests_the_nearest_key() {
-        let message = describe_message(
+        let message = describe_with_suggestion(
             "unknown field `modle`, expected one of `model`, `providers`, `models`",
         );
         assert_eq!(message, "unknown key `modle`; did you mean `model`?");
-        let message = describe_message("unknown field `zzzzzz`, expected `mode`");
+        let message = describe_with_suggestion("unknown field `zzzzzz`, expected `mode`");
         assert_eq!(message, "unknown key `zzzzzz`; the keys here are mode");
     }
 
@@ -91,7 +91,7 @@ mod tests {
             .try_into::<haft_types::PermissionMode>()
             .unwrap_err();
         assert_eq!(
-            describe_message(error.message()),
+            describe_with_suggestion(error.message()),
             "expected a name, not a number, a boolean, a list or a table"
         );
     }

@@ -51,7 +51,7 @@ struct SchemaTrace {
 }
 
 impl SchemaTrace {
-    fn note(&mut self, fragment: Value) {
+    fn record_fragment(&mut self, fragment: Value) {
         let mut node = &mut self.schema;
         for step in &self.path {
             node = &mut node[step.as_str()];
@@ -74,7 +74,7 @@ impl SchemaTrace {
             .extend(steps.iter().map(|step| (*step).to_owned()));
         if self.skipped.contains(&self.path) {
             // An alias of a field is a key as well.
-            self.note(json!({}));
+            self.record_fragment(json!({}));
             self.path.truncate(depth);
             return false;
         }
@@ -107,7 +107,7 @@ impl SchemaTrace {
 macro_rules! traced {
     ($($method:ident => $schema:tt, $visit:ident($($sample:expr)?);)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.note(json!($schema));
+            self.record_fragment(json!($schema));
             visitor.$visit($($sample)?)
         })+
     };
@@ -160,7 +160,7 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.note(json!({"type": "array"}));
+        self.record_fragment(json!({"type": "array"}));
         visitor.visit_seq(OneItem {
             trace: self,
             is_given: false,
@@ -181,7 +181,7 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.note(json!({"type": "object"}));
+        self.record_fragment(json!({"type": "object"}));
         visitor.visit_map(Entries {
             trace: self,
             names: &["x"],
@@ -195,7 +195,9 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.note(json!({"type": "object", "properties": {}, "additionalProperties": false}));
+        self.record_fragment(
+            json!({"type": "object", "properties": {}, "additionalProperties": false}),
+        );
         visitor.visit_map(Entries {
             trace: self,
             names: fields,
@@ -209,7 +211,7 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.note(json!({"type": "string", "enum": variants}));
+        self.record_fragment(json!({"type": "string", "enum": variants}));
         visitor.visit_enum(FirstVariant(variants.first().copied().unwrap_or_default()))
     }
 }

@@ -213,7 +213,7 @@ pub(super) fn to_complete_table(
             SectionKind::Typed { complete, .. } => {
                 Some(complete(value).map_err(|error| match error {
                     SectionError::Read(error) => {
-                        ConfigError::Value(problem::describe_message(error.message()))
+                        ConfigError::Value(problem::describe_with_suggestion(error.message()))
                     }
                     SectionError::Write(error) => ConfigError::NotToml(error),
                 })?)

@@ -97,10 +97,10 @@ pub(super) fn find_unknown_variables(
     if unknown.is_empty() {
         return Vec::new();
     }
-    let candidates = suggestion_candidates(sections);
+    let candidates = list_suggestion_candidates(sections);
     let found = unknown.into_iter().map(|name| UnknownVariable {
         name: name.clone(),
-        suggestion: nearest_candidate(name, &candidates),
+        suggestion: find_nearest_candidate(name, &candidates),
     });
     found.collect()
 }
@@ -122,7 +122,7 @@ fn mentions_name(value: &Value, name: &str) -> bool {
 
 /// Returns the variables that can be suggested: those of the keys with plain names, and
 /// `HAFT_HOME`.
-fn suggestion_candidates(sections: &[Section]) -> Vec<String> {
+fn list_suggestion_candidates(sections: &[Section]) -> Vec<String> {
     fn add(node: &serde_json::Value, path: &str, all: &mut Vec<String>) {
         let Some(fields) = node
             .get("properties")
@@ -154,7 +154,7 @@ fn suggestion_candidates(sections: &[Section]) -> Vec<String> {
 
 /// Returns the candidate that differs from `name` only in its underscores, else the one with the
 /// fewest differing letters, else the one whose last part equals the rest of `name`.
-fn nearest_candidate(name: &str, candidates: &[String]) -> Option<String> {
+fn find_nearest_candidate(name: &str, candidates: &[String]) -> Option<String> {
     let plain = |name: &str| name.to_ascii_uppercase().replace('_', "");
     let wanted = plain(name);
     let by_letters = candidates

@@ -97,8 +97,8 @@ async fn session_includes_contributions_of_extensions() {
             .collect(),
         ..ConfigSources::default()
     });
-    let environment =
-        HostEnvironment::default().supervised_by(haft_sandbox::OwnProgram::open_running().unwrap());
+    let environment = HostEnvironment::default()
+        .with_helper_program(haft_sandbox::OwnProgram::open_running().unwrap());
     let places = Places::under_home(&folder.path().join("home"), environment);
     let agent = Agent::new(places, loaded.unwrap().config)
         .project(folder.path())
@@ -126,7 +126,7 @@ async fn session_includes_contributions_of_extensions() {
         .await;
     session.close().await;
     assert_eq!(report.result.text, "Noon.");
-    let request = server.generations()[1].seen().unwrap();
+    let request = server.generation_requests()[1].decode().unwrap();
     assert!(
         request.last_message_contains("noon in Zürich"),
         "the section is read"

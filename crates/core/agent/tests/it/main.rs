@@ -102,9 +102,9 @@ async fn own_tool_example_offers_no_file_tools() {
     assert!(server.refusals().is_empty());
 
     let requests: Vec<_> = server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert!(
         requests[0].system.contains("You are a croupier."),
@@ -137,7 +137,7 @@ async fn by_hand_example_builds_and_sends_a_request() {
         .unwrap();
     assert_eq!(answer, "Because of Rayleigh scattering.");
     assert!(tokens.contains("current"), "{tokens}");
-    let request = server.generations()[0].seen().unwrap();
+    let request = server.generation_requests()[0].decode().unwrap();
     assert!(
         request.last_message_contains("answer in one sentence"),
         "the reminder is sent"

@@ -54,7 +54,7 @@ pub(crate) fn lay_out_with_copies(
     let items = mem::take(&mut layers.line.items);
     let copies = mem::take(&mut layers.copies);
     let in_place = |copied: Copied| {
-        copy_index_after(&items, copied.copy.after).map(|before| StandingCopy { before, copied })
+        find_copy_index(&items, copied.copy.after).map(|before| StandingCopy { before, copied })
     };
     let mut standing: Vec<_> = copies.into_iter().filter_map(in_place).collect();
     standing.sort_by_key(|one| one.before);
@@ -74,7 +74,7 @@ pub(crate) fn lay_out_with_copies(
         items: &items,
         standing: &standing,
     };
-    let append = reminders_to_append(&layers.run, &laid, snapshot);
+    let append = select_due_reminders(&layers.run, &laid, snapshot);
     let mut kept: Vec<_> = standing.iter().map(|one| one.copied.copy.clone()).collect();
     if let Some(last) = items.last() {
         kept.extend(append.iter().map(|live| ReminderCopy {
@@ -102,7 +102,7 @@ pub(crate) fn lay_out_with_copies(
 
 /// Returns the index of the item that follows a copy sent after the message `after`; `None` if that
 /// message is gone.
-fn copy_index_after(items: &[TimelineItem], after: MessageId) -> Option<usize> {
+fn find_copy_index(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
         index += 1;
@@ -162,7 +162,7 @@ impl LaidMessages<'_> {
 
     /// Returns the position of the newest result of a TODO tool, if it shows the list exactly as
     /// `text` does.
-    fn find_list_result(&self, text: &str) -> Option<usize> {
+    fn find_todo_result(&self, text: &str) -> Option<usize> {
         let mut items = self.items.iter().enumerate().rev();
         let (index, shown) =
             items.find_map(|(index, item)| Some((index, parse_todo_result(item)?)))?;
@@ -195,7 +195,7 @@ fn parse_todo_result(item: &TimelineItem) -> Option<Vec<&str>> {
 }
 
 /// Returns the reminders that must be appended.
-fn reminders_to_append(
+fn select_due_reminders(
     run: &[OwnedEntry],
     laid: &LaidMessages<'_>,
     snapshot: &Snapshot<'_>,
@@ -203,7 +203,7 @@ fn reminders_to_append(
     let mut length = laid.length();
     let mut waiting: Vec<_> = KINDS
         .into_iter()
-        .filter_map(|kind| current_copy(kind, run, laid, snapshot))
+        .filter_map(|kind| make_current_copy(kind, run, laid, snapshot))
         .collect();
     let mut append = Vec::new();
     // Each appended reminder moves the other copies further from the end.
@@ -228,7 +228,7 @@ fn reminders_to_append(
 
 /// Returns the current text of `kind`, with the position of the message that already states this
 /// text. Returns `None` if the kind is empty and no earlier copy must be retracted.
-fn current_copy(
+fn make_current_copy(
     kind: ReminderKind,
     run: &[OwnedEntry],
     laid: &LaidMessages<'_>,
@@ -250,7 +250,7 @@ fn current_copy(
         };
         let said = match newest {
             Some(_) => copy(says),
-            None if kind.owner == TODO_OWNER => laid.find_list_result(&entry.message.joined_text()),
+            None if kind.owner == TODO_OWNER => laid.find_todo_result(&entry.message.joined_text()),
             None => None,
         };
         return Some((
@@ -266,7 +266,7 @@ fn current_copy(
     let entry = reminder_message(
         snapshot.entry_maker(),
         kind.owner,
-        &kind.with_heading(EMPTY_KIND_TEXT),
+        &kind.format_with_heading(EMPTY_KIND_TEXT),
     );
     let says = entry.hash;
     Some((

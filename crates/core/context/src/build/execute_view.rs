@@ -54,7 +54,7 @@ pub(crate) fn remove_old_results(line: &mut Timeline) {
 
 /// Returns the items that the window shows: those of the running round, and an interrupted step
 /// with results that the model has not seen.
-fn window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
+fn select_window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
     let unseen = line.unseen_start();
     line.items
         .iter()
@@ -72,7 +72,7 @@ pub(crate) fn build_execute_view(
 ) -> Vec<Segment> {
     let maker = snapshot.entry_maker();
     let line = &layers.line;
-    let running: Vec<_> = window_items(line).collect();
+    let running: Vec<_> = select_window_items(line).collect();
     let texts = ViewTexts {
         dialogue: format_dialogue(snapshot, line, all, folding),
         window: format_window(&running),
@@ -250,7 +250,7 @@ fn select_utterances(said: &[(&TimelineItem, String)], round: u32, max_shown: us
 
 /// Formats a line for each step that the window does not show: tool, subject, outcome.
 fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
-    let window: HashSet<_> = window_items(line).map(TimelineItem::id).collect();
+    let window: HashSet<_> = select_window_items(line).map(TimelineItem::id).collect();
     let results: HashMap<_, _> = all
         .iter()
         .flat_map(|item| {
@@ -273,7 +273,7 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         let subject = subjects
             .first()
             .map(CallSubject::format_label)
-            .or_else(|| first_text_argument(&call.arguments))
+            .or_else(|| find_text_argument(&call.arguments))
             .unwrap_or_default();
         let subject: String = subject
             .split_whitespace()
@@ -302,7 +302,7 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
 
 /// Returns the first string argument of a call, used as the call's subject if no better one is
 /// known.
-fn first_text_argument(arguments: &str) -> Option<String> {
+fn find_text_argument(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     arguments
         .as_object()?

@@ -49,11 +49,11 @@ pub(crate) fn count_hint_tokens(
 /// Adds a hint to every message that `ids` selects.
 pub(crate) fn add_hints(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| needs_hint(item, ids)) {
-        item.entry = with_hint(&item.entry, maker);
+        item.entry = add_hint(&item.entry, maker);
     }
 }
 
-fn with_hint(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
+fn add_hint(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     let message = &entry.message;
     maker.derived_entry(message.message_id, entry.hash, MessageForm::Hinted, || {
         let mut message = message.clone();

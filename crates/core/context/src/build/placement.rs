@@ -115,15 +115,16 @@ pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_dista
             None => items.len(),
         },
         Placement::BeforeAssistant(number) => {
-            let assistants = || positions_of_role(items, Role::Assistant);
+            let assistants = || find_role_positions(items, Role::Assistant);
             assistants()
                 .nth(number as usize - 1)
                 .or_else(|| assistants().last())
                 .unwrap_or(items.len())
         }
         Placement::AfterToolResult(number) => {
-            let newest_user = positions_of_role(items, Role::User).next();
-            let Some(result) = positions_of_role(items, Role::Tool).nth(number as usize - 1) else {
+            let newest_user = find_role_positions(items, Role::User).next();
+            let Some(result) = find_role_positions(items, Role::Tool).nth(number as usize - 1)
+            else {
                 return newest_user.map_or(items.len(), |user| user + 1);
             };
             let index = block_start(items, result + 1);
@@ -138,7 +139,10 @@ pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_dista
 /// True if the run will keep its position after one more step of the tool loop.
 pub(crate) fn is_run_stable(place: Placement, items: &[TimelineItem]) -> bool {
     let fewer = |role, number: u32| {
-        positions_of_role(items, role).take(number as usize).count() < number as usize
+        find_role_positions(items, role)
+            .take(number as usize)
+            .count()
+            < number as usize
     };
     match place {
         Placement::Front | Placement::CacheAware => true,
@@ -152,7 +156,7 @@ pub(crate) fn is_run_stable(place: Placement, items: &[TimelineItem]) -> bool {
 }
 
 /// Returns the indices of the messages with this role, newest first.
-fn positions_of_role(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
+fn find_role_positions(items: &[TimelineItem], role: Role) -> impl Iterator<Item = usize> {
     items
         .iter()
         .enumerate()

@@ -63,11 +63,11 @@ impl Reminders {
         policy: &Policy,
         maker: EntryMaker<'_>,
     ) -> Vec<(&'static str, Arc<Entry>)> {
-        let clock = non_empty(self.clock.as_ref())
+        let clock = filter_non_empty(self.clock.as_ref())
             .filter(|_| policy.clock)
             .map(|clock| format!("Date and time: {clock}"));
-        let role = non_empty(self.role.as_ref());
-        let useful = non_empty(self.useful.as_ref());
+        let role = filter_non_empty(self.role.as_ref());
+        let useful = filter_non_empty(self.useful.as_ref());
         let (role, useful) = match (role, clock) {
             (role, None) => (role.map(str::to_owned), useful.map(str::to_owned)),
             (Some(role), Some(clock)) => (
@@ -81,9 +81,9 @@ impl Reminders {
         };
         let texts = [
             role.as_deref(),
-            non_empty(self.todo.as_ref()),
+            filter_non_empty(self.todo.as_ref()),
             useful.as_deref(),
-            non_empty(self.folder_notes.as_ref()),
+            filter_non_empty(self.folder_notes.as_ref()),
         ];
         let present = KINDS
             .into_iter()
@@ -93,7 +93,7 @@ impl Reminders {
             .map(|(kind, text)| {
                 (
                     kind.owner,
-                    reminder_message(maker, kind.owner, &kind.with_heading(text)),
+                    reminder_message(maker, kind.owner, &kind.format_with_heading(text)),
                 )
             })
             .collect()
@@ -110,7 +110,7 @@ pub(crate) struct ReminderKind {
 
 impl ReminderKind {
     /// Returns `text` below the kind's heading, both inside the reminder tag.
-    pub(crate) fn with_heading(self, text: &str) -> String {
+    pub(crate) fn format_with_heading(self, text: &str) -> String {
         add_reminder_tag(&format!("{}\n\n{text}", self.heading))
     }
 }
@@ -165,7 +165,7 @@ pub(crate) const KINDS: [ReminderKind; 4] = [
 pub(crate) const EMPTY_KIND_TEXT: &str =
     "Empty now: what stands under this heading further up no longer holds.";
 
-fn non_empty(text: Option<&String>) -> Option<&str> {
+fn filter_non_empty(text: Option<&String>) -> Option<&str> {
     text.map(|text| text.trim_end())
         .filter(|text| !text.is_empty())
 }
@@ -310,7 +310,7 @@ pub fn format_useful_ranges(ranges: &[UsefulRange<'_>]) -> String {
         );
         match content {
             Ok(content) => {
-                let fence = fence_for(content);
+                let fence = choose_fence(content);
                 let _ = writeln!(text, "{fence}\n{}\n{fence}", content.trim_end_matches('\n'));
             }
             Err(reason) => {
@@ -350,7 +350,7 @@ fn to_one_line(text: &str) -> String {
 }
 
 /// Returns a code fence longer than any run of backticks in `content`.
-fn fence_for(content: &str) -> String {
+fn choose_fence(content: &str) -> String {
     let longest = content.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }

@@ -46,7 +46,7 @@ pub(crate) fn mark_boundaries(
     last: Option<(&Sent, usize)>,
     cache: &CacheRule,
 ) {
-    let mut marks = default_marks(segments, run);
+    let mut marks = find_default_marks(segments, run);
     if let Some(before) =
         last.and_then(|(sent, kept)| sent.segments[..kept].iter().rposition(|one| one.boundary))
     {
@@ -72,7 +72,7 @@ pub(crate) fn mark_boundaries(
 }
 
 /// Returns the marks that every request has, in order.
-fn default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
+fn find_default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else {
         return Vec::new();
     };

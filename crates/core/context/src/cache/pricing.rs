@@ -25,7 +25,7 @@ pub(crate) struct Priced<'a> {
 
 /// The part of a request that the provider's cache holds, in segments from the front.
 #[derive(Clone, Copy)]
-struct CachedTokens {
+struct CachedSegments {
     /// Segments read from the cache.
     read: usize,
     /// Segments that the cache holds afterwards, if storing them is billed.
@@ -39,7 +39,7 @@ impl Priced<'_> {
     /// `total` is the counted size of the whole request, including its framing; `last` is the
     /// previous request and the number of its segments that this one repeats.
     pub(crate) fn expected_usage(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
-        let CachedTokens { read, stored } = self.cached_segments(last);
+        let CachedSegments { read, stored } = self.cached_segments(last);
         let cached_input = self.prefix_tokens(read);
         let cache_write = self.prefix_tokens(stored).saturating_sub(cached_input);
         let total = Scale::for_model(self.model).to_model_tokens(total);
@@ -54,7 +54,7 @@ impl Priced<'_> {
     /// Sets the tokens and the cost of a break. Only tokens that the previous request also
     /// contained and that are billed again count.
     pub(crate) fn price_break(self, broken: &mut Break, last: &Sent, kept: usize) {
-        let CachedTokens { read, stored } = self.cached_segments(Some((last, kept)));
+        let CachedSegments { read, stored } = self.cached_segments(Some((last, kept)));
         // Without a cache nothing is lost, but the resent tokens can still be counted.
         let read = if self.model.cache.rule.cache_match() == CacheMatch::NoCache {
             kept
@@ -94,7 +94,7 @@ impl Priced<'_> {
             cached_input: broken.tokens,
             ..Usage::default()
         };
-        let price = self.model.price.map(|price| price.for_input(whole));
+        let price = self.model.price.map(|price| price.prices_for_input(whole));
         broken.cost = price.map(|price| match self.model.cache.rule.cache_match() {
             CacheMatch::NoCache => 0.0,
             CacheMatch::Prefix | CacheMatch::Boundaries => {
@@ -103,7 +103,7 @@ impl Priced<'_> {
         });
     }
 
-    fn cached_segments(self, last: Option<(&Sent, usize)>) -> CachedTokens {
+    fn cached_segments(self, last: Option<(&Sent, usize)>) -> CachedSegments {
         let (read, stored) = match self.model.cache.rule.cache_match() {
             CacheMatch::NoCache => (0, 0),
             CacheMatch::Prefix => (last.map_or(0, |(_, kept)| kept), 0),
@@ -125,7 +125,7 @@ impl Priced<'_> {
                 count
             }
         };
-        CachedTokens {
+        CachedSegments {
             read: bounded(read),
             stored: bounded(stored),
         }
@@ -151,7 +151,12 @@ impl Priced<'_> {
 /// Causes that segments cannot show ([`Cause::TooLarge`](crate::Cause::TooLarge), [`Cause::MessagesDeleted`](crate::Cause::MessagesDeleted)) are reported
 /// as the cause that the segments suggest. `tool_tokens` is the size of the tools of `now`, which
 /// come before its first segment.
-pub fn compare_logged(last: &Sent, now: &Sent, model: &ModelSpec, tool_tokens: u32) -> Prefix {
+pub fn compare_logged_requests(
+    last: &Sent,
+    now: &Sent,
+    model: &ModelSpec,
+    tool_tokens: u32,
+) -> Prefix {
     let mut prefix = compare_requests(
         last,
         now,

@@ -170,7 +170,7 @@ impl PrefixCache {
         changed
             .iter_mut()
             .skip(from)
-            .for_each(|piece| piece.hash = changed_hash(piece.hash));
+            .for_each(|piece| piece.hash = derive_changed_hash(piece.hash));
         // The mark only serves to match the previous request, so a change before it makes it
         // useless.
         if let Some(passing) = self.passing.filter(|passing| *passing >= from) {
@@ -217,7 +217,7 @@ impl PrefixCache {
     }
 
     /// Quotes sending the newest request to another model, whose cache is empty.
-    pub fn quote_switch(&self, to: &ModelSpec) -> Quote {
+    pub fn quote_model_switch(&self, to: &ModelSpec) -> Quote {
         let mut request = self.last.clone();
         if let Some(passing) = self.passing {
             request[passing].boundary = false;
@@ -248,7 +248,9 @@ impl Quote {
             cached_input: 0,
             ..usage
         };
-        let price = model.price.map(|price| price.for_input(usage.all_input()));
+        let price = model
+            .price
+            .map(|price| price.prices_for_input(usage.all_input()));
         let cost_of = |usage: Usage| price.map(|price| price.request_cost(usage).total);
         let more =
             |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one - other);
@@ -288,7 +290,7 @@ impl Quote {
         };
         model.price.map(|price| {
             price
-                .for_input(self.otherwise.all_input())
+                .prices_for_input(self.otherwise.all_input())
                 .request_cost(saved)
                 .total
         })
@@ -330,7 +332,7 @@ fn remove_messages(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece
 }
 
 /// Returns a hash that differs from `hash`.
-fn changed_hash(hash: ContentHash) -> ContentHash {
+fn derive_changed_hash(hash: ContentHash) -> ContentHash {
     ContentHash::from_content(format!("changed {hash}").as_bytes())
 }
 

@@ -229,7 +229,7 @@ impl CacheSimulator {
 
     /// Removes prefixes that have not been used within the rule's lifetime.
     fn evict_expired(&mut self, now: Duration) {
-        if let Some(life) = self.rule.forgets_after() {
+        if let Some(life) = self.rule.expires_after() {
             self.stored
                 .retain(|_, stored| now.saturating_sub(stored.used) <= life);
         }

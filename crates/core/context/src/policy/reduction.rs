@@ -139,12 +139,13 @@ impl Policy {
     /// Returns the safe zone as if the model's tokens were the tokens that haft counts. The model's
     /// factor is corrected as replies arrive; decisions and hashes must not change with the factor.
     pub(crate) fn nominal_zone(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
-        self.safe_zone_tokens(&without_factor(model))
+        self.safe_zone_tokens(&remove_tokenizer_factor(model))
     }
 
     /// Returns the hash of the settings for this model, whatever its tokenizer factor.
     pub fn hash_for(&self, model: &ModelSpec) -> ContentHash {
-        self.resolve_for_model(&without_factor(model)).hash()
+        self.resolve_for_model(&remove_tokenizer_factor(model))
+            .hash()
     }
 
     /// Returns a copy with all settings filled in that depend on the model.
@@ -166,7 +167,7 @@ impl Policy {
     }
 }
 
-fn without_factor(model: &ModelSpec) -> ModelSpec {
+fn remove_tokenizer_factor(model: &ModelSpec) -> ModelSpec {
     ModelSpec {
         tokenizer_factor: 1.0,
         ..model.clone()

@@ -339,9 +339,9 @@ async fn in_the_engine(
         .or_default() += 1;
     let requests: Vec<_> = desk
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(Recorded::seen)
+        .map(Recorded::decode)
         .collect::<Result<_, _>>()?;
     let sent = requests
         .iter()

@@ -130,7 +130,7 @@ async fn open_and_run(
         &session,
         mark_timeout(result, out_of_time.get().copied()),
     );
-    if let Some(note) = unread_note(&session.close_mailbox()) {
+    if let Some(note) = describe_unread_messages(&session.close_mailbox()) {
         // The caller of a completed agent reads only the answer.
         let read = if report.outcome == Outcome::Completed {
             &mut report.answer
@@ -162,7 +162,7 @@ async fn open_and_run(
 }
 
 /// Describes the messages that the agent did not read before it ended; `None` if there are none.
-fn unread_note(messages: &[AgentMessage]) -> Option<String> {
+fn describe_unread_messages(messages: &[AgentMessage]) -> Option<String> {
     if messages.is_empty() {
         return None;
     }

@@ -14,7 +14,7 @@ const MAX_SUBJECT_WIDTH: usize = 60;
 pub(crate) fn collect_evidence(history: &[Arc<Entry>]) -> Vec<Evidence> {
     let mut found: Vec<_> = history
         .iter()
-        .filter_map(|entry| result_evidence(entry))
+        .filter_map(|entry| evidence_from_result(entry))
         .collect();
     found.drain(..found.len().saturating_sub(MAX_RESULTS));
     let answer = history
@@ -27,7 +27,7 @@ pub(crate) fn collect_evidence(history: &[Arc<Entry>]) -> Vec<Evidence> {
     found
 }
 
-fn result_evidence(entry: &Entry) -> Option<Evidence> {
+fn evidence_from_result(entry: &Entry) -> Option<Evidence> {
     let result = entry
         .message
         .tool_results()

@@ -67,7 +67,7 @@ impl Inherited {
         knowledge: SharedKnowledge,
         state: &mut StoredState,
     ) -> Self {
-        let todo = StoredTodo::new(state.keep(&services.store, conversation));
+        let todo = StoredTodo::new(state.take_kept_document(&services.store, conversation));
         let workspace = &config.folders.workspace;
         let permit = Permit::new(
             config.safety.permissions.clone(),
@@ -82,7 +82,7 @@ impl Inherited {
             starter_reads: None,
             knowledge,
             permit: Arc::new(permit),
-            recorded: open_record(config, services, conversation),
+            recorded: open_change_record(config, services, conversation),
         }
     }
 
@@ -109,13 +109,13 @@ impl Inherited {
             permit: Arc::new(permit),
             recorded: match place {
                 WorkPlace::Project => recorded,
-                WorkPlace::Worktree => open_record(config, &parent.shared, conversation),
+                WorkPlace::Worktree => open_change_record(config, &parent.shared, conversation),
             },
         }
     }
 }
 
-fn open_record(
+fn open_change_record(
     config: &SessionConfig,
     services: &SharedServices,
     conversation: &ConversationId,

@@ -68,7 +68,7 @@ impl Session {
     /// budget.
     pub(crate) fn add_relayed_usage(&mut self) {
         let (usage, costs) = self.agents.relayed.take_usage();
-        self.meter.add_relayed(usage, costs);
+        self.meter.add_relayed_usage(usage, costs);
     }
 
     /// Appends the messages that other agents and the user sent since the last request.
@@ -222,7 +222,7 @@ impl Session {
             .facts(id)
             .await?
             .into_iter()
-            .filter_map(started_call)
+            .filter_map(call_key_from_fact)
             .collect();
         let found = plan_resumption(&history, &begun, None);
         let seen: Vec<_> = collect_evidence(&history)
@@ -281,7 +281,7 @@ impl Session {
     }
 }
 
-fn started_call(fact: Fact) -> Option<CallKey> {
+fn call_key_from_fact(fact: Fact) -> Option<CallKey> {
     match fact {
         Fact::ToolStarted {
             message_id,

@@ -114,7 +114,7 @@ impl Meter {
 
     /// Adds the usage of sub-agents, and the cost of each of their requests, to the totals of this
     /// turn.
-    pub(crate) fn add_relayed(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
+    pub(crate) fn add_relayed_usage(&mut self, usage: Usage, costs: Vec<Option<Cost>>) {
         self.usage += usage;
         for cost in costs {
             self.cost.add(cost);

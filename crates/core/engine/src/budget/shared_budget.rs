@@ -53,7 +53,7 @@ const AMPLE_OUTPUT: u64 = 4_096;
 
 impl RequestQuote {
     /// Returns the cost in USD with `output` tokens of output.
-    pub(crate) fn cost_at(&self, output: u64) -> f64 {
+    pub(crate) fn cost_with_output(&self, output: u64) -> f64 {
         self.input + output as f64 * self.output
     }
 
@@ -66,7 +66,8 @@ impl RequestQuote {
         } else {
             self.wanted
         };
-        (room >= 0.0 && output >= self.least && self.cost_at(output) <= left).then_some(output)
+        (room >= 0.0 && output >= self.least && self.cost_with_output(output) <= left)
+            .then_some(output)
     }
 }
 
@@ -118,12 +119,12 @@ impl SharedBudget {
             freed.as_mut().enable();
             {
                 let mut used = self.lock_use();
-                let output = quote.affordable_output(limit - used.committed());
+                let output = quote.affordable_output(limit - used.committed_usd());
                 let waits = used.in_flight > 0;
                 if let Some(output) =
                     output.filter(|output| !waits || *output >= quote.wanted.min(AMPLE_OUTPUT))
                 {
-                    let usd = quote.cost_at(output);
+                    let usd = quote.cost_with_output(output);
                     used.reserved += usd;
                     used.in_flight += 1;
                     return Some((
@@ -145,7 +146,7 @@ impl SharedBudget {
 }
 
 impl BudgetUse {
-    fn committed(&self) -> f64 {
+    fn committed_usd(&self) -> f64 {
         self.usd + self.reserved + self.unknown
     }
 }
@@ -174,7 +175,7 @@ impl Reservation {
     /// the limit has no room for another attempt.
     pub(crate) fn reserve_retry(&mut self) -> bool {
         let mut used = self.budget.lock_use();
-        let fits = used.committed() + self.usd <= self.limit;
+        let fits = used.committed_usd() + self.usd <= self.limit;
         if fits {
             used.unknown += self.usd;
         }
@@ -283,7 +284,7 @@ mod tests {
                         };
                         assert!((quote.least..=quote.wanted).contains(&output));
                         tokio::task::yield_now().await;
-                        let most = quote.cost_at(output);
+                        let most = quote.cost_with_output(output);
                         match draw {
                             // Rejected before the provider processed it.
                             0 => reserved.release(),

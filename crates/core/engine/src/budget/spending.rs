@@ -76,7 +76,11 @@ impl PaidRequest {
             reserved = meter.budget().reserve(limit, quote) => reserved,
         };
         let Some((reservation, output)) = reserved else {
-            return Err(over_budget_error(meter, limit, quote.cost_at(least)));
+            return Err(over_budget_error(
+                meter,
+                limit,
+                quote.cost_with_output(least),
+            ));
         };
         let request = if fixed.is_some() || asked == Some(output) {
             request

@@ -75,7 +75,7 @@ fn check_call(
         let message = unknown_tool_message(&call.name, registry);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
-    if haft_model::was_left_open(&call) {
+    if haft_model::is_unclosed_call(&call) {
         let message = format!(
             "`{}` did not run: the reply ended before the call was closed. Make the whole call again.",
             call.name
@@ -92,7 +92,7 @@ fn check_call(
                 None => arguments,
             });
             tool.gateway()
-                .and_then(|gateway| gateway.stand_in(&call.name, &translated))
+                .and_then(|gateway| gateway.stand_in_arguments(&call.name, &translated))
                 .unwrap_or(translated)
         }
         Ok(arguments) => arguments,
@@ -104,11 +104,11 @@ fn check_call(
             return refuse(call, Envelope::failure("invalid_arguments", message));
         }
     };
-    if let Some(envelope) = refusal(tool.as_ref(), &arguments) {
+    if let Some(envelope) = narrowing_error(tool.as_ref(), &arguments) {
         return refuse(call, envelope);
     }
     if call.name == names::COMPLETE_TOOL && !reply.last {
-        return refuse(call, not_alone_error());
+        return refuse(call, premature_completion_error());
     }
     Ok(AdmittedCall {
         tool: Arc::clone(tool),
@@ -120,10 +120,10 @@ fn check_call(
 /// Returns an error if `call` reports the task as done although an earlier call of the reply
 /// failed.
 pub(crate) fn completion_objection(call: &ToolCall, before: &ToolsDone) -> Option<Envelope> {
-    (call.name == names::COMPLETE_TOOL && before.any_failed).then(not_alone_error)
+    (call.name == names::COMPLETE_TOOL && before.any_failed).then(premature_completion_error)
 }
 
-fn not_alone_error() -> Envelope {
+fn premature_completion_error() -> Envelope {
     let message = format!(
         "`{}` did not run: it must be the last call of a reply, and the calls before it must succeed. Look at their results first, then call it alone.",
         names::COMPLETE_TOOL
@@ -138,11 +138,12 @@ pub(crate) fn check_replaced_arguments(
     name: &str,
     arguments: &Value,
 ) -> Option<Envelope> {
-    masked_secret_error(tool, name, &arguments.to_string()).or_else(|| refusal(tool, arguments))
+    masked_secret_error(tool, name, &arguments.to_string())
+        .or_else(|| narrowing_error(tool, arguments))
 }
 
 /// Returns the error result of a call outside the limits of a narrowed tool.
-fn refusal(tool: &dyn Tool, arguments: &Value) -> Option<Envelope> {
+fn narrowing_error(tool: &dyn Tool, arguments: &Value) -> Option<Envelope> {
     tool.gateway()?.refusal(arguments)
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn start_call(
         arguments,
     } = admitted;
     let programs = match tool.intent(&arguments) {
-        Intent::Command { line, .. } => haft_permission::program_names(&line),
+        Intent::Command { line, .. } => haft_permission::find_program_names(&line),
         Intent::Files(_)
         | Intent::Hosts(_)
         | Intent::Input(_)
@@ -144,7 +144,7 @@ pub(crate) fn record_output(
 /// agents are not counted, because the engine cannot judge them.
 pub(crate) fn count_effect(
     call: &ToolCall,
-    fate: CallFate,
+    fate: CallOutcome,
     registry: &Registry,
     counts: &mut EffectCount,
 ) {
@@ -158,22 +158,22 @@ pub(crate) fn count_effect(
         Access::Read | Access::State => return,
     };
     match fate {
-        CallFate::TookEffect => counts.took_effect += 1,
-        CallFate::Failed => counts.failed += u32::from(is_own),
-        CallFate::NotRun => counts.not_run += u32::from(is_own),
+        CallOutcome::TookEffect => counts.took_effect += 1,
+        CallOutcome::Failed => counts.failed += u32::from(is_own),
+        CallOutcome::NotRun => counts.not_run += u32::from(is_own),
     }
 }
 
 /// The outcome of a call.
 #[derive(Clone, Copy)]
-pub(crate) enum CallFate {
+pub(crate) enum CallOutcome {
     TookEffect,
     Failed,
     /// The call was malformed or not permitted.
     NotRun,
 }
 
-impl CallFate {
+impl CallOutcome {
     /// Determines the effect of a call that ran. A call that changed files before it failed took
     /// effect; a call that wrote the existing content did not.
     pub(crate) fn from_output(output: &ToolOutput) -> Self {

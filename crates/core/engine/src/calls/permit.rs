@@ -176,7 +176,7 @@ impl Permit {
                 commits: verdict.commits,
                 ..Granted::default()
             }),
-            (Decision::Deny, _) => Err(self.denial(&call, &verdict, opinion)),
+            (Decision::Deny, _) => Err(self.build_denial(&call, &verdict, opinion)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
                     Ok(Some(diffs)) => diffs,
@@ -205,7 +205,7 @@ impl Permit {
                         opinion,
                         required_mode: None,
                     };
-                    context.describe_ways(&call, &verdict)
+                    context.describe_ways_to_allow(&call, &verdict)
                 };
                 let inside = PermissionRequest {
                     leaves_sandbox: false,
@@ -262,7 +262,12 @@ impl Permit {
     }
 
     /// Returns the denial of a call by a rule or the mode.
-    fn denial(&self, call: &PermissionRequest<'_>, verdict: &Verdict, opinion: Opinion) -> Denied {
+    fn build_denial(
+        &self,
+        call: &PermissionRequest<'_>,
+        verdict: &Verdict,
+        opinion: Opinion,
+    ) -> Denied {
         let permissions = self
             .permissions
             .lock()
@@ -318,7 +323,7 @@ impl Permit {
                 let call = PermissionRequest::for_tool(tool, &arguments);
                 let (verdict, _) = self.rule_verdict(&call);
                 match verdict.decision {
-                    Decision::Deny => Err(self.denial(&call, &verdict, Opinion::None)),
+                    Decision::Deny => Err(self.build_denial(&call, &verdict, Opinion::None)),
                     Decision::Allow | Decision::Ask => {
                         let outside = verdict.outside;
                         let commits = verdict.commits;
@@ -422,7 +427,7 @@ impl Permit {
 /// Returns the programs of a command line, for the log.
 fn program_names(call: &PermissionRequest<'_>) -> Option<String> {
     match &call.intent {
-        Intent::Command { line, .. } => Some(haft_permission::program_names(line).join(", ")),
+        Intent::Command { line, .. } => Some(haft_permission::find_program_names(line).join(", ")),
         Intent::Files(_)
         | Intent::Hosts(_)
         | Intent::Input(_)

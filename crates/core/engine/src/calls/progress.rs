@@ -25,7 +25,7 @@ impl ProgressRelay {
     }
 
     /// Returns the function through which `call` reports its progress.
-    pub(crate) fn for_call(&self, call: &ToolCall) -> CallProgress {
+    pub(crate) fn call_progress(&self, call: &ToolCall) -> CallProgress {
         let id = call.id.clone();
         let name = call.name.clone();
         let sender = self.sender.clone();

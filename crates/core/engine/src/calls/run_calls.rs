@@ -14,7 +14,7 @@ use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::call_check::{self, AdmittedCall, RefusedCall};
-use super::one_call::{self, CallFate};
+use super::one_call::{self, CallOutcome};
 use super::permit::{Denied, Granted};
 use super::progress::ProgressRelay;
 use crate::error::EngineError;
@@ -78,7 +78,7 @@ impl Session {
                     }
                     one_call::count_effect(
                         &refused.call,
-                        CallFate::NotRun,
+                        CallOutcome::NotRun,
                         self.prompt.registry(),
                         &mut done.effects,
                     );
@@ -204,7 +204,7 @@ impl Session {
             context.workspace.extra.extend(outside);
             context.can_commit = commits;
             let ran = EffectiveArguments {
-                arguments: self.kept_arguments(&call, changed),
+                arguments: self.arguments_to_keep(&call, changed),
                 changed,
             };
             let (call, task) = one_call::start_call(call, self.prompt.registry().clone(), context);
@@ -224,7 +224,7 @@ impl Session {
             self.run_post_call_hooks(&call, &ran, &mut output, io).await;
             one_call::count_effect(
                 &call,
-                CallFate::from_output(&output),
+                CallOutcome::from_output(&output),
                 self.prompt.registry(),
                 &mut done.effects,
             );
@@ -266,7 +266,7 @@ impl Session {
             environment: Arc::clone(&self.config.tools.child_environment),
             can_commit: false,
             tools: self.prompt.registry().known_names(),
-            progress: shown.for_call(call),
+            progress: shown.call_progress(call),
             reads: Arc::clone(self.prompt.reads()),
             state: self.shared_state(),
             history: recorded.history(),
@@ -306,7 +306,7 @@ impl Session {
             health: _,
         } = output;
         for (model, usage, cost) in requests {
-            self.meter.add_relayed(usage, vec![cost]);
+            self.meter.add_relayed_usage(usage, vec![cost]);
             io.emit(EventBody::Usage {
                 model,
                 usage,

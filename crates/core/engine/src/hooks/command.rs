@@ -108,7 +108,7 @@ impl CommandHook {
             ("HAFT_PROJECT_DIR".to_owned(), root.clone()),
             ("CLAUDE_PROJECT_DIR".to_owned(), root),
         ]);
-        let told = input_json(context, self.hook.dialect).to_string();
+        let told = build_input_json(context, self.hook.dialect).to_string();
         CommandSpec {
             stdin: Stdin::Text(told),
             ..CommandSpec::shell(&self.hook.command, context.cwd)
@@ -193,9 +193,9 @@ impl Callback for CommandHook {
             }
             CommandExit::Code(2) => {
                 let said = finished.stderr.text(CutLimits::default()).text;
-                Ok(output::blocked_by_exit_code(
+                Ok(output::outcome_of_blocking_exit(
                     point,
-                    &(said + &hidden_note(&finished)),
+                    &(said + &describe_hidden_file(&finished)),
                 ))
             }
             CommandExit::Code(code) => {
@@ -207,7 +207,7 @@ impl Callback for CommandHook {
                     })
                     .text;
                 let said = said.trim();
-                let note = hidden_note(&finished);
+                let note = describe_hidden_file(&finished);
                 Err(if said.is_empty() {
                     format!("exit code {code}{note}")
                 } else {
@@ -226,7 +226,7 @@ impl Callback for CommandHook {
 
 /// Returns a clause about a file that the hook could not access because the sandbox hides it; empty
 /// if there is none.
-fn hidden_note(finished: &FinishedCommand) -> String {
+fn describe_hidden_file(finished: &FinishedCommand) -> String {
     let Some(hidden) = &finished.hidden else {
         return String::new();
     };
@@ -248,7 +248,7 @@ fn read_output(output: &CapturedOutput) -> Result<String, String> {
 }
 
 /// Returns the JSON that the hook reads from standard input.
-fn input_json(context: &HookContext<'_>, words: HookDialect) -> Value {
+fn build_input_json(context: &HookContext<'_>, words: HookDialect) -> Value {
     let event = context.event;
     let mut told = json!({
         "session_id": context.conversation_id,

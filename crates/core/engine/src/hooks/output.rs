@@ -33,7 +33,7 @@ struct HookSpecificOutput {
 }
 
 /// Returns the outcome of a hook that exited with code 2, which blocks the event.
-pub(super) fn blocked_by_exit_code(point: HookPoint, said: &str) -> HookOutcome {
+pub(super) fn outcome_of_blocking_exit(point: HookPoint, said: &str) -> HookOutcome {
     let said = if said.trim().is_empty() {
         "no reason was given"
     } else {

@@ -74,14 +74,14 @@ impl HookRunner {
     }
 
     /// Returns true if any callback may want events of this point.
-    pub(crate) fn listen_to(&self, point: HookPoint) -> bool {
-        self.callbacks.listen_to(point)
+    pub(crate) fn has_listener(&self, point: HookPoint) -> bool {
+        self.callbacks.has_listener(point)
     }
 
     /// Calls every callback that wants the event. The callbacks' texts for the model and the user
     /// are kept until the session can send them.
     pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
-        if !self.listen_to(event.point()) {
+        if !self.has_listener(event.point()) {
             return HookOutcome::default();
         }
         let context = HookContext {
@@ -172,7 +172,7 @@ impl HookRunner {
         approver: Option<Arc<dyn Approver>>,
     ) -> Option<Arc<dyn Approver>> {
         let inner = approver?;
-        if !self.listen_to(HookPoint::Notification) {
+        if !self.has_listener(HookPoint::Notification) {
             return Some(inner);
         }
         Some(Arc::new(NotifyingApprover {
@@ -188,7 +188,7 @@ impl HookRunner {
         registry: &Registry,
     ) -> (GenerationReporter, GenerationListener) {
         let points = [HookPoint::ToolGenerationStart, HookPoint::ToolGenerationEnd];
-        let wanted = points.into_iter().any(|point| self.listen_to(point));
+        let wanted = points.into_iter().any(|point| self.has_listener(point));
         let (sender, receiver) = unbounded_channel();
         let teller = GenerationReporter {
             sender: wanted.then_some(sender),

@@ -68,7 +68,7 @@ impl Session {
         call: AdmittedCall,
         io: &mut TurnIo<'_>,
     ) -> Result<UnblockedCall, Box<RefusedCall>> {
-        if !self.hooks.listen_to(HookPoint::PreToolCall) {
+        if !self.hooks.has_listener(HookPoint::PreToolCall) {
             return Ok(UnblockedCall {
                 call,
                 opinion: Opinion::None,
@@ -122,8 +122,8 @@ impl Session {
 
     /// Returns a copy of the call's arguments if a callback changed them or a hook needs them after
     /// the call; otherwise `Null`.
-    pub(crate) fn kept_arguments(&self, call: &AdmittedCall, changed: bool) -> Value {
-        let wanted = changed || self.hooks.listen_to(HookPoint::PostToolCall);
+    pub(crate) fn arguments_to_keep(&self, call: &AdmittedCall, changed: bool) -> Value {
+        let wanted = changed || self.hooks.has_listener(HookPoint::PostToolCall);
         if wanted {
             call.arguments.clone()
         } else {
@@ -145,7 +145,8 @@ impl Session {
                 .text
                 .extend([CHANGED_ARGUMENTS_NOTE, &ran.arguments.to_string()]);
         }
-        if !self.hooks.listen_to(HookPoint::PostToolCall) || one_call::waits_for_user(&output.flow)
+        if !self.hooks.has_listener(HookPoint::PostToolCall)
+            || one_call::waits_for_user(&output.flow)
         {
             return;
         }

@@ -126,7 +126,7 @@ impl StartGuard {
             Level::User | Level::Repository => false,
         };
         if of_project {
-            let found = Footprint::read_named_by_lines(request.root, request.cwd, &request.lines);
+            let found = Footprint::read_files_named_by(request.root, request.cwd, &request.lines);
             let changed: Vec<_> = found
                 .files()
                 .iter()

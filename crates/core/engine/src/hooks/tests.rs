@@ -419,7 +419,7 @@ async fn start_guard_asks_before_unconfined_or_changed_commands() {
     let root = project.path().canonicalize().unwrap();
     std::fs::write(root.join("fmt.sh"), "one").unwrap();
     let lines = vec!["sh fmt.sh".to_owned()];
-    let trusted = Footprint::read_named_by_lines(&root, &root, &lines)
+    let trusted = Footprint::read_files_named_by(&root, &root, &lines)
         .files()
         .clone();
     let request = |level, layer, can_ask| StartRequest {

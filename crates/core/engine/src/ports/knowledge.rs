@@ -53,14 +53,18 @@ impl Knowledge {
                 Arc::clone(&services.clock),
             )
             .await?;
-            let useful = StoredUseful::new(state.keep(&services.store, conversation));
+            let useful = StoredUseful::new(state.take_kept_document(&services.store, conversation));
             SharedKnowledge {
                 useful: Arc::new(useful),
                 notes: Arc::new(notes),
             }
         };
-        let children = Arc::new(Children::new(state.keep(&services.store, conversation)));
-        let marks = Arc::new(StoredMarks::new(state.keep(&services.store, conversation)));
+        let children = Arc::new(Children::new(
+            state.take_kept_document(&services.store, conversation),
+        ));
+        let marks = Arc::new(StoredMarks::new(
+            state.take_kept_document(&services.store, conversation),
+        ));
         let transcript = stored_transcript(
             store(),
             conversation.clone(),
@@ -93,7 +97,7 @@ impl Knowledge {
     /// Returns the reminder about the folders above `files`, which are in the project or in the
     /// copy of it at `copy`.
     pub(crate) fn notes_reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
-        let folders = self.notes.on_folders_above(copy, files);
+        let folders = self.notes.folder_notes_above(copy, files);
         let shown = folders
             .iter()
             .map(|(folder, notes)| FolderNotes { folder, notes });

@@ -27,19 +27,19 @@ pub(super) fn stored_transcript(
             children.map(|child| child.conversation).collect()
         }),
         describe: Box::new(move |messages| {
-            list_messages(&entries(messages, counter.as_ref()), &current.current())
+            list_messages(&to_entries(messages, counter.as_ref()), &current.current())
         }),
         edit_marks: Box::new(move |action, ids, messages| {
             let marks = Arc::clone(&marks);
             Box::pin(async move {
-                let history = entries(messages, &ZeroCounter);
+                let history = to_entries(messages, &ZeroCounter);
                 marks.edit_deleted(action, &ids, &history).await
             })
         }),
     }
 }
 
-fn entries(messages: Vec<Message>, counter: &dyn TokenCounter) -> Vec<Arc<Entry>> {
+fn to_entries(messages: Vec<Message>, counter: &dyn TokenCounter) -> Vec<Arc<Entry>> {
     messages
         .into_iter()
         .map(|message| Entry::new(message, counter))

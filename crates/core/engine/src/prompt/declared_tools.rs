@@ -19,7 +19,7 @@ pub(crate) fn restore_descriptions(
 ) -> Option<ToolDescriptions> {
     let offered: Vec<_> = registry
         .iter()
-        .filter(|tool| declared_by(tool.as_ref()).is_some())
+        .filter(|tool| tool_declaration(tool.as_ref()).is_some())
         .cloned()
         .collect();
     if offered.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn restore_descriptions(
     let mut now = before.clone();
     for tool in offered {
         let name = &tool.spec().name;
-        let declared_by = declared_by(tool.as_ref()).unwrap_or_default();
+        let declared_by = tool_declaration(tool.as_ref()).unwrap_or_default();
         match before
             .0
             .get(name)
@@ -56,7 +56,7 @@ pub(crate) fn restore_descriptions(
 }
 
 /// Returns the user's declaration of a tool whose description is learned while it is used.
-fn declared_by(tool: &dyn Tool) -> Option<&str> {
+fn tool_declaration(tool: &dyn Tool) -> Option<&str> {
     tool.gateway()?.declared_by()
 }
 

@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::external::ExternalTools;
 use super::file_stamps::Stamps;
-use super::touched_files::Touched;
+use super::touched_files::TouchedFiles;
 use crate::session::config::ProjectRules;
 
 /// The hint that is appended to the text of a rule index.
@@ -96,7 +96,11 @@ impl StandingDocuments {
     }
 
     /// Returns true if the documents may have changed since they were read.
-    pub(crate) fn is_stale(&self, touched: Touched<'_>, tools: Option<&ExternalTools>) -> bool {
+    pub(crate) fn is_stale(
+        &self,
+        touched: TouchedFiles<'_>,
+        tools: Option<&ExternalTools>,
+    ) -> bool {
         let external = tools.and_then(ExternalTools::document);
         self.external.as_ref() != external
             || self.counts != touched.counts()
@@ -115,7 +119,7 @@ impl StandingDocuments {
     /// Reads the documents again if they may have changed. Returns true if the layer was rebuilt.
     pub(crate) fn refresh(
         &mut self,
-        touched: Touched<'_>,
+        touched: TouchedFiles<'_>,
         tools: Option<&ExternalTools>,
         counter: &dyn TokenCounter,
     ) -> bool {

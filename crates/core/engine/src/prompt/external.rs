@@ -114,7 +114,10 @@ impl ToolHelp {
     ) {
         let mut fresh = Vec::new();
         let mut again = Vec::new();
-        for tool in tools.iter().filter(|tool| tool.start_command().is_some()) {
+        for tool in tools
+            .iter()
+            .filter(|tool| tool.command_to_start().is_some())
+        {
             match self.cache.get(tool) {
                 None => fresh.push(tool.clone()),
                 Some(HelpAnswer::Begun) => again.push(tool.clone()),
@@ -179,7 +182,7 @@ async fn query_help(
     tool: &ExternalTool,
     confined: Arc<ConfinementSpec>,
 ) -> HelpAnswer {
-    let Some(command) = tool.start_command() else {
+    let Some(command) = tool.command_to_start() else {
         return HelpAnswer::Silent;
     };
     for way in HELP_ARGUMENTS {

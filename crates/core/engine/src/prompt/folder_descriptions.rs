@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// Updates the descriptions of the folders in which the turn changed files.
-    pub(crate) async fn describe_changes(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
+    pub(crate) async fn describe_changed_folders(&mut self, outcome: Outcome, io: &mut TurnIo<'_>) {
         let mut changed = self.prompt.active.take_changed();
         let wanted = match outcome {
             Outcome::Completed | Outcome::Waiting => true,
@@ -89,7 +89,7 @@ impl Session {
             .take(MAX_FILES)
             .map(|(path, kind)| ChangedFile {
                 path: path.display().to_string(),
-                change: change_word(*kind),
+                change: describe_change_kind(*kind),
                 text: masked(&read_file_start(&paths.root.join(path))),
             })
             .collect();
@@ -117,7 +117,7 @@ impl Session {
     }
 }
 
-fn change_word(kind: ChangeKind) -> &'static str {
+fn describe_change_kind(kind: ChangeKind) -> &'static str {
     match kind {
         ChangeKind::Added => "added",
         ChangeKind::Modified => "modified",

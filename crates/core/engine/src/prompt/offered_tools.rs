@@ -55,7 +55,7 @@ pub(crate) fn all_tool_names(running: &Arc<Running>, language: PromptLanguage) -
 }
 
 /// Collects every tool that the session could offer.
-fn every_tool(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
+fn collect_tools(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
     // The questions of a sub-agent are answered by the agent that started it.
@@ -123,7 +123,7 @@ pub(crate) fn select_tools(
     services: &Services,
     peers: Peers<'_>,
 ) -> Result<Registry, UnknownChoice> {
-    let mut registry = every_tool(config, services, peers);
+    let mut registry = collect_tools(config, services, peers);
     let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.paths);
     let unchosen = config.tools.offered.is_empty();
     if unchosen && config.model.profile == ModelProfile::Small {
@@ -138,7 +138,7 @@ pub(crate) fn select_tools(
         wanted.push(names::COMPLETE_TOOL.to_owned());
     }
     if config.tools.from_agent_file {
-        wanted = known_tools(&registry, wanted, config);
+        wanted = keep_known_tools(&registry, wanted, config);
     }
     registry.select_tools(&wanted, &config.tools.profiles)?;
     restrict_tools(&mut registry, config);
@@ -194,7 +194,7 @@ pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
 
 /// Returns the choices that exist. Files made for other programs name tools that haft does not
 /// have; these are reported and left out.
-fn known_tools(
+fn keep_known_tools(
     registry: &Registry,
     wanted: Vec<String>,
     config: &mut SessionConfig,
@@ -237,12 +237,12 @@ pub(crate) fn select_subagent_tools(
     services: &Services,
     waiting: Option<&str>,
 ) -> Result<Registry, UnknownChoice> {
-    let mut registry = every_tool(config, services, Peers::Concurrent { waiting });
+    let mut registry = collect_tools(config, services, Peers::Concurrent { waiting });
     // The TODO list and the plan belong to the main agent.
     for of_main in [names::TODO_WRITE, names::PLAN_TOOL] {
         registry.remove(of_main);
     }
-    let known = known_tools(&registry, config.tools.offered.clone(), config);
+    let known = keep_known_tools(&registry, config.tools.offered.clone(), config);
     registry.select_tools(&known, &config.tools.profiles)?;
     restrict_tools(&mut registry, config);
     Ok(registry)

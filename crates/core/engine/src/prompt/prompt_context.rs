@@ -25,7 +25,7 @@ use super::documents::StandingDocuments;
 use super::external::{ExternalTools, LateAnswers};
 use super::offered_tools::{all_tool_names, current_skills};
 use super::redescribed_tool::translate_tool;
-use super::touched_files::{Mentions, Touched};
+use super::touched_files::{Mentions, TouchedFiles};
 use crate::error::EngineError;
 use crate::hooks::HookRunner;
 use crate::names;
@@ -125,7 +125,7 @@ impl PromptContext {
             });
         hooks.run_before_documents().await;
         documents.refresh(
-            Touched {
+            TouchedFiles {
                 reads: &reads,
                 mentions: &mentions,
             },
@@ -207,7 +207,7 @@ impl PromptContext {
         &self.documents
     }
 
-    pub(crate) fn system(&self) -> &Arc<Entry> {
+    pub(crate) fn system_message(&self) -> &Arc<Entry> {
         &self.system
     }
 
@@ -232,7 +232,7 @@ impl PromptContext {
         history: &[Arc<Entry>],
     ) -> bool {
         self.mentions.scan(history, &config.knowledge.paths);
-        let touched = Touched {
+        let touched = TouchedFiles {
             reads: &self.reads,
             mentions: &self.mentions,
         };
@@ -252,7 +252,7 @@ impl PromptContext {
             self.render(config)?;
         }
         self.mentions.scan(history, &config.knowledge.paths);
-        let touched = Touched {
+        let touched = TouchedFiles {
             reads: &self.reads,
             mentions: &self.mentions,
         };
@@ -305,7 +305,7 @@ impl PromptContext {
     }
 
     /// Builds the reminders, which are new in every request.
-    pub(crate) fn reminders(
+    pub(crate) fn build_reminders(
         &self,
         config: &SessionConfig,
         owner: ListOwner,
@@ -329,7 +329,7 @@ impl PromptContext {
             .knowledge
             .notes_reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
-            role: assembled_role(config, self.documents.agents_md()),
+            role: assemble_role(config, self.documents.agents_md()),
             todo: Some(masked(format_todo_list(
                 &todo,
                 owner,
@@ -351,7 +351,7 @@ impl PromptContext {
     }
 
     /// Describes the state of the run to the model. `agents` are the names of the running agents.
-    pub(crate) fn execution_state(
+    pub(crate) fn build_execution_state(
         &self,
         config: &SessionConfig,
         mode: PermissionMode,
@@ -364,7 +364,7 @@ impl PromptContext {
             ListOwner::MainAgent => None,
         };
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();
-        let mut tasks = self.running.describe_states();
+        let mut tasks = self.running.describe_processes();
         let children = self.knowledge.children.all();
         let newest = &children[children.len().saturating_sub(MAX_LISTED_CHILDREN)..];
         tasks.extend(newest.iter().map(|child| {
@@ -402,7 +402,7 @@ impl PromptContext {
         config: &'a SessionConfig,
         role: Option<&'a str>,
     ) -> SystemInput<'a> {
-        system_input(config, &self.advertised, role, self.active.text())
+        build_system_input(config, &self.advertised, role, self.active.text())
     }
 
     /// Records a file that a call changed.
@@ -502,11 +502,11 @@ fn platform_prompt(os: &str) -> Option<Prompt> {
 /// Returns the role for the system message. `AGENTS.md` is left out, because the documents contain
 /// it.
 fn system_role(config: &SessionConfig) -> Option<String> {
-    assembled_role(config, None)
+    assemble_role(config, None)
 }
 
 /// Returns the agent's role, its environment and further parts; `None` if no role is configured.
-fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
+fn assemble_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let place = &config.prompt.environment;
     let language = config.policy.prompt_language;
@@ -526,7 +526,7 @@ fn assembled_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<Str
     Some(parts.join())
 }
 
-fn system_input<'a>(
+fn build_system_input<'a>(
     config: &'a SessionConfig,
     advertised: &'a AdvertisedTools,
     role: Option<&'a str>,
@@ -562,7 +562,7 @@ fn build_system_message(
     counter: &dyn TokenCounter,
 ) -> Result<Arc<Entry>, ContextError> {
     let role = system_role(config);
-    let input = system_input(config, advertised, role.as_deref(), descriptions);
+    let input = build_system_input(config, advertised, role.as_deref(), descriptions);
     let text = match config.model.profile {
         ModelProfile::Full => render_system(&input),
         ModelProfile::Small => render_small_system(&input),

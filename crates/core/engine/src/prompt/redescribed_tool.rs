@@ -52,7 +52,7 @@ pub(crate) fn translate_tool(tool: Arc<dyn Tool>, language: PromptLanguage) -> A
     Arc::new(RedescribedTool {
         spec,
         manual,
-        reachable: reachable(tool.as_ref()).cloned(),
+        reachable: reachable_list(tool.as_ref()).cloned(),
         tool,
     })
 }
@@ -93,7 +93,7 @@ impl RedescribedTool {
     pub(crate) fn new(tool: Arc<dyn Tool>, learned: String) -> Self {
         let spec = tool.spec().clone();
         let manual = *tool.manual();
-        match reachable(tool.as_ref()).cloned() {
+        match reachable_list(tool.as_ref()).cloned() {
             Some(list) => Self {
                 spec,
                 manual,
@@ -157,8 +157,8 @@ impl Gateway for RedescribedTool {
         self.tool.gateway()?.declared_by()
     }
 
-    fn stand_in(&self, name: &str, arguments: &Value) -> Option<Value> {
-        self.tool.gateway()?.stand_in(name, arguments)
+    fn stand_in_arguments(&self, name: &str, arguments: &Value) -> Option<Value> {
+        self.tool.gateway()?.stand_in_arguments(name, arguments)
     }
 
     fn narrowed(&self, names: &[String]) -> Option<Arc<dyn Tool>> {
@@ -186,6 +186,6 @@ impl Gateway for RedescribedTool {
     }
 }
 
-fn reachable(tool: &dyn Tool) -> Option<&CaseDocument> {
+fn reachable_list(tool: &dyn Tool) -> Option<&CaseDocument> {
     tool.gateway()?.reachable()
 }

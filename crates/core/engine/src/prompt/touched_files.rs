@@ -37,12 +37,12 @@ impl Mentions {
 
 /// The files that were read or edited, together with the files that were mentioned.
 #[derive(Clone, Copy)]
-pub(crate) struct Touched<'a> {
+pub(crate) struct TouchedFiles<'a> {
     pub(crate) reads: &'a ReadLedger,
     pub(crate) mentions: &'a Mentions,
 }
 
-impl Touched<'_> {
+impl TouchedFiles<'_> {
     /// Returns the number of read or edited files, and of mentioned files. Files are never removed,
     /// so equal numbers mean equal sets.
     pub(crate) fn counts(&self) -> (usize, usize) {

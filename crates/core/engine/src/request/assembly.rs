@@ -25,15 +25,15 @@ impl Session {
 
     /// Reads the project's documents again and returns the problems found.
     pub(crate) fn refresh_prompt(&mut self) -> Result<Vec<String>, ContextError> {
-        let cold = self.is_cold();
+        let cold = self.is_cache_cold();
         self.prompt
             .refresh(&self.config, self.transcript.history(), cold)
     }
 
     /// Returns true if the provider's cache can't hold the last request any more.
-    pub(crate) fn is_cold(&self) -> bool {
+    pub(crate) fn is_cache_cold(&self) -> bool {
         self.sent
-            .is_cold(&self.config.model, self.transcript.idle_time())
+            .is_cache_cold(&self.config.model, self.transcript.idle_time())
     }
 
     pub(crate) fn assemble_next_request(&self) -> Result<Assembly, ContextError> {
@@ -54,16 +54,21 @@ impl Session {
             Rank::Sub => ListOwner::MainAgent,
         };
         let prompt = &self.prompt;
-        let reminders = prompt.reminders(&self.config, owner, self.services.shared.clock.now());
+        let reminders =
+            prompt.build_reminders(&self.config, owner, self.services.shared.clock.now());
         let marks = prompt.knowledge().marks.current();
-        let execution =
-            prompt.execution_state(&self.config, self.mode(), owner, &self.hub().agent_names());
+        let execution = prompt.build_execution_state(
+            &self.config,
+            self.mode(),
+            owner,
+            &self.hub().agent_names(),
+        );
         let role = PromptContext::configured_role(&self.config);
         let input = prompt.system_input(&self.config, role.as_deref());
         let plain = Snapshot::new(
             &self.config.model,
             &self.config.policy,
-            prompt.system(),
+            prompt.system_message(),
             prompt.tool_set(),
             history,
             self.services.shared.counter.as_ref(),
@@ -83,7 +88,7 @@ impl Session {
     }
 
     /// Logs the part of the next request that the provider's cache should hold.
-    fn log_prediction(&self, account: &Account) {
+    fn log_expected_cache(&self, account: &Account) {
         let Usage {
             input,
             cached_input,
@@ -108,7 +113,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         self.spill_excerpts(&account.excerpts, io);
         emit_account_events(&account, request, io);
-        self.log_prediction(&account);
+        self.log_expected_cache(&account);
         self.prompt
             .store_tool_descriptions(&self.transcript)
             .await?;

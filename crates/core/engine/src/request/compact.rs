@@ -179,12 +179,12 @@ impl Session {
         let Some(kept) = build_fallback_summary(&plan, &ledger, counter.as_ref()) else {
             return Ok(CompactionOutcome::NotWorthIt);
         };
-        if wanted == CompactionTrigger::Automatic && self.sent.has_given_up() {
+        if wanted == CompactionTrigger::Automatic && self.sent.has_stopped_compacting() {
             self.set_stand_in(&plan, kept).await?;
             io.emit(compaction_event(
                 CompactionPhase::Failed,
                 &plan,
-                given_up_message(&plan),
+                compaction_stopped_message(&plan),
             ));
             return Ok(CompactionOutcome::Failed);
         }
@@ -287,7 +287,7 @@ impl Session {
             "{} could not be archived ({why}). Only recent history is sent, and what must be kept of the rest, word for word; \
              nothing is lost.{}",
             plan.format_subject(),
-            self.given_up_note()
+            self.compaction_stopped_note()
         );
         io.emit(compaction_event(CompactionPhase::Failed, plan, message));
         Ok(CompactionOutcome::Failed)
@@ -296,7 +296,7 @@ impl Session {
     /// Returns true if most of the next request will miss the cache anyway. Archiving then costs
     /// nothing extra, so all pending changes are made together.
     fn will_rewrite_history(&self) -> bool {
-        self.is_cold()
+        self.is_cache_cold()
             || self
                 .assemble_next_request()
                 .is_ok_and(|next| next.account.rewrites_history())
@@ -369,8 +369,8 @@ impl Session {
 
     /// Returns the sentence to add to a failure message once automatic compaction has stopped;
     /// empty before that.
-    fn given_up_note(&self) -> &'static str {
-        if self.sent.has_given_up() {
+    fn compaction_stopped_note(&self) -> &'static str {
+        if self.sent.has_stopped_compacting() {
             GIVEN_UP_NOTE
         } else {
             ""
@@ -522,7 +522,7 @@ fn compaction_event(phase: CompactionPhase, plan: &CompactionPlan, message: Stri
     }
 }
 
-fn given_up_message(plan: &CompactionPlan) -> String {
+fn compaction_stopped_message(plan: &CompactionPlan) -> String {
     format!(
         "{} are left out, and what must be kept of them is sent word for word. No summary was asked for: \
          three in a row had failed. Compact the conversation yourself to try again.",

@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// Returns the messages that ids and ranges refer to.
-    pub fn choose_messages(
+    pub fn resolve_messages(
         &self,
         words: &[String],
         reach: EditReach,
@@ -105,7 +105,7 @@ impl Session {
         let Assembly { request, .. } =
             self.assemble_request(&self.history_with_input(), self.sent.edit_state())?;
         let sent = request_pieces(&request, 1.0);
-        let states = cache_states(
+        let states = estimate_cache_states(
             cache.predict_usage(idle, &sent),
             request.segments.iter().map(|one| one.entry.tokens),
             &sent,
@@ -123,7 +123,7 @@ impl Session {
             let place = places.get(&id).copied();
             let segment = place.map(|at| &request.segments[at]);
             let block = self
-                .choose_messages(&[id.to_string()], EditReach::Block)
+                .resolve_messages(&[id.to_string()], EditReach::Block)
                 .map(|chosen| chosen.ids)
                 .ok();
             let ends = block
@@ -340,7 +340,7 @@ impl Session {
 
 /// Determines the cache state of each segment from the usage of the whole request. The tools
 /// precede the first segment.
-fn cache_states(
+fn estimate_cache_states(
     usage: Usage,
     tokens: impl Iterator<Item = u32>,
     sent: &[haft_context::CachePiece],

@@ -15,11 +15,11 @@ impl Session {
     /// Quotes the cost of a switch to the model `to`, whose cache holds nothing of this
     /// conversation. Returns `None` before the first request.
     pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
-        Some(self.expected_prefix_cache()?.quote_switch(to))
+        Some(self.expected_prefix_cache()?.quote_model_switch(to))
     }
 
     /// Quotes the cost of a change of the system message. Returns `None` before the first request.
-    pub fn quote_system(&self) -> Option<Quote> {
+    pub fn quote_system_change(&self) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_change(
             ContextChange::From(0),
             self.transcript.idle_time().unwrap_or_default(),
@@ -29,7 +29,7 @@ impl Session {
 
     /// Quotes the cost of a cache that has expired since the last request. Returns `None` while the
     /// cache should be warm.
-    pub fn quote_waiting(&self) -> Option<Quote> {
+    pub fn quote_expired_cache(&self) -> Option<Quote> {
         self.expected_prefix_cache()?
             .quote_pause(self.transcript.idle_time()?, &self.config.model)
     }
@@ -53,14 +53,14 @@ impl Session {
 
     /// Adds a notice if a resumed conversation must be written to the cache again, because of
     /// another model or an expired cache.
-    pub(crate) fn quote_resumption(&mut self) {
+    pub(crate) fn add_resumption_notice(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
             Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {
                 format!("`{model}` has seen nothing of this conversation, which was with `{before}`: {quote} to write")
             }),
-            Some(_) if !self.is_cold() => None,
-            Some(_) => self.quote_waiting().map(|quote| format!("the cache is cold: {quote} to write again")),
+            Some(_) if !self.is_cache_cold() => None,
+            Some(_) => self.quote_expired_cache().map(|quote| format!("the cache is cold: {quote} to write again")),
             None => None,
         };
         self.config.notices.extend(message.map(|message| Notice {

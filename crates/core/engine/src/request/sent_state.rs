@@ -88,7 +88,7 @@ impl SentState {
     }
 
     /// Returns true if the provider's cache can no longer hold any part of the last request.
-    pub(crate) fn is_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
+    pub(crate) fn is_cache_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
         is_cold(model, self.last.as_ref(), idle)
     }
 
@@ -286,7 +286,7 @@ impl SentState {
     }
 
     /// Returns true if automatic compaction has stopped after too many failures.
-    pub(crate) fn has_given_up(&self) -> bool {
+    pub(crate) fn has_stopped_compacting(&self) -> bool {
         self.failed_summaries >= MAX_FAILED_SUMMARIES
     }
 
@@ -297,7 +297,7 @@ impl SentState {
     }
 
     /// Removes the token limit after a switch to another model.
-    pub(crate) fn lift_limit(&mut self) {
+    pub(crate) fn lift_token_limit(&mut self) {
         self.token_limit = None;
     }
 }

@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// Switches to the model `name` from the next request on.
-    pub fn use_model(&mut self, name: &str) -> Result<(), SwitchError> {
+    pub fn switch_model(&mut self, name: &str) -> Result<(), SwitchError> {
         let unusable = |problem| SwitchError::Unusable {
             name: name.to_owned(),
             problem,
@@ -75,7 +75,7 @@ impl Session {
             self.set_model(spec)?;
             return Err(error.into());
         }
-        self.sent.lift_limit();
+        self.sent.lift_token_limit();
         self.apply_tokenizer_factor();
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Session {
                         .full_name();
                     self.services.models.client = client;
                     self.config.prompt.environment.safe_zone_tokens = Some(zone);
-                    self.sent.lift_limit();
+                    self.sent.lift_token_limit();
                     self.apply_tokenizer_factor();
                     self.prompt.render(&self.config)?;
                     io.notify_model_switch(&from, &name, error);

@@ -102,7 +102,7 @@ impl Session {
         hooks
             .call(HookEvent::PostToolsLoaded { tools }, &cancel)
             .await;
-        let (conversation, resumed) = find_or_draft(&config, &services, which).await?;
+        let (conversation, resumed) = find_or_draft_conversation(&config, &services, which).await?;
         let hooks = hooks.with_conversation(conversation.id.as_str());
         // The lock is taken before anything is read, so that no other process changes the
         // conversation afterwards.
@@ -330,7 +330,7 @@ impl Session {
             image_descriptions,
         };
         session.apply_tokenizer_factor();
-        session.quote_resumption();
+        session.add_resumption_notice();
         session.initialize_roster(events);
         release_free_memory();
         Ok(session)
@@ -354,7 +354,7 @@ struct OpenedConversation {
     hooks: HookRunner,
 }
 
-async fn find_or_draft(
+async fn find_or_draft_conversation(
     config: &SessionConfig,
     services: &Services,
     which: ConversationChoice,
@@ -362,7 +362,8 @@ async fn find_or_draft(
     let store = &services.shared.store;
     let (title, id) = match which {
         ConversationChoice::Fork(which) => {
-            let (conversation, resumed) = Box::pin(find_or_draft(config, services, *which)).await?;
+            let (conversation, resumed) =
+                Box::pin(find_or_draft_conversation(config, services, *which)).await?;
             if !resumed {
                 return Ok((conversation, false));
             }

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
 use crate::turn::driver::SessionTurn;
-use crate::turn::outcome::{mark_nothing_changed, turn_result};
+use crate::turn::outcome::{build_turn_result, mark_nothing_changed};
 use crate::turn::resume::{self, Resumption};
 use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
 use crate::turn::{Position, Reason, Turn, TurnEnd, Unfinished};
@@ -58,7 +58,7 @@ impl Session {
             };
             (TurnEnd::new(Outcome::Failed, reason), false)
         });
-        self.describe_changes(end.outcome, &mut io).await;
+        self.describe_changed_folders(end.outcome, &mut io).await;
         self.finish_run(end, &turn, never_valid, &mut io).await
     }
 
@@ -137,7 +137,7 @@ impl Session {
         match position {
             Position::WantsAnswer(_) => {
                 for call in resume::unanswered_calls(self.transcript.history()) {
-                    self.store_result(&call, self.user_answer(&call, &text).into(), io)
+                    self.store_result(&call, self.envelope_from_answer(&call, &text).into(), io)
                         .await?;
                     if call.name == names::PLAN_TOOL {
                         let planning = self.mode() == PermissionMode::Plan;
@@ -176,7 +176,7 @@ impl Session {
     }
 
     /// Returns the result of a call that asked the user, with the user's answer `text`.
-    fn user_answer(&self, call: &ToolCall, text: &str) -> Envelope {
+    fn envelope_from_answer(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
         let mode = if over {
             "\n\nPlan mode is over: you can change files and run commands now."
@@ -254,7 +254,7 @@ impl Session {
             // another topic.
             None
         } else {
-            Some(self.prompt.todo().open_items().await)
+            Some(self.prompt.todo().count_open_items().await)
                 .filter(|open| *open > 0)
                 .map(Unfinished::OpenTodos)
         }
@@ -296,7 +296,7 @@ impl Session {
             io.emit_error("store", error.to_string());
         }
         release_free_memory();
-        let mut result = turn_result(end, turn, &self.meter);
+        let mut result = build_turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // The caller may store the result or send it to another model.
         mask_text(&self.config.safety.masker, &mut result.message);

@@ -241,7 +241,7 @@ impl Transcript {
         content.extend(images.into_iter().map(Part::Image));
         let mut metadata = Metadata::from_iter([
             (TOOL_NAME_KEY.to_owned(), tool.into()),
-            ("step".to_owned(), self.next_step().into()),
+            ("step".to_owned(), self.next_step_number().into()),
         ]);
         if !changed.is_empty() {
             metadata.insert(CHANGED_FILES_KEY.to_owned(), changed.into());
@@ -280,7 +280,7 @@ impl Transcript {
     }
 
     /// Returns the number of the round's next result, counting from 1.
-    fn next_step(&self) -> usize {
+    fn next_step_number(&self) -> usize {
         self.round_results().count() + 1
     }
 

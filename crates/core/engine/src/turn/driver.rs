@@ -109,7 +109,7 @@ impl<'a> SessionTurn<'a> {
         session.announce_plan_mode().await?;
         session.append_hook_context().await?;
         session.compact_if_due("", io).await?;
-        let late = if session.is_cold() {
+        let late = if session.is_cache_cold() {
             LateAnswers::Show
         } else {
             LateAnswers::HoldBack
@@ -119,7 +119,7 @@ impl<'a> SessionTurn<'a> {
             Ok(problems) => problems
                 .into_iter()
                 .for_each(|problem| io.emit_error("document", problem)),
-            Err(error) => return Ok(context_failure(&error)),
+            Err(error) => return Ok(context_failure_input(&error)),
         }
         session.store_descriptions().await?;
         match session.assemble_next_request() {
@@ -129,7 +129,7 @@ impl<'a> SessionTurn<'a> {
                 self.request = Some(Arc::new(request));
                 Ok(Input::Built)
             }
-            Err(error) => Ok(context_failure(&error)),
+            Err(error) => Ok(context_failure_input(&error)),
         }
     }
 
@@ -151,9 +151,9 @@ impl<'a> SessionTurn<'a> {
                 },
                 Ok(false) => {
                     self.never_valid = error.is_setup_failure();
-                    return Ok(request_failure(&error));
+                    return Ok(request_failure_input(&error));
                 }
-                Err(error) => return Ok(context_failure(&error)),
+                Err(error) => return Ok(context_failure_input(&error)),
             }
         }
     }
@@ -235,7 +235,7 @@ impl<'a> SessionTurn<'a> {
         // The hooks run only after the reply is stored.
         session.call_hooks(ended, io).await;
         Ok(Ok(failure.map_or(Input::Replied(replied), |error| {
-            request_failure(&error)
+            request_failure_input(&error)
         })))
     }
 
@@ -335,7 +335,7 @@ impl<'a> SessionTurn<'a> {
     }
 }
 
-fn context_failure(error: &ContextError) -> Input {
+fn context_failure_input(error: &ContextError) -> Input {
     Input::Failed(Reason {
         code: "context".into(),
         message: error.to_string(),
@@ -343,7 +343,7 @@ fn context_failure(error: &ContextError) -> Input {
 }
 
 /// Converts the final error of a request to an input of the turn.
-fn request_failure(error: &ModelError) -> Input {
+fn request_failure_input(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,
         ModelError::OverBudget(message) => Input::Exhausted(Reason {

@@ -178,7 +178,7 @@ pub(crate) fn log_event(
             output: _,
             message: _,
         } => {
-            let programs = haft_permission::program_names(command).join(", ");
+            let programs = haft_permission::find_program_names(command).join(", ");
             match phase {
                 TaskPhase::Started | TaskPhase::Finished => {
                     info!(

@@ -53,7 +53,7 @@ pub(crate) fn mark_nothing_changed(
 }
 
 /// Returns the result for the turn's last event.
-pub(crate) fn turn_result(end: TurnEnd, turn: &Turn, meter: &Meter) -> TurnResult {
+pub(crate) fn build_turn_result(end: TurnEnd, turn: &Turn, meter: &Meter) -> TurnResult {
     TurnResult {
         outcome: end.outcome,
         code: end.reason.code,

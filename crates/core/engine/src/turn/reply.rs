@@ -35,7 +35,7 @@ impl Session {
         let usage = reply.usage;
         let stop = reply.stop.clone();
         let cost = self.meter.take_unreported_cost();
-        let message = self.draft_reply(reply, cost);
+        let message = self.message_from_reply(reply, cost);
         let calls = message
             .tool_calls()
             .map(|call| call.resolve_indirect().into_owned())
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Creates the message to store for a reply.
-    fn draft_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
+    fn message_from_reply(&self, reply: Reply, cost: Option<Cost>) -> Message {
         let Self {
             config, transcript, ..
         } = self;

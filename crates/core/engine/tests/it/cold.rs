@@ -97,7 +97,12 @@ fn policy_with_compression(compress: Compress) -> Policy {
 }
 
 fn last_request(desk: &Desk) -> Seen {
-    desk.server.generations().last().unwrap().seen().unwrap()
+    desk.server
+        .generation_requests()
+        .last()
+        .unwrap()
+        .decode()
+        .unwrap()
 }
 
 #[tokio::test]

@@ -182,7 +182,7 @@ impl BuiltIn {
     /// Returns the built-in keys of every provider in `providers` and every model in `models`, to
     /// be merged below the configured keys. If a provider declares a key source, the built-in
     /// source is left out.
-    pub fn layer_below(&self, providers: &Table, models: &Table) -> (Table, Table) {
+    pub fn matching_keys(&self, providers: &Table, models: &Table) -> (Table, Table) {
         let mut below_providers = Table::new();
         for (name, declared) in providers {
             let Some(keys) = self.provider_keys(name) else {
@@ -361,7 +361,7 @@ mod tests {
     fn below_replaces_a_built_in_key_source_by_a_declared_one() {
         let below = |text: &str| {
             let providers: Table = toml::from_str(text).unwrap();
-            BuiltIn::get().layer_below(&providers, &Table::new()).0
+            BuiltIn::get().matching_keys(&providers, &Table::new()).0
         };
         let kept = below("[openai]\nbase_url = \"http://127.0.0.1:1/v1\"");
         assert_eq!(

@@ -21,7 +21,7 @@ use haft_types::{
 use serde_json::{Map, Value};
 
 use super::{ACTION_LABEL, COMPLETION_TOOL, FINISH_ACTION, THOUGHT_LABEL, values};
-use crate::wire::names::plain_tool_name;
+use crate::wire::names::sanitize_tool_name;
 
 /// The joined messages of the last request, so that they need not be joined again.
 #[derive(Default)]
@@ -102,14 +102,14 @@ pub(crate) fn lower_message(
             format_xml_results(message),
         )),
         (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
-            as_paragraph(message, maker)
+            to_user_paragraph(message, maker)
         }
     }
 }
 
 /// Returns the message as a paragraph of the user's text. Early releases showed a model its own
 /// turns in this form.
-pub(crate) fn as_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
+pub(crate) fn to_user_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     Cow::Owned(replace_content(
         message,
         Role::User,
@@ -159,7 +159,7 @@ impl PartWriter {
 
 /// Returns the original text of a thought if the text begins with `opening` and the model that
 /// receives the thought also wrote it.
-fn written_thought<'a>(
+fn original_thought<'a>(
     thinking: &'a Thinking,
     opening: &str,
     maker: ThoughtMaker,
@@ -197,7 +197,7 @@ fn lower_assistant(
                 out.push_line(&format_react_call(call));
             }
             Part::ToolCall(call) => out.push_line(&format_xml_call(call)),
-            Part::Thinking(thinking) => match written_thought(thinking, opening, maker) {
+            Part::Thinking(thinking) => match original_thought(thinking, opening, maker) {
                 Some(raw) => out.push_line(raw),
                 // Native reasoning is sent back in the API's own way.
                 None => out.push_part(part.clone()),
@@ -209,7 +209,7 @@ fn lower_assistant(
 }
 
 pub(super) fn format_xml_call(call: &ToolCall) -> String {
-    let name = plain_tool_name(&call.name);
+    let name = sanitize_tool_name(&call.name);
     let Some(arguments) = parse_arguments(&call.arguments) else {
         // A call that was left open already begins with its tag.
         let opened = call.arguments.starts_with('<');
@@ -252,7 +252,7 @@ fn format_xml_results(message: &Message) -> Vec<Part> {
 }
 
 fn format_xml_result(result: &ToolResult) -> String {
-    let name = plain_tool_name(&result.name);
+    let name = sanitize_tool_name(&result.name);
     let envelope = &result.envelope;
     let (success, said) = match envelope.status {
         ToolStatus::Success => (true, format!("{name} succeeded.")),
@@ -291,7 +291,7 @@ fn format_paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
             Part::ToolResult(result) => out.push_line(&result.envelope.text),
             Part::ToolCall(call) => out.push_line(&format_react_call(call)),
             Part::Thinking(thinking) => {
-                if let Some(raw) = written_thought(thinking, THOUGHT_LABEL, maker) {
+                if let Some(raw) = original_thought(thinking, THOUGHT_LABEL, maker) {
                     out.push_line(raw);
                 }
             }

@@ -116,8 +116,8 @@ fn describe_tool(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> St
     }
     let usage = match protocol {
         ToolProtocol::Native => return out,
-        ToolProtocol::Xml => xml_usage(tool, properties),
-        ToolProtocol::React => react_usage(tool, properties),
+        ToolProtocol::Xml => format_xml_usage(tool, properties),
+        ToolProtocol::React => format_react_usage(tool, properties),
     };
     let _ = write!(out, "\n{}\n{usage}", label(4));
     out
@@ -145,7 +145,7 @@ fn describe_type(schema: &Value) -> String {
     }
 }
 
-fn xml_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
+fn format_xml_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
     let mut out = format!("<{}>\n", tool.name);
     for name in properties.keys() {
         let _ = writeln!(out, "<{name}>…</{name}>");
@@ -154,7 +154,7 @@ fn xml_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
     out
 }
 
-fn react_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
+fn format_react_usage(tool: &ToolSpec, properties: &Map<String, Value>) -> String {
     let fields: Vec<_> = properties
         .keys()
         .map(|name| format!("\"{name}\": …"))

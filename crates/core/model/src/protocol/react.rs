@@ -158,14 +158,14 @@ impl ReactParser {
                     found(TextEvent::CallClosed {
                         arguments: text.trim().to_owned(),
                     });
-                    self.back_to_text();
+                    self.return_to_text();
                 }
             }
             ReactPlace::Answer(answer) => {
                 if c == '\n' && answer.matched {
                     let end = answer.last.unwrap_or(answer.source.len());
                     answer.report(end, self.completes, found);
-                    self.back_to_text();
+                    self.return_to_text();
                     self.read_text_char(c, found);
                 } else {
                     answer.read_char(c);
@@ -195,10 +195,10 @@ impl ReactParser {
         };
         self.head = next;
         match next {
-            ReactLineHead::Lead => self.add_plain(c, found),
+            ReactLineHead::Lead => self.add_plain_char(c, found),
             ReactLineHead::None => {
                 self.release_held(found);
-                self.add_plain(c, found);
+                self.add_plain_char(c, found);
             }
             ReactLineHead::Label
             | ReactLineHead::BeforeName
@@ -276,7 +276,7 @@ impl ReactParser {
         };
     }
 
-    fn back_to_text(&mut self) {
+    fn return_to_text(&mut self) {
         self.fence.interrupt();
         (self.place, self.head, self.swallow) =
             (ReactPlace::Text, ReactLineHead::None, Swallow::All);
@@ -286,11 +286,11 @@ impl ReactParser {
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
-            self.add_plain(c, found);
+            self.add_plain_char(c, found);
         }
     }
 
-    fn add_plain(&mut self, c: char, found: TextEventSink<'_>) {
+    fn add_plain_char(&mut self, c: char, found: TextEventSink<'_>) {
         self.fence.read_char(c);
         if c == '\n' {
             self.head = ReactLineHead::Lead;

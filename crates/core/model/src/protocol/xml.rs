@@ -134,12 +134,12 @@ impl XmlParser {
             if c == '<' && self.may_be_tag() {
                 self.held.push(c);
             } else {
-                self.add_plain(c, found);
+                self.add_plain_char(c, found);
             }
             return;
         }
         self.held.push(c);
-        match self.match_held() {
+        match self.match_held_text() {
             TagMatch::Beginning => {}
             TagMatch::Whole(tag) => {
                 let tag_text = std::mem::take(&mut self.held);
@@ -162,7 +162,7 @@ impl XmlParser {
     }
 
     /// Adds a character that is not part of a tag.
-    fn add_plain(&mut self, c: char, found: TextEventSink<'_>) {
+    fn add_plain_char(&mut self, c: char, found: TextEventSink<'_>) {
         match &mut self.place {
             XmlPlace::Text => {
                 self.fence.read_char(c);
@@ -186,11 +186,11 @@ impl XmlParser {
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
-            self.add_plain(c, found);
+            self.add_plain_char(c, found);
         }
     }
 
-    fn match_held(&self) -> TagMatch {
+    fn match_held_text(&self) -> TagMatch {
         let mut beginning = false;
         let mut compare = |tag: Tag, text: &str| {
             if *text == self.held {
@@ -219,7 +219,7 @@ impl XmlParser {
     fn handle_tag(&mut self, tag: Tag, text: &str, found: TextEventSink<'_>) {
         match (tag, &mut self.place) {
             (Tag::OpenThinking, _) => self.place = XmlPlace::Thinking,
-            (Tag::CloseThinking, _) => self.back_to_text(),
+            (Tag::CloseThinking, _) => self.return_to_text(),
             (Tag::OpenTool(tool), _) => {
                 self.run.flush(found);
                 found(TextEvent::CallOpened {
@@ -254,7 +254,7 @@ impl XmlParser {
                 found(TextEvent::CallClosed {
                     arguments: tool.arguments_json(std::mem::take(&mut call.given)),
                 });
-                self.back_to_text();
+                self.return_to_text();
             }
             // These tags are matched only inside a call.
             (
@@ -264,7 +264,7 @@ impl XmlParser {
         }
     }
 
-    fn back_to_text(&mut self) {
+    fn return_to_text(&mut self) {
         self.place = XmlPlace::Text;
         self.fence.interrupt();
         (self.last, self.swallow) = ('>', true);

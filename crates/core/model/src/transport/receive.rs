@@ -63,7 +63,7 @@ impl HttpTransport {
             let next = match progress {
                 ReplyProgress::Going => match timeout(kept_alive, events.next()).await {
                     Ok(next) => next,
-                    Err(_) => return Err(body_failure(BodyError::Silent(kept_alive))),
+                    Err(_) => return Err(convert_body_error(BodyError::Silent(kept_alive))),
                 },
                 // The message is complete: usage is welcome but not required.
                 ReplyProgress::Ended => timeout(USAGE_TIMEOUT, events.next()).await.ok().flatten(),
@@ -77,7 +77,9 @@ impl HttpTransport {
                     }
                 }
                 (Some(Ok(_)), ReplyProgress::Done) => {}
-                (Some(Err(error)), ReplyProgress::Going) => return Err(stream_failure(error)),
+                (Some(Err(error)), ReplyProgress::Going) => {
+                    return Err(convert_stream_error(error));
+                }
                 (Some(Err(sse_stream::Error::Utf8Parse(error))), ReplyProgress::Ended) => {
                     return Err(ModelError::BadReply {
                         problem: format!("the reply is not UTF-8: {error}"),
@@ -123,7 +125,7 @@ impl HttpTransport {
         let mut body = Vec::new();
         let mut chunks = Box::pin(self.body_chunks(response));
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(body_failure)?);
+            body.extend_from_slice(&chunk.map_err(convert_body_error)?);
         }
         Ok(body)
     }
@@ -178,10 +180,10 @@ pub(super) async fn read_preview(mut response: Response) -> Vec<u8> {
     start
 }
 
-fn stream_failure(error: sse_stream::Error) -> ExchangeFailure {
+fn convert_stream_error(error: sse_stream::Error) -> ExchangeFailure {
     match error {
         sse_stream::Error::Body(source) => match source.downcast::<BodyError>() {
-            Ok(error) => body_failure(*error),
+            Ok(error) => convert_body_error(*error),
             Err(source) => ModelError::Dropped {
                 reason: source.to_string(),
             }
@@ -194,7 +196,7 @@ fn stream_failure(error: sse_stream::Error) -> ExchangeFailure {
     }
 }
 
-fn body_failure(error: BodyError) -> ExchangeFailure {
+fn convert_body_error(error: BodyError) -> ExchangeFailure {
     match error {
         BodyError::Silent(waited) => ModelError::Timeout {
             waited,

@@ -13,7 +13,7 @@ use haft_types::{CacheKind, ContentHash, Entry, Request, Role, Segment, ToolProt
 use super::fold::fold_text_into_results;
 use super::fragments::{Fragments, Key, Piece, Placed};
 use super::{CacheMark, Fragment, Settings, Wire, WireFrame, WireTurn, create_wire, json};
-use crate::protocol::{JoinedResults, ThoughtMaker, as_paragraph, lower_message};
+use crate::protocol::{JoinedResults, ThoughtMaker, lower_message, to_user_paragraph};
 
 /// The maximum number of cache markers in a request.
 const MAX_MARKS: usize = 4;
@@ -134,7 +134,7 @@ impl Encoder {
                     && message.role == Role::Assistant
                     && !settings.own_turns;
                 let lowered = if paragraph {
-                    as_paragraph(message, maker)
+                    to_user_paragraph(message, maker)
                 } else {
                     lower_message(message, protocol, maker)
                 };

@@ -13,7 +13,7 @@ const MAX_TOOL_NAME_LEN: usize = 64;
 
 /// Returns a tool name of at most `MAX_TOOL_NAME_LEN` characters, in which every character except
 /// letters, digits, `_` and `-` is replaced by `_`.
-pub(crate) fn plain_tool_name(name: &str) -> Cow<'_, str> {
+pub(crate) fn sanitize_tool_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
         return "unknown_tool".into();
     }
@@ -28,27 +28,27 @@ pub(crate) fn plain_tool_name(name: &str) -> Cow<'_, str> {
 
 /// Returns `id` if it has 1 to `max_len` characters, all of them letters, digits, `_` or `-`; else
 /// returns a hash of `id`.
-pub(crate) fn plain_id(id: &str, max_len: usize) -> Cow<'_, str> {
+pub(crate) fn sanitize_id(id: &str, max_len: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= max_len && id.chars().all(is_plain_char) {
         id.into()
     } else {
-        hashed_id(id)
+        hash_id(id)
     }
 }
 
 /// Returns `id` if it has 1 to `max_len` bytes, else a hash of `id`. For APIs that only limit the
 /// length of a call id.
-pub(crate) fn short_id(id: &str, max_len: usize) -> Cow<'_, str> {
+pub(crate) fn limit_id_length(id: &str, max_len: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= max_len {
         id.into()
     } else {
-        hashed_id(id)
+        hash_id(id)
     }
 }
 
 /// Returns a replacement for an id that an API would reject; different ids get different
 /// replacements.
-fn hashed_id(id: &str) -> Cow<'static, str> {
+fn hash_id(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::from_content(id.as_bytes())).into()
 }
 
@@ -62,10 +62,10 @@ mod tests {
 
     #[test]
     fn tool_name_and_ids_keep_accepted_values() {
-        assert_eq!(plain_tool_name("read_file"), "read_file");
-        assert_eq!(plain_id("toolu_01-A", 64), "toolu_01-A");
+        assert_eq!(sanitize_tool_name("read_file"), "read_file");
+        assert_eq!(sanitize_id("toolu_01-A", 64), "toolu_01-A");
         assert_eq!(
-            short_id("functions.read_file:0", 40),
+            limit_id_length("functions.read_file:0", 40),
             "functions.read_file:0"
         );
     }
@@ -73,16 +73,16 @@ mod tests {
     #[test]
     fn tool_name_and_ids_replace_rejected_values() {
         assert_eq!(
-            plain_tool_name("functions.read file"),
+            sanitize_tool_name("functions.read file"),
             "functions_read_file"
         );
-        assert_eq!(plain_tool_name(""), "unknown_tool");
-        assert_eq!(plain_tool_name(&"世".repeat(99)).len(), 64);
-        let one = plain_id("a.b", 64);
-        let two = plain_id("a:b", 64);
+        assert_eq!(sanitize_tool_name(""), "unknown_tool");
+        assert_eq!(sanitize_tool_name(&"世".repeat(99)).len(), 64);
+        let one = sanitize_id("a.b", 64);
+        let two = sanitize_id("a:b", 64);
         assert_ne!(one, two);
         assert!(one.chars().all(is_plain_char) && one.len() <= 40, "{one}");
-        assert_eq!(plain_id("a.b", 64), one);
-        assert!(short_id(&"x".repeat(41), 40).len() <= 40);
+        assert_eq!(sanitize_id("a.b", 64), one);
+        assert!(limit_id_length(&"x".repeat(41), 40).len() <= 40);
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn content_pieces<'a, P>(
 }
 
 /// Returns an image as a data URL, or `None` if the model takes no images.
-pub(super) fn image_url(settings: &Settings, image: &Image) -> Option<String> {
+pub(super) fn image_data_url(settings: &Settings, image: &Image) -> Option<String> {
     settings
         .spec
         .capabilities
@@ -84,7 +84,7 @@ pub(super) struct OutputTokenDetails {
 
 /// Converts token counts. The server's `input` includes the tokens read from the cache and written
 /// to it; the neutral count excludes both.
-pub(super) fn neutral_usage(
+pub(super) fn to_neutral_usage(
     input: Option<u64>,
     details: InputTokenDetails,
     output: Option<u64>,

@@ -29,14 +29,12 @@ impl OptionSet {
         {
             if clusters && !text.starts_with("--") {
                 let letters = text.chars().skip(1);
-                found.extend(
-                    letters.flat_map(|letter| {
-                        canonical_names(program, letter.encode_utf8(&mut [0; 4]))
-                    }),
-                );
+                found.extend(letters.flat_map(|letter| {
+                    find_canonical_names(program, letter.encode_utf8(&mut [0; 4]))
+                }));
             } else {
                 let name = text.trim_start_matches('-');
-                found.extend(canonical_names(
+                found.extend(find_canonical_names(
                     program,
                     name.split('=').next().unwrap_or(name),
                 ));
@@ -63,7 +61,7 @@ pub(crate) fn is_option(text: &str) -> bool {
 
 /// Returns the canonical name of an option, which is the first of its synonyms. An abbreviated long
 /// option may stand for several options and then has several names.
-fn canonical_names(program: &str, option: &str) -> Vec<String> {
+fn find_canonical_names(program: &str, option: &str) -> Vec<String> {
     let same = program_tables()
         .into_iter()
         .flat_map(|tables| &tables.spellings)

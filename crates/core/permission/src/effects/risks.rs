@@ -55,7 +55,7 @@ pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
         .find_programs(name)
         .find(|program| program.after.is_empty());
     let verb = main
-        .and_then(|program| program.find_verb(words, 1).ok())
+        .and_then(|program| program.find_subcommand(words, 1).ok())
         .filter(|place| *place < words.len());
     let mut risks = Vec::new();
     for program in tables.find_programs(name) {
@@ -94,7 +94,7 @@ fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risk
         }
     }
     if !program.harmless.is_empty() {
-        risks.extend(program.find_verb_risk(words, from));
+        risks.extend(program.find_subcommand_risk(words, from));
     }
     let text = |place: usize| {
         operands
@@ -148,7 +148,7 @@ impl ProgramEntry {
     /// Returns the index of the program's subcommand, or, as an error, the index of an unknown
     /// option before the subcommand. For a program without harmless subcommands, the first operand
     /// counts as the subcommand.
-    fn find_verb(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
+    fn find_subcommand(&self, words: &[ShellWord], from: usize) -> Result<usize, usize> {
         if !self.harmless.is_empty() {
             return find_options_end(&self.before, words, from);
         }
@@ -157,10 +157,10 @@ impl ProgramEntry {
     }
 
     /// Returns the risk of the program's subcommand, if there is one.
-    fn find_verb_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
+    fn find_subcommand_risk(&self, words: &[ShellWord], from: usize) -> Option<Risk> {
         const UNKNOWN_VERB: &str = "is not among the subcommands that are known to be harmless";
         const UNKNOWN_OPTION: &str = "has an option before its subcommand that is not known";
-        match self.find_verb(words, from) {
+        match self.find_subcommand(words, from) {
             Err(_) => Some(Risk {
                 at: RiskPosition::Whole,
                 what: UNKNOWN_OPTION,

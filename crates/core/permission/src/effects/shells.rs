@@ -6,7 +6,11 @@ use super::wrappers::{InnerRun, InnerRuns, UNREACHABLE_WORD};
 use crate::shell::{self, ShellWord};
 
 /// Finds the script that a shell command runs: the text of its `-c` option, or a script file.
-pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]) -> InnerRuns {
+pub(super) fn find_shell_runs(
+    tables: &ProgramTables,
+    name: &str,
+    words: &[ShellWord],
+) -> InnerRuns {
     let Some(first) = words.get(1) else {
         return InnerRuns::opaque_at(
             UNREACHABLE_WORD,
@@ -23,7 +27,7 @@ pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]
         // A rule must name the script file.
         None => InnerRuns::opaque_at(1, "a script in a file"),
         Some(letters) if letters.contains('c') && letters.chars().all(|c| "ceux".contains(c)) => {
-            let mut wrapped = script_runs(words.get(2).and_then(ShellWord::literal), 2);
+            let mut wrapped = build_script_runs(words.get(2).and_then(ShellWord::literal), 2);
             if tables.foreign_shells.contains(name) {
                 wrapped.inner.push(InnerRun::Opaque {
                     at: 2,
@@ -37,8 +41,8 @@ pub(super) fn shell_runs(tables: &ProgramTables, name: &str, words: &[ShellWord]
 }
 
 /// Finds the script that `eval` runs in the current shell: the joined words.
-pub(super) fn eval_runs(words: &[ShellWord]) -> InnerRuns {
-    let mut wrapped = joined_script_runs(words, 1);
+pub(super) fn find_eval_runs(words: &[ShellWord]) -> InnerRuns {
+    let mut wrapped = build_joined_script_runs(words, 1);
     for inner in &mut wrapped.inner {
         if let InnerRun::Script { same_shell, .. } = inner {
             *same_shell = true;
@@ -48,9 +52,9 @@ pub(super) fn eval_runs(words: &[ShellWord]) -> InnerRuns {
 }
 
 /// Builds the script that consists of the words from index `from` on, joined by blanks.
-pub(super) fn joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
+pub(super) fn build_joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
-    script_runs(
+    build_script_runs(
         texts.map(|texts| texts.join(" ")).as_deref(),
         words.len() - 1,
     )
@@ -58,7 +62,7 @@ pub(super) fn joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns 
 
 /// Builds the runs of a script in a separate shell; `at` is the index of the last word that
 /// contains the script.
-fn script_runs(text: Option<&str>, at: usize) -> InnerRuns {
+fn build_script_runs(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
         return InnerRuns::opaque_at(UNREACHABLE_WORD, "a script that only the shell knows");
     };

@@ -14,7 +14,7 @@ pub(crate) enum TreeReading {
 
 /// Determines the files that a command reads in the folders it names. Returns `None` if the command
 /// does not read folders.
-pub(crate) fn tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
+pub(crate) fn detect_tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
     let walkers = program_tables()?
         .walkers

@@ -229,7 +229,7 @@ impl<'a> EffectWalk<'a> {
         here: &WorkingFolders,
         enclosing: &[EnclosingCommand],
     ) -> FoldersAfter {
-        let shown = display_text(words, enclosing);
+        let shown = format_command(words, enclosing);
         self.depth += 1;
         let after = if self.depth > MAX_DEPTH || self.effects.len() > MAX_EFFECTS {
             // No rule can name commands at this depth, because the wrapped command is unknown.
@@ -259,7 +259,7 @@ impl<'a> EffectWalk<'a> {
     ) -> FoldersAfter {
         let unwrapped = find_inner_runs(words);
         let mut found = find_risks(words);
-        let moved = self.folders_after_move(words, here);
+        let moved = self.find_folders_after_move(words, here);
         if let Some(FoldersAfter {
             all: WorkingFolders::Unknown,
             ..
@@ -335,7 +335,7 @@ impl<'a> EffectWalk<'a> {
 
     /// Returns the folders after a command that changes the working folder, or `None` for other
     /// commands.
-    fn folders_after_move(
+    fn find_folders_after_move(
         &self,
         words: &[ShellWord],
         here: &WorkingFolders,
@@ -469,7 +469,7 @@ fn reposition(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCo
 }
 
 /// Formats a command, with its assignments, as shown to the user.
-fn display_text(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
+fn format_command(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String {
     let assignments: &[ShellWord] = match enclosing.last() {
         Some(outer) if outer.position == EffectPosition::From(0) => &outer.assignments,
         Some(_) | None => &[],

@@ -82,17 +82,17 @@ pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
         return InnerRuns::opaque_at(UNREACHABLE_WORD, "a program that cannot be looked up");
     };
     match name {
-        "eval" => shells::eval_runs(words),
+        "eval" => shells::find_eval_runs(words),
         "command" if matches!(words.get(1).and_then(ShellWord::literal), Some("-v" | "-V")) => {
             InnerRuns::none()
         }
         _ if tables.find.contains(name) => find_exec_runs(words),
         _ if tables.shells.contains(name) || tables.foreign_shells.contains(name) => {
-            shells::shell_runs(tables, name, words)
+            shells::find_shell_runs(tables, name, words)
         }
         _ => {
             let wrapped = |wrapper| {
-                index_after_verb(tables, name, wrapper, words)
+                skip_subcommand(tables, name, wrapper, words)
                     .map(|from| parse_known_wrapper(wrapper, words, from))
             };
             let runs = tables
@@ -100,7 +100,7 @@ pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
                 .and_then(wrapped)
                 .unwrap_or_else(InnerRuns::none);
             if runs.inner.is_empty() && tables.launchers.contains(name) {
-                launcher_runs(words)
+                find_launcher_runs(words)
             } else {
                 runs
             }
@@ -110,7 +110,7 @@ pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
 
 /// Returns the index after the subcommand of a wrapper, or `None` if the subcommand runs no other
 /// command.
-fn index_after_verb(
+fn skip_subcommand(
     tables: &ProgramTables,
     name: &str,
     wrapper: &WrapperEntry,
@@ -168,7 +168,7 @@ fn parse_known_wrapper(wrapper: &WrapperEntry, words: &[ShellWord], from: usize)
         };
     };
     let rest: Vec<ShellWord> = match wrapper.command {
-        CommandForm::Joined => return shells::joined_script_runs(words, at),
+        CommandForm::Joined => return shells::build_joined_script_runs(words, at),
         CommandForm::WithInput => append_unknown_input(words.get(1..at).unwrap_or_default(), rest),
         CommandForm::Words => rest.to_vec(),
     };
@@ -324,7 +324,7 @@ fn find_exec_runs(words: &[ShellWord]) -> InnerRuns {
 
 /// Finds the effect of a launcher with many forms: a rule must name at least the launcher's first
 /// operand.
-fn launcher_runs(words: &[ShellWord]) -> InnerRuns {
+fn find_launcher_runs(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(UNREACHABLE_WORD, |place| place + 1);
     InnerRuns::opaque_at(at, LAUNCHES_PROGRAM)

@@ -43,7 +43,7 @@ pub(super) fn expand_words(words: &[ShellWord], folder: &Path) -> Expanded {
         let names = if index == 0 {
             None
         } else {
-            matching_names(word, folder)
+            find_matching_names(word, folder)
         };
         let Some(names) = names.filter(|names| names.len() <= left) else {
             expanded.words.push(word.clone());
@@ -58,12 +58,14 @@ pub(super) fn expand_words(words: &[ShellWord], folder: &Path) -> Expanded {
         if is_operand && names.iter().any(|name| *name != word.source) {
             expanded.operands = Operands::Files;
         }
-        expanded.words.extend(names.into_iter().map(literal_word));
+        expanded
+            .words
+            .extend(names.into_iter().map(make_literal_word));
     }
     expanded
 }
 
-fn literal_word(name: String) -> ShellWord {
+fn make_literal_word(name: String) -> ShellWord {
     ShellWord {
         source: name.clone(),
         shape: name.clone(),
@@ -74,7 +76,7 @@ fn literal_word(name: String) -> ShellWord {
 
 /// Returns the names that the shell makes of a word, or `None` if it is not a plain pattern. A
 /// pattern without a match stays unchanged, as in the shell.
-fn matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
+fn find_matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
     let is_pattern = match &word.text {
         WordValue::Dynamic {
             splits: WordSplitting::No,

@@ -15,7 +15,7 @@ use super::names::{Expanded, Operands, expand_words};
 use crate::effects::{self, ProgramRun, TreeReading, WorkingFolders};
 use crate::files::{Descent, FileAccess, WalkEnd, walk_entries};
 use crate::pattern::{CommandPattern, PathPattern};
-use crate::protected::{fold_name, protected_name, protected_name_in_workspace};
+use crate::protected::{find_protected_name, find_protected_name_in_workspace, fold_name};
 use crate::rule::{CallPattern, PermissionRule};
 use crate::shape::{self, ANY, ANY_IN_NAME, HOME, shapes_overlap};
 use crate::shell::{ShellWord, WordValue};
@@ -33,7 +33,7 @@ struct ExpandedRun<'r> {
 impl LineJudge<'_> {
     /// Returns the ruling of a path rule that denies or asks for a file that the command names or
     /// may name.
-    pub(super) fn strict_words_ruling(&self, run: &ProgramRun) -> Option<Ruling> {
+    pub(super) fn find_strict_words_ruling(&self, run: &ProgramRun) -> Option<Ruling> {
         let of_files = |decision| {
             self.rules(decision)
                 .iter()
@@ -51,18 +51,18 @@ impl LineJudge<'_> {
             .skip(1)
             .filter(|word| seen.insert(word.source.as_str()));
         let rulings = words.filter_map(|word| {
-            let forms = self.path_forms(word, &run.folders);
+            let forms = self.list_path_forms(word, &run.folders);
             let rulings = [FileAccess::Read, FileAccess::Write]
                 .into_iter()
                 .filter_map(|usage| {
                     self.permissions
-                        .strict_file_ruling(usage, &forms, self.workspace)
+                        .find_strict_file_ruling(usage, &forms, self.workspace)
                 });
             rulings.max_by_key(|ruling| ruling.decision)
         });
         rulings
             .max_by_key(|ruling| ruling.decision)
-            .or_else(|| self.uncertain_words_ruling(run, operands))
+            .or_else(|| self.find_uncertain_words_ruling(run, operands))
     }
 
     /// Expands the patterns of a command, if their names can be determined.
@@ -91,7 +91,7 @@ impl LineJudge<'_> {
 
     /// Returns the ruling for words that may become a file that a rule covers, or a folder with
     /// such a file.
-    fn uncertain_words_ruling(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
+    fn find_uncertain_words_ruling(&self, run: &ProgramRun, operands: Operands) -> Option<Ruling> {
         let words: Vec<&ShellWord> = run
             .words
             .iter()
@@ -100,20 +100,20 @@ impl LineJudge<'_> {
             .collect();
         let reads = !effects::shows_no_content(&run.words);
         let read = reads
-            .then(|| self.uncertain_ruling(FileAccess::Read, &words, &run.folders))
+            .then(|| self.find_uncertain_ruling(FileAccess::Read, &words, &run.folders))
             .flatten();
         let writes = !effects::only_reads(&run.words, &run.risks);
         let write = || {
             writes
-                .then(|| self.uncertain_ruling(FileAccess::Write, &words, &run.folders))
+                .then(|| self.find_uncertain_ruling(FileAccess::Write, &words, &run.folders))
                 .flatten()
         };
         read.or_else(write)
-            .or_else(|| self.uncertain_tree_ruling(run, &words, operands))
+            .or_else(|| self.find_uncertain_tree_ruling(run, &words, operands))
     }
 
     /// Returns the ruling of a rule that may cover one of these words.
-    pub(super) fn uncertain_ruling(
+    pub(super) fn find_uncertain_ruling(
         &self,
         usage: FileAccess,
         words: &[&ShellWord],
@@ -123,7 +123,7 @@ impl LineJudge<'_> {
         let shapes = unknown
             .by_ref()
             .take(MAX_UNKNOWN_WORDS)
-            .map(|word| (word, absolute_shapes(&word.shape, folders)));
+            .map(|word| (word, build_absolute_shapes(&word.shape, folders)));
         let shapes: Vec<_> = shapes.collect();
         let rest = unknown.next();
         let (rule, word) = self.strict_path_rules(usage).find_map(|(rule, path)| {
@@ -139,18 +139,18 @@ impl LineJudge<'_> {
                 .or(rest)?;
             Some((rule, word))
         })?;
-        Some(maybe_ruling(rule, &word.source))
+        Some(make_uncertain_ruling(rule, &word.source))
     }
 
     /// Returns the ruling for a command that reads whole folders, which may contain a file that a
     /// rule covers.
-    fn uncertain_tree_ruling(
+    fn find_uncertain_tree_ruling(
         &self,
         run: &ProgramRun,
         unknown: &[&ShellWord],
         operands: Operands,
     ) -> Option<Ruling> {
-        let reading = effects::tree_reading(&run.words)?;
+        let reading = effects::detect_tree_reading(&run.words)?;
         let words = run.words.iter().skip(1).filter_map(ShellWord::literal);
         let mut folders: Vec<PathBuf> = words
             .filter_map(|word| effects::resolve_path(&run.folders, word))
@@ -164,7 +164,7 @@ impl LineJudge<'_> {
         let shapes = unknown
             .iter()
             .take(MAX_UNKNOWN_WORDS)
-            .flat_map(|word| absolute_shapes(&word.shape, &run.folders));
+            .flat_map(|word| build_absolute_shapes(&word.shape, &run.folders));
         let shapes: Vec<String> = shapes.collect();
         let (rule, _) = self.strict_path_rules(FileAccess::Read).find(|(_, path)| {
             let inside = |shape: &str| path.may_match_below(self.workspace, shape, reading);
@@ -199,7 +199,7 @@ impl LineJudge<'_> {
             let forms = [path.to_owned()];
             found |= self
                 .permissions
-                .strict_file_ruling(FileAccess::Read, &forms, self.workspace)
+                .find_strict_file_ruling(FileAccess::Read, &forms, self.workspace)
                 .is_some();
             if found { Descent::Stop } else { Descent::Yes }
         });
@@ -222,12 +222,16 @@ impl LineJudge<'_> {
     }
 
     /// Returns the paths that a word may name, as a whole or by a part of it.
-    pub(super) fn path_forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
+    pub(super) fn list_path_forms(
+        &self,
+        word: &ShellWord,
+        folders: &WorkingFolders,
+    ) -> Vec<PathBuf> {
         let Some(text) = word.literal() else {
             return Vec::new();
         };
         let mut forms = Vec::new();
-        for path in path_parts(text) {
+        for path in split_path_parts(text) {
             forms.extend(effects::resolve_path(folders, path).unwrap_or_default());
             match folders {
                 WorkingFolders::Known(places) => {
@@ -255,7 +259,7 @@ impl LineJudge<'_> {
             .is_some_and(CommandPattern::names_all_words);
         let known = self
             .find_protected_word(run)
-            .map(|(word, name)| protected_reason(word, name));
+            .map(|(word, name)| format_protected_reason(word, name));
         known.or_else(|| {
             if exact {
                 None
@@ -271,7 +275,8 @@ impl LineJudge<'_> {
         let (word, name) = self
             .find_protected_word(run)
             .filter(|(_, name)| STEERING_FILES.contains(name))?;
-        (!effects::changes_nothing(&run.words, &run.risks)).then(|| protected_reason(word, name))
+        (!effects::changes_nothing(&run.words, &run.risks))
+            .then(|| format_protected_reason(word, name))
     }
 
     /// Finds a word that names a protected file. Returns the word and the protected name.
@@ -284,12 +289,16 @@ impl LineJudge<'_> {
             let inside = |path: &PathBuf| {
                 self.workspace
                     .contains(path)
-                    .then(|| protected_name_in_workspace(self.workspace, path))
+                    .then(|| find_protected_name_in_workspace(self.workspace, path))
                     .flatten()
             };
-            let written = path_parts(text).find_map(|path| protected_name(Path::new(path)));
-            let name =
-                written.or_else(|| self.path_forms(word, &run.folders).iter().find_map(inside))?;
+            let written =
+                split_path_parts(text).find_map(|path| find_protected_name(Path::new(path)));
+            let name = written.or_else(|| {
+                self.list_path_forms(word, &run.folders)
+                    .iter()
+                    .find_map(inside)
+            })?;
             Some((word.source.as_str(), name))
         })
     }
@@ -299,7 +308,7 @@ impl LineJudge<'_> {
         let mut words = run.words.iter().skip(1).filter(unknown);
         let mut looked = words.by_ref().take(MAX_UNKNOWN_WORDS);
         let word = looked.find(|word| {
-            absolute_shapes(&word.shape, &run.folders)
+            build_absolute_shapes(&word.shape, &run.folders)
                 .iter()
                 .any(|shape| self.may_be_protected(shape))
         });
@@ -345,7 +354,7 @@ impl LineJudge<'_> {
 }
 
 /// Returns the absolute shapes of the files that a word of this shape may name.
-fn absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
+fn build_absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     if let Some(at) = text.rfind([ANY, HOME]) {
         let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));
         let behind = name.trim_start_matches([ANY, HOME]);
@@ -378,7 +387,7 @@ fn absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
             .map(|folder| shape::join_shape(folder.trim_end_matches('/'), rest))
             .collect::<Vec<_>>()
     };
-    path_parts(text).flat_map(of_part).collect()
+    split_path_parts(text).flat_map(of_part).collect()
 }
 
 /// True if a folder has an entry with this name, in any spelling.
@@ -391,18 +400,18 @@ fn has_entry(folder: &str, name: &str) -> bool {
         .any(|entry| fold_name(&entry.file_name().to_string_lossy()) == name)
 }
 
-fn protected_reason(word: &str, name: &str) -> String {
+fn format_protected_reason(word: &str, name: &str) -> String {
     format!("`{word}` is protected (`{name}`): such files decide what other programs run")
 }
 
-fn maybe_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
+fn make_uncertain_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
     let reason = format!("the rule `{rule}` may speak of `{shown}`: only the shell knows");
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
 /// Returns the parts of a word that may be paths: the whole word, the text attached to a short
 /// option, the text before the first colon, and the text after each separator.
-fn path_parts(text: &str) -> impl Iterator<Item = &str> {
+fn split_path_parts(text: &str) -> impl Iterator<Item = &str> {
     let attached = text
         .strip_prefix('-')
         .and_then(|rest| rest.get(1..))

@@ -38,7 +38,7 @@ pub fn render_document(
         folders.join(", ")
     );
     for (tool, help) in tools {
-        write_tool(&mut text, knowledge, tool, help);
+        write_tool_section(&mut text, knowledge, tool, help);
     }
     text.push('\n');
     text.push_str(HOW_TO_ADD);
@@ -48,8 +48,13 @@ pub fn render_document(
     ))
 }
 
-fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool, help: &Help) {
-    let run = match tool.start_command() {
+fn write_tool_section(
+    text: &mut String,
+    knowledge: &KnowledgePaths,
+    tool: &ExternalTool,
+    help: &Help,
+) {
+    let run = match tool.command_to_start() {
         Some(words) => {
             let words: Vec<_> = words
                 .iter()
@@ -73,7 +78,7 @@ fn write_tool(text: &mut String, knowledge: &KnowledgePaths, tool: &ExternalTool
     );
     match help.text() {
         Some(help) => {
-            let fence = longer_fence(help);
+            let fence = choose_code_fence(help);
             let _ = writeln!(text, "{fence}text\n{}\n{fence}", help.trim());
         }
         None => {
@@ -106,7 +111,7 @@ fn quote_for_shell(word: &str) -> String {
 }
 
 /// Returns a code fence that is longer than any fence in the text.
-fn longer_fence(text: &str) -> String {
+fn choose_code_fence(text: &str) -> String {
     let longest = text
         .lines()
         .map(|line| {

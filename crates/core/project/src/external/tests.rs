@@ -48,7 +48,7 @@ impl Place {
     }
 
     fn command_words(&self, name: &str) -> Option<Vec<String>> {
-        let words = self.get_tool(name).start_command()?;
+        let words = self.get_tool(name).command_to_start()?;
         Some(
             words
                 .iter()

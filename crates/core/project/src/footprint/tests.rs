@@ -49,11 +49,11 @@ fn footprint_includes_files_other_programs_would_run() {
 fn changed_since_reports_every_change() {
     let folder = project_with_tools();
     let before = Footprint::read_project(folder.path());
-    assert!(before.changed_since(before.files()).is_empty());
+    assert!(before.changed_paths_since(before.files()).is_empty());
     fs::write(folder.path().join(".haft/tools/deep/run.sh"), "c").unwrap();
     fs::write(folder.path().join(".mcp.json"), "{}").unwrap();
     fs::remove_file(folder.path().join(".haft/config.toml")).unwrap();
-    let changed = Footprint::read_project(folder.path()).changed_since(before.files());
+    let changed = Footprint::read_project(folder.path()).changed_paths_since(before.files());
     assert_eq!(
         changed,
         [".haft/config.toml", ".haft/tools/deep/run.sh", ".mcp.json"]
@@ -71,7 +71,7 @@ fn footprint_includes_the_target_of_a_link_and_its_content() {
     fs::write(&real, "two").unwrap();
     assert_eq!(
         Footprint::read_project(folder.path())
-            .changed_since(before.files())
+            .changed_paths_since(before.files())
             .len(),
         1
     );

@@ -19,7 +19,7 @@ pub use covers::remove_stale_covers;
 pub(crate) use landlock_rules::{restrict_pipes, restrict_with_landlock};
 pub(crate) use mounts::{HostState, PROXY_SOCKET, build_file_system};
 pub(crate) use restrict::Restrictions;
-pub(crate) use sockets::bound_sockets;
+pub(crate) use sockets::list_bound_sockets;
 pub(crate) use sys::bring_up_loopback;
 
 use super::{

@@ -65,7 +65,7 @@ impl Git {
         };
         haft_files::create_folder(scratch).map_err(at)?;
         let scratch = scratch.canonicalize().map_err(at)?;
-        let view = haft_files::temporary_folder(&scratch, "view-").map_err(at)?;
+        let view = haft_files::create_temporary_folder(&scratch, "view-").map_err(at)?;
         let tree = real.top.clone();
         let index = real.dir.join("index");
         let git = Self {
@@ -76,7 +76,7 @@ impl Git {
             index,
             writable: Vec::new(),
         };
-        let kept = git.view_configuration()?;
+        let kept = git.build_view_configuration()?;
         git.fill_view(&kept).map_err(|source| GitError::Prepare {
             at: git.view.path().to_owned(),
             source,
@@ -304,7 +304,7 @@ impl Git {
     }
 
     /// Returns the text of the view's configuration.
-    fn view_configuration(&self) -> Result<String, GitError> {
+    fn build_view_configuration(&self) -> Result<String, GitError> {
         let all = self.read_configuration()?;
         let linked = self.real.dir != self.real.common;
         if linked

@@ -29,7 +29,7 @@ use super::keeper;
 use super::namespaces::{self, CONFINED_NAMESPACES, ForkSide};
 use super::tree::{self, RemainingChildren};
 use super::wait::{
-    GRACE_PERIOD, PollOutcome, poll_for_reading, poll_until, release_output, wait_for_outcome,
+    GRACE_PERIOD, PollOutcome, poll_fd_for_reading, poll_until, release_output, wait_for_outcome,
 };
 use crate::PidNamespace;
 use crate::confine::{
@@ -80,7 +80,7 @@ fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), Co
         policy,
     }) = &request.confined
     {
-        (covers, sockets) = (PlacedCovers::place(policy)?, confine::bound_sockets());
+        (covers, sockets) = (PlacedCovers::place(policy)?, confine::list_bound_sockets());
     }
     let host = HostState {
         covers: covers.cover_paths(),
@@ -202,7 +202,7 @@ fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> Remainin
 fn keeper_exits_within(link: &mut UnixStream, timeout: Duration) -> bool {
     let deadline = Instant::now().checked_add(timeout);
     loop {
-        match poll_until(&mut [poll_for_reading(link)], deadline) {
+        match poll_until(&mut [poll_fd_for_reading(link)], deadline) {
             Ok(PollOutcome::Interrupted) => {}
             Ok(PollOutcome::Timeout) | Err(_) => return false,
             // The keeper's report is no longer needed.

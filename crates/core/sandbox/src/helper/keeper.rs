@@ -18,7 +18,7 @@ use rustix::process::{
 use rustix::thread::UnshareFlags;
 
 use super::namespaces::{self, CONFINED_NAMESPACES, ForkSide};
-use super::wait::{is_ready, poll_for_reading, poll_until};
+use super::wait::{is_ready, poll_fd_for_reading, poll_until};
 use super::{command, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
@@ -48,7 +48,7 @@ pub(super) fn run_keeper(
             children,
             restrictions,
             forwarder,
-        }) => match start_command_or_trial(request, restrictions) {
+        }) => match start_command_or_restriction_test(request, restrictions) {
             Ok(command) => {
                 wait_for_children(command, forwarder, &mut link, children, namespaces);
                 exit(0)
@@ -183,7 +183,7 @@ fn mount_own_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn start_command_or_trial(
+fn start_command_or_restriction_test(
     request: &HelperRequest,
     restrictions: Option<Restrictions>,
 ) -> Result<Pid, CommandOutcome> {
@@ -193,7 +193,8 @@ fn start_command_or_trial(
         .is_some_and(|program| program == HELPER_ARG)
     {
         // Every failure of the trial is reported as one error.
-        return start_trial(restrictions.as_ref()).or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
+        return start_restriction_test(restrictions.as_ref())
+            .or(Err(CommandOutcome::NoProgram(libc::EAGAIN)));
     }
     command::start_command(request, move || {
         restrictions.as_ref().map_or(Ok(()), Restrictions::apply)
@@ -202,7 +203,7 @@ fn start_command_or_trial(
 
 /// Starts a process that only applies the restrictions, in place of the command, to find out
 /// whether they can be applied.
-fn start_trial(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
+fn start_restriction_test(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork_into(UnshareFlags::empty())? {
         ForkSide::Parent(pid) => Ok(pid),
         ForkSide::Child => exit(i32::from(
@@ -234,7 +235,7 @@ fn wait_for_children(
             Reaped::NoneLeft if reported => return,
             Reaped::NoneLeft | Reaped::AllAlive => {}
         }
-        let mut fds = [poll_for_reading(link), poll_for_reading(&children)];
+        let mut fds = [poll_fd_for_reading(link), poll_fd_for_reading(&children)];
         let polled = poll_until(&mut fds, None);
         // The guard sends nothing, so this socket becomes readable only when the guard is gone.
         if polled.is_err() || is_ready(&fds[0]) {

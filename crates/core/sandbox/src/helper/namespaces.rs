@@ -26,7 +26,7 @@ pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     let pid = if namespaces.is_empty() {
         plain()
     } else {
-        clone_into(namespaces)
+        clone_into_namespaces(namespaces)
     };
     match pid {
         0 => Ok(ForkSide::Child),
@@ -41,7 +41,7 @@ pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
 
 /// Forks this process into new namespaces. `unshare` would change this process too: if the
 /// namespaces turned out to be useless, a fork without them would no longer be possible.
-fn clone_into(namespaces: UnshareFlags) -> libc::c_long {
+fn clone_into_namespaces(namespaces: UnshareFlags) -> libc::c_long {
     // The first version of the kernel's `struct clone_args`: the flags are first, the exit signal
     // is fifth.
     let arguments: [u64; 8] = [

@@ -110,7 +110,7 @@ fn list_session_processes(leader: Pid) -> Option<Vec<Pid>> {
     let of_session = processes
         .iter()
         .map(|(pid, _)| *pid)
-        .filter(|pid| sys::session_of(*pid) == leader.as_raw_pid());
+        .filter(|pid| sys::session_id(*pid) == leader.as_raw_pid());
     let mut found: Vec<_> = of_session.collect();
     let mut at = 0;
     while let Some(above) = found.get(at).copied() {

@@ -42,7 +42,7 @@ pub(super) fn close_others_on_exec() {
 
 /// Returns the session of a process. Kernel threads have session 0, for which rustix has no value.
 #[cfg(any(feature = "test-helper", not(target_os = "linux")))]
-pub(super) fn session_of(process: rustix::process::Pid) -> i32 {
+pub(super) fn session_id(process: rustix::process::Pid) -> i32 {
     // SAFETY: the argument is a number.
     unsafe { libc::getsid(process.as_raw_pid()) }
 }

@@ -27,7 +27,7 @@ pub(super) fn wait_for_outcome(
     deadline: Option<Instant>,
 ) -> CommandOutcome {
     loop {
-        let mut fds = [poll_for_reading(link), poll_for_reading(control)];
+        let mut fds = [poll_fd_for_reading(link), poll_fd_for_reading(control)];
         match poll_until(&mut fds, deadline) {
             Ok(PollOutcome::Some) => {}
             Ok(PollOutcome::Interrupted) => continue,
@@ -74,7 +74,7 @@ pub(super) fn poll_until(
     }
 }
 
-pub(super) fn poll_for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
+pub(super) fn poll_fd_for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }
 

@@ -31,7 +31,7 @@ fn find_wait_of_process(pid: Pid, terminals: Terminals<'_>) -> Option<InputWait>
     let waiting = |thread: Pid| {
         let what = match read_thread_call(pid, thread) {
             ThreadCall::Read(descriptor) => is_terminal_descriptor(pid, descriptor, terminals)
-                .then(|| terminals.input_of_read())?,
+                .then(|| terminals.input_awaited_by_read())?,
             ThreadCall::Poll => terminals.reads_keys(pid).then_some(AwaitedInput::Key)?,
             ThreadCall::Unknown => terminals
                 .asks_for_password(pid)
@@ -58,7 +58,7 @@ impl Terminals<'_> {
     }
 
     /// Returns the kind of input that a blocked read from the terminal waits for.
-    fn input_of_read(self) -> AwaitedInput {
+    fn input_awaited_by_read(self) -> AwaitedInput {
         match self.local_modes() {
             Some(modes) if !modes.contains(LocalModes::ICANON) => AwaitedInput::Key,
             Some(modes) if !modes.contains(LocalModes::ECHO) => AwaitedInput::Hidden,

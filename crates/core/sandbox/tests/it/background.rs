@@ -41,7 +41,7 @@ fn task_output_can_be_read_while_it_runs() {
         };
         let line = "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over";
         let task = supervisor(WAYS[0]).start_background(shell(line, folder.path()), capture);
-        task.live().wait_for_more_than(5).await;
+        task.live().wait_for_more_bytes(5).await;
         assert!(task.ending().is_none());
         let so_far = task.live().stdout();
         assert_eq!(so_far.text(limits).text, "begun\n");

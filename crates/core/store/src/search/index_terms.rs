@@ -16,7 +16,7 @@ const MAX_INDEXED_BYTES: usize = 256 * 1024;
 pub(crate) const TERM_STYLE: TermStyle = TermStyle::Prose;
 
 /// Returns the index terms of a run of text.
-pub(crate) fn run_terms(run: &TextRun<'_>) -> Vec<String> {
+pub(crate) fn extract_run_terms(run: &TextRun<'_>) -> Vec<String> {
     match run.script {
         TermScript::Spaced => vec![run.text.chars().map(fold_char).take(MAX_WORD_LEN).collect()],
         TermScript::Unspaced => run.overlapping_pairs(),
@@ -30,7 +30,7 @@ pub fn extract_terms(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     let mut parts = String::new();
     for run in TERM_STYLE.split_runs(text) {
-        for term in run_terms(&run) {
+        for term in extract_run_terms(&run) {
             all.push_str(&term);
             all.push(' ');
         }

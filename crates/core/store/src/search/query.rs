@@ -2,7 +2,7 @@
 
 use haft_text::{TermScript, TextRun};
 
-use super::index_terms::{TERM_STYLE, extract_terms, run_terms};
+use super::index_terms::{TERM_STYLE, extract_run_terms, extract_terms};
 
 /// One word or phrase of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) fn parse_items(text: &str) -> Vec<SearchItem> {
 fn parse_item(text: &str) -> Option<SearchItem> {
     let runs: Vec<TextRun<'_>> = TERM_STYLE.split_runs(text).collect();
     let last = runs.last()?;
-    let mut terms: Vec<String> = runs.iter().flat_map(run_terms).collect();
+    let mut terms: Vec<String> = runs.iter().flat_map(extract_run_terms).collect();
     let mut prefix = text.ends_with('*');
     if last.script == TermScript::Unspaced {
         if last.text.chars().count() > 1 {

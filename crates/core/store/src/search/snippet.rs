@@ -35,14 +35,14 @@ struct Needle {
 pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
-    let needles: Vec<Needle> = items.iter().flat_map(item_needles).collect();
+    let needles: Vec<Needle> = items.iter().flat_map(build_needles).collect();
     let places = find_matches(&original, &folded, &needles);
-    let best = best_match(&places)?;
+    let best = find_best_match(&places)?;
     Some(cut_snippet(&original, &places, best))
 }
 
 /// Returns a snippet of a conversation's name and description, if the two contain every item.
-pub fn find_in_name(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
+pub fn find_name_snippet(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
     } else {
@@ -60,7 +60,7 @@ pub fn find_in_name(name: &str, description: &str, items: &[SearchItem]) -> Opti
     }
 }
 
-fn item_needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
+fn build_needles(item: &SearchItem) -> impl Iterator<Item = Needle> + '_ {
     let last = item.runs.len() - 1;
     item.runs
         .iter()
@@ -111,7 +111,7 @@ fn is_part_start(original: &[char], at: usize) -> bool {
 
 /// Returns the match that is followed by the most different needles within the snippet. Of equally
 /// good matches, the first one is returned.
-fn best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
+fn find_best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places
             .iter()
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn in_name_matches_phrases_within_one_field() {
         let found = |name: &str, about: &str, query: &str| {
-            find_in_name(name, about, &parse_items(query)).is_some()
+            find_name_snippet(name, about, &parse_items(query)).is_some()
         };
         assert!(found("Fix the login form", "", "\"login form\""));
         assert!(

@@ -191,21 +191,21 @@ impl Backups {
     pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
         let database = &self.place.path;
         let _alone = DatabaseUse::lock_exclusive(database)?;
-        self.check_file(backup)?;
+        self.check_database_file(backup)?;
         // Makes a complete copy under another name first, so that the last step is a rename.
-        let new = files::with_suffix(database, ".new");
+        let new = files::append_suffix(database, ".new");
         let _ = remove_database(&new);
         haft_files::copy_new(backup, &new)
             .map_err(|source| self.folder_error("copy a backup out of", source))?;
         if database.exists() {
-            self.save_replaced()?;
+            self.save_replaced_database()?;
         }
         let replaced = (|| {
             // The log of the old database must not be applied to the new one.
-            files::remove_if_exists(&files::with_suffix(database, "-wal"))?;
-            files::remove_if_exists(&files::with_suffix(database, "-shm"))?;
+            files::remove_if_exists(&files::append_suffix(database, "-wal"))?;
+            files::remove_if_exists(&files::append_suffix(database, "-shm"))?;
             haft_files::rename(&new, database, Durability::Process)?;
-            haft_files::sync_folder(haft_files::folder_of(database))?;
+            haft_files::sync_folder(haft_files::containing_folder(database))?;
             index::remove_index(database)
         })();
         replaced.map_err(|source| StoreError::Io {
@@ -217,15 +217,15 @@ impl Backups {
     }
 
     /// Keeps a copy of the database and its log, whether or not they are damaged.
-    fn save_replaced(&self) -> Result<(), StoreError> {
+    fn save_replaced_database(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.folder_error("create the folder", source))?;
         let number = self.list()?.last().map_or(1, |newest| newest.number + 1);
         let path = Backup::new(&self.folder, number, self.clock.now(), REPLACED_MARK).path;
-        let log = files::with_suffix(&self.place.path, "-wal");
+        let log = files::append_suffix(&self.place.path, "-wal");
         let copied = (|| {
             if log.exists() {
-                haft_files::copy_new(&log, &files::with_suffix(&path, "-wal"))?;
+                haft_files::copy_new(&log, &files::append_suffix(&path, "-wal"))?;
             }
             haft_files::copy_new(&self.place.path, &path)?;
             haft_files::sync_folder(&self.folder)
@@ -234,7 +234,7 @@ impl Backups {
     }
 
     /// Returns an error unless the file is a valid database that this version of haft can read.
-    fn check_file(&self, path: &Path) -> Result<(), StoreError> {
+    fn check_database_file(&self, path: &Path) -> Result<(), StoreError> {
         let place = DatabaseFile {
             path: path.to_path_buf(),
             lock_timeout: self.place.lock_timeout,
@@ -274,7 +274,7 @@ impl Backups {
         };
         let looks = [
             look(&self.place.path),
-            look(&files::with_suffix(&self.place.path, "-wal")),
+            look(&files::append_suffix(&self.place.path, "-wal")),
         ]
         .join(" ");
         ContentHash::from_content(looks.as_bytes()).to_string()[..8].to_owned()
@@ -309,7 +309,7 @@ fn check_integrity(connection: &Connection) -> Result<(), SqliteFailure> {
 fn remove_database(path: &Path) -> io::Result<()> {
     ["-wal", "-shm", "-journal", ""]
         .iter()
-        .try_for_each(|addition| files::remove_if_exists(&files::with_suffix(path, addition)))
+        .try_for_each(|addition| files::remove_if_exists(&files::append_suffix(path, addition)))
 }
 
 /// A thread that makes backups while a store is open. Dropping it waits for a backup in progress.

@@ -15,19 +15,19 @@ use crate::write_ahead_log::{PAGE_SIZE, WriteAheadLog};
 const DAMAGED_SUFFIX: &str = ".damaged-";
 
 /// Returns the copies of a database with a damaged log, oldest first.
-pub fn damaged_copies(database: &Path) -> Vec<PathBuf> {
-    let mut numbers = copy_numbers(database, "").unwrap_or_default();
+pub fn find_damaged_copies(database: &Path) -> Vec<PathBuf> {
+    let mut numbers = list_copy_numbers(database, "").unwrap_or_default();
     numbers.sort_unstable();
     numbers
         .into_iter()
-        .map(|number| copy_path(database, number))
+        .map(|number| numbered_copy_path(database, number))
         .collect()
 }
 
 /// Copies the database and its log if the log is damaged and was not copied before. Does nothing
 /// while another process has the database open, because a write in progress looks like damage.
 pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
-    let log = files::with_suffix(database, "-wal");
+    let log = files::append_suffix(database, "-wal");
     if fs::metadata(&log).map_or(0, |metadata| metadata.len()) == 0 {
         return Ok(());
     }
@@ -50,20 +50,20 @@ pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     })
 }
 
-fn copy_path(database: &Path, number: u32) -> PathBuf {
-    files::with_suffix(database, &format!("{DAMAGED_SUFFIX}{number}"))
+fn numbered_copy_path(database: &Path, number: u32) -> PathBuf {
+    files::append_suffix(database, &format!("{DAMAGED_SUFFIX}{number}"))
 }
 
 /// Returns the numbers of the copies whose file names end with `after`.
-fn copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
-    let beginning = files::with_suffix(database, DAMAGED_SUFFIX);
+fn list_copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
+    let beginning = files::append_suffix(database, DAMAGED_SUFFIX);
     let beginning = beginning
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
     let mut numbers = Vec::new();
-    for entry in fs::read_dir(haft_files::folder_of(database))? {
+    for entry in fs::read_dir(haft_files::containing_folder(database))? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
         let number = name
@@ -76,8 +76,8 @@ fn copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
 
 /// True if this log was copied before: a process may have been killed right after the copy.
 fn is_log_copied(database: &Path, log: &Path) -> io::Result<bool> {
-    for number in copy_numbers(database, "")? {
-        let kept = files::with_suffix(&copy_path(database, number), "-wal");
+    for number in list_copy_numbers(database, "")? {
+        let kept = files::append_suffix(&numbered_copy_path(database, number), "-wal");
         if kept.exists() && have_same_content(&kept, log)? {
             return Ok(true);
         }
@@ -100,12 +100,12 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
 
 /// Copies the log and then the database: a copy of the database implies that its log was copied.
 fn copy_with_log(database: &Path, log: &Path) -> io::Result<()> {
-    let taken = copy_numbers(database, "")?
+    let taken = list_copy_numbers(database, "")?
         .into_iter()
-        .chain(copy_numbers(database, "-wal")?)
+        .chain(list_copy_numbers(database, "-wal")?)
         .max();
-    let copy = copy_path(database, taken.unwrap_or(0) + 1);
-    haft_files::copy_new(log, &files::with_suffix(&copy, "-wal"))?;
+    let copy = numbered_copy_path(database, taken.unwrap_or(0) + 1);
+    haft_files::copy_new(log, &files::append_suffix(&copy, "-wal"))?;
     haft_files::copy_new(database, &copy)?;
-    haft_files::sync_folder(haft_files::folder_of(database))
+    haft_files::sync_folder(haft_files::containing_folder(database))
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Transaction};
 
 pub use super::damaged_log::keep_damaged_log;
 pub use super::failure::{DatabaseFile, SqliteFailure};
-pub use super::files::with_suffix;
+pub use super::files::append_suffix;
 pub use super::index::{index_path as search_index, remove_index as remove_search_index};
 use super::locks::DatabaseUse;
 pub use super::open::{create_database_file, enable_wal};
@@ -54,7 +54,7 @@ pub fn check_requests(
     let mut seen = HashSet::new();
     for outline in &outlines {
         let number = outline.summary.number;
-        if !has_text(connection, outline.tools)? {
+        if !is_text_stored(connection, outline.tools)? {
             return Err(SqliteFailure::Damaged(format!(
                 "the tools of request {number} are gone"
             )));
@@ -62,7 +62,7 @@ pub fn check_requests(
         for segment in &outline.segments {
             if seen.insert((segment.message, segment.hash))
                 && !lineage::has_original_content(connection, key, segment.message, segment.hash)?
-                && !has_text(connection, segment.hash)?
+                && !is_text_stored(connection, segment.hash)?
             {
                 let message = segment.message;
                 return Err(SqliteFailure::Damaged(format!(
@@ -74,7 +74,7 @@ pub fn check_requests(
     Ok(outlines.len() as u64)
 }
 
-fn has_text(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
+fn is_text_stored(connection: &Connection, hash: ContentHash) -> Result<bool, SqliteFailure> {
     Ok(connection
         .prepare_cached("SELECT 1 FROM texts WHERE hash = ?1")?
         .exists([&hash.0])?)
@@ -94,7 +94,7 @@ pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<
     // A restore locks the database exclusively. A restore that was killed before its last step left
     // the old database in place.
     if let Ok(_nobody_restores) = DatabaseUse::lock_for_use(database, Duration::ZERO) {
-        remove(with_suffix(database, ".new"))?;
+        remove(append_suffix(database, ".new"))?;
     }
     if let Ok(_nobody_copies) = DatabaseUse::lock_for_backup(database, Duration::ZERO) {
         remove(backups.join("unfinished"))?;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Appends a suffix to the last name of a path, as SQLite does for its log.
-pub fn with_suffix(path: &Path, addition: &str) -> std::path::PathBuf {
+pub fn append_suffix(path: &Path, addition: &str) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(addition);
     name.into()

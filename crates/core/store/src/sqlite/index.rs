@@ -58,7 +58,7 @@ struct Connections {
 
 /// Returns the path of a database's index.
 pub fn index_path(database: &Path) -> PathBuf {
-    haft_files::folder_of(database).join("search.db")
+    haft_files::containing_folder(database).join("search.db")
 }
 
 /// Removes the index of a database; it is rebuilt on the next use.
@@ -66,7 +66,7 @@ pub fn remove_index(database: &Path) -> std::io::Result<()> {
     let path = index_path(database);
     ["-wal", "-shm", ""]
         .iter()
-        .try_for_each(|addition| files::remove_if_exists(&files::with_suffix(&path, addition)))
+        .try_for_each(|addition| files::remove_if_exists(&files::append_suffix(&path, addition)))
 }
 
 impl IndexThread {
@@ -339,7 +339,7 @@ fn build_hit(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let conversation = rows::read_listed(row)?;
+    let conversation = rows::read_listed_conversation(row)?;
     let key = row.get(6)?;
     let message = lineage::load_messages(
         conversations,
@@ -371,7 +371,7 @@ fn search_names(
         let description = rows::text_column(row, 6)?;
         if let Some(snippet) = name_snippet(name, description, items) {
             hits.push(SearchHit {
-                conversation: rows::read_listed(row)?,
+                conversation: rows::read_listed_conversation(row)?,
                 message: None,
                 snippet,
             });

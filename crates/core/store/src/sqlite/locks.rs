@@ -64,7 +64,7 @@ pub(super) struct KeptWriteLock {
 
 impl Drop for KeptWriteLock {
     fn drop(&mut self) {
-        let mut held = self.locks.lock_held();
+        let mut held = self.locks.held_conversations();
         held.remove(&self.conversation);
         // Released before another thread of this store can see that the lock is gone.
         self.right = None;
@@ -80,7 +80,7 @@ impl SqliteLocks {
         }
     }
 
-    fn lock_held(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
+    fn held_conversations(&self) -> std::sync::MutexGuard<'_, HashSet<ConversationId>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl SqliteLocks {
     ) -> Result<Option<ConversationLock>, StoreError> {
         let started = Instant::now();
         loop {
-            if self.lock_held().contains(conversation) {
+            if self.held_conversations().contains(conversation) {
                 return Ok(None);
             }
             match self.try_lock(conversation, now)? {
@@ -117,7 +117,7 @@ impl SqliteLocks {
         loop {
             match self.try_lock(conversation, now)? {
                 LockAttempt::Taken(right) => {
-                    self.lock_held().insert(conversation.clone());
+                    self.held_conversations().insert(conversation.clone());
                     let locks = Arc::clone(self);
                     let conversation = conversation.clone();
                     return Ok(KeptWriteLock {
@@ -142,7 +142,7 @@ impl SqliteLocks {
         let path = self
             .folder
             .join(ContentHash::from_content(conversation.as_str().as_bytes()).to_string());
-        let holder = Holder::this_process(now);
+        let holder = Holder::for_this_process(now);
         try_lock_file(path.clone(), &holder).map_err(|source| StoreError::Io {
             action: "lock",
             path,
@@ -165,7 +165,7 @@ fn timeout_error(
 
 /// Returns the folder with the lock files of a database.
 fn lock_folder(database: &Path) -> PathBuf {
-    haft_files::folder_of(database).join("locks")
+    haft_files::containing_folder(database).join("locks")
 }
 
 /// Takes the lock of a conversation if no other process holds it. A [`LockFile`] would not do,
@@ -174,7 +174,7 @@ fn try_lock_file(path: PathBuf, holder: &Holder) -> io::Result<LockAttempt> {
     loop {
         let mut file = match haft_files::open_or_create(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                haft_files::create_folder(haft_files::folder_of(&path))?;
+                haft_files::create_folder(haft_files::containing_folder(&path))?;
                 continue;
             }
             opened => opened?,
@@ -238,13 +238,13 @@ impl DatabaseUse {
     /// Locks the database for shared use; waits while another process has it exclusively.
     pub(super) fn lock_for_use(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
-            try_lock_database(database, DATABASE_LOCK, LockFile::try_shared)
+            try_lock_database(database, DATABASE_LOCK, LockFile::try_acquire_shared)
         })
     }
 
     /// Locks the database exclusively, or fails if another process has it open.
     pub(super) fn lock_exclusive(database: &Path) -> Result<Self, StoreError> {
-        try_lock_database(database, DATABASE_LOCK, LockFile::try_new)?.ok_or_else(|| {
+        try_lock_database(database, DATABASE_LOCK, LockFile::try_acquire)?.ok_or_else(|| {
             StoreError::InUse {
                 path: database.to_path_buf(),
             }
@@ -254,7 +254,7 @@ impl DatabaseUse {
     /// Locks the making of backups; waits while another process makes one.
     pub(super) fn lock_for_backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
-            try_lock_database(database, BACKUP_LOCK, LockFile::try_new)
+            try_lock_database(database, BACKUP_LOCK, LockFile::try_acquire)
         })
     }
 }

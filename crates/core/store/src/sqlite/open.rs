@@ -138,7 +138,7 @@ pub fn create_database_file(path: &Path) -> Result<(), StoreError> {
         path: path.to_path_buf(),
         source,
     };
-    let folder = haft_files::folder_of(path);
+    let folder = haft_files::containing_folder(path);
     let _alone = CREATE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     if path.exists() {
         return Ok(());

@@ -39,7 +39,7 @@ pub(super) fn list_conversations(
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement
-        .query_and_then([place.namespace()], rows::read_listed)?
+        .query_and_then([place.namespace()], rows::read_listed_conversation)?
         .collect()
 }
 
@@ -75,7 +75,7 @@ pub(super) fn find_conversation(
     );
     let candidates: Vec<ConversationRow> = transaction
         .prepare_cached(&sql)?
-        .query_and_then((place.namespace(), text), rows::read_listed)?
+        .query_and_then((place.namespace(), text), rows::read_listed_conversation)?
         .collect::<Result<_, _>>()?;
     match candidates.as_slice() {
         [] => Ok(ConversationMatch::Nothing),

@@ -42,7 +42,7 @@ fn read_listed_columns<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFail
 }
 
 /// Reads a row of a conversation list.
-pub(super) fn read_listed(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
+pub(super) fn read_listed_conversation(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
     Ok(read_listed_columns(row)?.decode()?)
 }
 

@@ -153,7 +153,7 @@ impl Tool for PartedTool {
 }
 
 impl Gateway for PartedTool {
-    fn stand_in(&self, name: &str, _: &Value) -> Option<Value> {
+    fn stand_in_arguments(&self, name: &str, _: &Value) -> Option<Value> {
         name.starts_with("part_").then(|| json!({}))
     }
 

@@ -62,14 +62,15 @@ async fn run_subagents(
         names: agents.agent_names(),
     })?;
     if order == WorkOrder::Background {
-        return Ok(agent_report::started_envelope(
+        return Ok(agent_report::build_started_envelope(
             &agents.start_assignments(context, work).await?,
             &context.tools,
         )
         .into());
     }
     let reports = agents.run_assignments(context, order, work).await?;
-    let envelope = agent_report::reports_envelope(order, &reports, context.limits, &context.tools);
+    let envelope =
+        agent_report::build_reports_envelope(order, &reports, context.limits, &context.tools);
     let changes = reports
         .into_iter()
         .flat_map(|report| report.changes)

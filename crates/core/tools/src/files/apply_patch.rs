@@ -87,7 +87,7 @@ pub fn define_tool(parse: PatchParser) -> impl Tool {
         move |arguments| derive_intent(arguments, parse),
     )
     .on_files(move |scope, parameters| apply_patch(scope, read(parameters)?))
-    .previews_files(move |scope, parameters| {
+    .with_file_preview(move |scope, parameters| {
         drafts::preview_drafts(&build_drafts(scope, read(parameters)?.sections)?)
     })
 }
@@ -270,7 +270,7 @@ fn build_draft(
             chunks,
         } if chunks.is_empty() => FileDraft::Rename {
             old: Box::new(EditSource::load(scope, &path)?),
-            to: find_move_target(scope, &to)?,
+            to: resolve_move_target(scope, &to)?,
         },
         PatchAction::Update { move_to, chunks } => {
             let old = Box::new(EditSource::load(scope, &path)?.into_text(scope)?);
@@ -290,7 +290,7 @@ fn build_draft(
                 },
                 Some(to) => FileDraft::Move {
                     old,
-                    to: find_move_target(scope, &to)?,
+                    to: resolve_move_target(scope, &to)?,
                     text,
                     applied,
                     remarks,
@@ -301,7 +301,7 @@ fn build_draft(
 }
 
 /// Resolves the target of a move, and checks that no file exists there.
-fn find_move_target(scope: &FileScope, to: &str) -> Result<FreePath, ToolFailure> {
+fn resolve_move_target(scope: &FileScope, to: &str) -> Result<FreePath, ToolFailure> {
     FreePath::resolve(scope, to, "Choose another name, or delete it first.")
 }
 

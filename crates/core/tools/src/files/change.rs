@@ -26,7 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
-use haft_types::{Envelope, notices_in};
+use haft_types::{Envelope, find_notices_in};
 use serde_json::{Value, json};
 
 use crate::failure::{Coded, ToolFailure};
@@ -123,7 +123,7 @@ impl Coded for ChangeError {
 }
 
 impl ChangeError {
-    fn with_left(self, left: Vec<UnrestoredFile>) -> Self {
+    fn with_unrestored(self, left: Vec<UnrestoredFile>) -> Self {
         if left.is_empty() {
             self
         } else {
@@ -170,7 +170,7 @@ impl ChangeOutcome {
         let files: Vec<Value> = changes
             .iter()
             .zip(&self.states)
-            .filter_map(|(change, state)| Some(file_state_json(change.path, (*state)?)))
+            .filter_map(|(change, state)| Some(file_state_to_json(change.path, (*state)?)))
             .collect();
         match <[Value; 1]>::try_from(files) {
             Ok([file]) => json!({ "file": file }),
@@ -204,7 +204,7 @@ impl ChangeOutcome {
 }
 
 /// Returns the state of a file as JSON, for tool results.
-pub(crate) fn file_state_json(path: &Path, state: FileState) -> Value {
+pub(crate) fn file_state_to_json(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn apply_changes(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],
 ) -> Result<ChangeOutcome, ToolFailure> {
-    refuse_notices(changes)?;
+    reject_notices(changes)?;
     let paths: Vec<&Path> = changes.iter().map(|change| change.path).collect();
     scope.history.save_files(&scope.call_id, &paths)?;
     let written = commit::commit_changes(&scope.workspace.journal, changes)?;
@@ -227,7 +227,7 @@ pub(crate) fn apply_changes(
     };
     for (change, WrittenFile { state, mut notes }) in changes.iter().zip(written) {
         if let Some(state) = state {
-            scope.reads.saw(change.path, state);
+            scope.reads.record_seen(change.path, state);
         }
         notes.extend(warn_broken_links(change));
         done.states.push(state);
@@ -243,7 +243,7 @@ pub(crate) fn apply_changes(
 
 /// Rejects a change that writes one of haft's own notices into a file: a model that saw a notice in
 /// place of omitted text may copy the notice. A notice that the file already contains may stay.
-fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
+fn reject_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
     for change in changes {
         let (old, bytes) = match &change.step {
             ChangeAction::Create { bytes } => (None, *bytes),
@@ -258,7 +258,7 @@ fn refuse_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
             let old = old.and_then(|old| std::str::from_utf8(&old.bytes).ok());
             old.is_some_and(|old| old.contains(notice))
         };
-        if let Some(notice) = notices_in(text).find(|notice| !had(notice)) {
+        if let Some(notice) = find_notices_in(text).find(|notice| !had(notice)) {
             return Err(ToolFailure::new(
                 "haft_notice",
                 format!(

@@ -151,7 +151,7 @@ pub(crate) fn load_open_file(
     // Read after the content, so that the time is never older than the content.
     let metadata = reader.get_ref().metadata().map_err(fail)?;
     Ok(LoadedFile {
-        state: file_state(&bytes, &metadata),
+        state: compute_file_state(&bytes, &metadata),
         bytes,
         metadata,
         file: reader.into_inner(),
@@ -159,7 +159,7 @@ pub(crate) fn load_open_file(
 }
 
 /// Returns the state of a file with this content, for the read ledger.
-pub(crate) fn file_state(bytes: &[u8], metadata: &Metadata) -> FileState {
+pub(crate) fn compute_file_state(bytes: &[u8], metadata: &Metadata) -> FileState {
     FileState {
         size: bytes.len() as u64,
         mtime_ns: mtime_ns(metadata),

@@ -15,7 +15,7 @@ const NAME: &str = "edit_file";
 
 /// Returns the parameter names for error messages, and the advice that follows a short file shown
 /// in full.
-fn edit_terms(tools: &ToolNames) -> EditTerms {
+fn build_edit_terms(tools: &ToolNames) -> EditTerms {
     let next = tools.hint_if_known(
         "write_to_file",
         "\nSend the whole corrected file with `write_to_file`.",
@@ -79,9 +79,11 @@ pub(crate) fn define_tool() -> impl Tool {
         |arguments| Intent::for_write(arguments, "path"),
     )
     .on_files(|scope, parameters: &EditFileParameters| {
-        Ok(drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single())
+        Ok(drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single_output())
     })
-    .previews_files(|scope, parameters| drafts::preview_drafts(&[build_draft(scope, parameters)?]))
+    .with_file_preview(|scope, parameters| {
+        drafts::preview_drafts(&[build_draft(scope, parameters)?])
+    })
 }
 
 fn build_draft(
@@ -93,7 +95,7 @@ fn build_draft(
         old.as_str(),
         &old.source.name,
         parameters,
-        edit_terms(&scope.tools),
+        build_edit_terms(&scope.tools),
     )?;
     Ok(FileDraft::Edit {
         old: Box::new(old),

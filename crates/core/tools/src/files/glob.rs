@@ -72,7 +72,7 @@ fn find_files(scope: &FileScope, parameters: &GlobParameters) -> CallResult {
             };
             match found {
                 _ if scope.cancel.is_cancelled() => return WalkState::Quit,
-                Ok(entry) if is_no_folder(&entry) && pattern.matches(&root, entry.path()) => {
+                Ok(entry) if is_not_folder(&entry) && pattern.matches(&root, entry.path()) => {
                     let mtime = entry
                         .metadata()
                         .map_or(i64::MIN, |metadata| mtime_ns(&metadata));
@@ -121,7 +121,7 @@ fn compile_pattern(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailur
 }
 
 /// True for everything but folders: links are listed, and not followed.
-fn is_no_folder(entry: &DirEntry) -> bool {
+fn is_not_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| !kind.is_dir())
 }
 

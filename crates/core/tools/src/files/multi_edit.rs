@@ -86,7 +86,7 @@ pub(crate) fn define_tool() -> impl Tool {
         derive_intent,
     )
     .on_files(|scope, parameters: &MultiEditParameters| edit_files(scope, &parameters.edits))
-    .previews_files(|scope, parameters| {
+    .with_file_preview(|scope, parameters| {
         drafts::preview_drafts(&build_drafts(scope, &parameters.edits)?)
     })
 }

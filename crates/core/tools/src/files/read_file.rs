@@ -60,7 +60,8 @@ pub(crate) fn define_tool() -> impl Tool {
 
 async fn read_with_notes(context: &ToolContext, parameters: ReadFileParameters) -> CallResult {
     let path = paths::resolve_path(&context.workspace, &parameters.path).ok();
-    let mut output = run_blocking(context, move |scope| read_path(scope, &parameters)).await?;
+    let mut output =
+        run_blocking(context, move |scope| read_file_range(scope, &parameters)).await?;
     if let Some(path) = path {
         module_hint::add_module_hint(context, &path, &mut output.envelope);
         notes::add_notes(context, &path, &mut output.envelope).await;
@@ -110,7 +111,7 @@ impl Coded for ReadError {
 
 /// Reads a whole file, for another tool.
 pub(crate) fn read_whole_file(scope: &FileScope, path: &str) -> CallResult {
-    read_path(
+    read_file_range(
         scope,
         &ReadFileParameters {
             path: path.to_owned(),
@@ -120,7 +121,7 @@ pub(crate) fn read_whole_file(scope: &FileScope, path: &str) -> CallResult {
     )
 }
 
-fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
+fn read_file_range(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     let range = LineRange::new(parameters.start_line, parameters.end_line)?;
     let path = paths::resolve_path(&scope.workspace, &parameters.path)?;
     let name = paths::display_path(&scope.workspace, &path);
@@ -130,9 +131,9 @@ fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
         // The file is too large to load or hash. It is shown by range, but not recorded as read, so
         // that it cannot be overwritten.
         let (page, total) = stream::read_page(file, &name, range, scope)?;
-        return Ok(page_envelope(&name, &page, total, mtime_ns(&metadata))?.into());
+        return Ok(build_page_envelope(&name, &page, total, mtime_ns(&metadata))?.into());
     }
-    let loaded = scope.with_unsaved(&path, disk::load_open_file(file, &metadata, &name)?);
+    let loaded = scope.apply_unsaved(&path, disk::load_open_file(file, &metadata, &name)?);
     if let Some(format) = documents::detect_format(scope, &path, &loaded.bytes) {
         let document = DocumentFile {
             path: &path,
@@ -144,7 +145,7 @@ fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
     }
     documents::reject_unreadable_document(scope, &path, &name, &loaded.bytes)?;
     if let Some(media_type) = image::detect_media_type(&loaded.bytes) {
-        return image::image_output(scope, &path, &name, &loaded, media_type);
+        return image::build_image_output(scope, &path, &name, &loaded, media_type);
     }
     let Some(decoded) = decode_text(&loaded.bytes) else {
         let kind = describe_binary(&loaded.bytes);
@@ -161,7 +162,7 @@ fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
         total += 1;
         page.offer_line(total, line.text, line.text.len());
     }
-    let mut envelope = page_envelope(&name, &page, total, loaded.state.mtime_ns)?;
+    let mut envelope = build_page_envelope(&name, &page, total, loaded.state.mtime_ns)?;
     match decoded.encoding {
         TextEncoding::Utf8 => {}
         other @ (TextEncoding::Utf16Le | TextEncoding::Utf16Be | TextEncoding::Legacy(_)) => {
@@ -173,7 +174,7 @@ fn read_path(scope: &FileScope, parameters: &ReadFileParameters) -> CallResult {
 }
 
 /// Returns the page as text and data, with a line that gives the range.
-fn page_envelope(
+fn build_page_envelope(
     name: &str,
     page: &FilePage,
     total: usize,

@@ -50,7 +50,9 @@ pub(crate) fn define_tool() -> impl Tool {
         |arguments| Intent::for_write(arguments, "path"),
     )
     .on_files(replace_in_file)
-    .previews_files(|scope, parameters| drafts::preview_drafts(&[build_draft(scope, parameters)?]))
+    .with_file_preview(|scope, parameters| {
+        drafts::preview_drafts(&[build_draft(scope, parameters)?])
+    })
 }
 
 /// Describes a block that does not match.
@@ -85,7 +87,8 @@ fn describe_misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
 }
 
 fn replace_in_file(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
-    let mut output = drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single();
+    let mut output =
+        drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single_output();
     if parse::parse_diff(&parameters.diff)?.1 {
         output
             .envelope

@@ -44,7 +44,7 @@ pub(crate) fn define_tool() -> impl Tool {
         |arguments| Intent::for_write(arguments, "path"),
     )
     .on_files(write_file)
-    .previews_files(preview_write)
+    .with_file_preview(preview_write)
 }
 
 /// Writes a whole file, for another tool.
@@ -64,7 +64,7 @@ fn load_replaceable(
     path: &Path,
     name: &str,
 ) -> Result<Option<LoadedFile>, ToolFailure> {
-    match disk::load_file(path, name).map(|old| scope.with_unsaved(path, old)) {
+    match disk::load_file(path, name).map(|old| scope.apply_unsaved(path, old)) {
         Ok(old) => {
             write_guard::check_changeable(scope, path, name, &old, ReadRequirement::MustBeRead)?;
             Ok(Some(old))

@@ -42,7 +42,7 @@ fn derive_intent(arguments: &Value) -> Intent {
 
 fn list_modules(scope: &FileScope, parameters: &AcModListParameters) -> CallResult {
     let folder = match &parameters.path {
-        Some(path) => module_documents::module_folder(&scope.workspace, path)?,
+        Some(path) => module_documents::resolve_module_folder(&scope.workspace, path)?,
         None => scope.workspace.root.clone(),
     };
     let name = paths::display_path(&scope.workspace, &folder);

@@ -40,7 +40,7 @@ fn derive_intent(arguments: &Value) -> Intent {
 }
 
 fn read_module(scope: &FileScope, parameters: &AcModReadParameters) -> CallResult {
-    let folder = module_documents::module_folder(&scope.workspace, &parameters.path)?;
+    let folder = module_documents::resolve_module_folder(&scope.workspace, &parameters.path)?;
     let document = folder.join(module_documents::DOCUMENT_NAME);
     if document.is_file() {
         return read_whole_file(scope, &module_documents::document_path(&parameters.path));

@@ -47,7 +47,7 @@ fn write_module(scope: &FileScope, parameters: &AcModWriteParameters) -> CallRes
             "`content` is empty; say what the module is".to_owned(),
         ));
     }
-    module_documents::module_folder(&scope.workspace, &parameters.path)?;
+    module_documents::resolve_module_folder(&scope.workspace, &parameters.path)?;
     write_whole_file(
         scope,
         &module_documents::document_path(&parameters.path),

@@ -4,7 +4,7 @@ use haft_text::{CutLimits, cut_lines};
 use haft_types::TranscriptLine;
 
 use crate::knowledge::transcript::StoredTranscript;
-use crate::knowledge::{of_session, port_failure, to_one_line};
+use crate::knowledge::{failure_from_port, get_session_value, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_read";
@@ -33,10 +33,10 @@ async fn list_messages(
     context: &ToolContext,
     _: ConversationMessageIdsReadParameters,
 ) -> CallResult {
-    let lines = of_session::<StoredTranscript>(context)?
+    let lines = get_session_value::<StoredTranscript>(context)?
         .list()
         .await
-        .map_err(|error| port_failure(&error, "try again"))?;
+        .map_err(|error| failure_from_port(&error, "try again"))?;
     let tokens: u64 = lines.iter().map(|line| u64::from(line.tokens)).sum();
     let marked = lines.iter().filter(|line| line.marked).count();
     let shown: Vec<_> = lines.iter().map(format_message).collect();

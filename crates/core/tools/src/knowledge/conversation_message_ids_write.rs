@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use haft_types::{MarkAction, MarkReport, ToolStatus};
 
 use crate::knowledge::transcript::StoredTranscript;
-use crate::knowledge::{of_session, port_failure, to_one_line};
+use crate::knowledge::{failure_from_port, get_session_value, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "conversation_message_ids_write";
@@ -58,9 +58,9 @@ async fn mark_messages(
         // `create` with an empty list clears the current list.
         MarkAction::Create | MarkAction::Append | MarkAction::Delete => {}
     }
-    let transcript = of_session::<StoredTranscript>(context)?;
+    let transcript = get_session_value::<StoredTranscript>(context)?;
     let marked = transcript.mark(action, &message_ids).await;
-    let report = marked.map_err(|error| port_failure(&error, "try again"))?;
+    let report = marked.map_err(|error| failure_from_port(&error, "try again"))?;
     Ok(build_envelope(action, &report).into())
 }
 

@@ -3,8 +3,8 @@
 use crate::files::disk;
 use crate::files::documents::{self, DocumentFile};
 use crate::files::encoding::{decode_text, describe_binary};
+use crate::knowledge::get_session_value;
 use crate::knowledge::model_tokens::ModelTokens;
-use crate::knowledge::of_session;
 use crate::on_files::run_blocking;
 use crate::paths;
 use crate::prelude::*;
@@ -35,14 +35,18 @@ pub(crate) fn define_tool() -> impl Tool {
         |arguments| Intent::for_read(arguments, "path"),
     )
     .with_function(|context, parameters| {
-        let tokens = of_session::<ModelTokens>(context);
+        let tokens = get_session_value::<ModelTokens>(context);
         Box::pin(run_blocking(context, move |scope| {
-            count(scope, tokens?.as_ref(), parameters)
+            count_tokens(scope, tokens?.as_ref(), parameters)
         }))
     })
 }
 
-fn count(scope: &FileScope, tokens: &ModelTokens, parameters: CountTokensParameters) -> CallResult {
+fn count_tokens(
+    scope: &FileScope,
+    tokens: &ModelTokens,
+    parameters: CountTokensParameters,
+) -> CallResult {
     let (name, text) = match parameters {
         CountTokensParameters {
             path: Some(path),

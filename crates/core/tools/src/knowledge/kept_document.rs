@@ -42,8 +42,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         key: &'static str,
     ) -> Result<Self, StoreError> {
         let document = Self::empty(store, owner, key);
-        let stored = document.stored().await?;
-        if let Err(error) = document.take_over(stored) {
+        let stored = document.load_stored().await?;
+        if let Err(error) = document.parse_and_keep(stored) {
             tracing::warn!(key, %error, "a stored document is ignored");
         }
         Ok(document)
@@ -51,14 +51,14 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
 
     /// Like [`Self::open`], but for a conversation's document whose stored value was read already.
     /// Also returns the error if that value cannot be parsed.
-    pub fn restored(
+    pub fn from_stored(
         store: Arc<dyn Store>,
         id: ConversationId,
         key: &'static str,
         stored: Option<Value>,
     ) -> (Self, Option<PortError>) {
         let document = Self::empty(store, DocumentOwner::Conversation(id), key);
-        let error = document.take_over(stored).err();
+        let error = document.parse_and_keep(stored).err();
         (document, error)
     }
 
@@ -72,7 +72,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         }
     }
 
-    fn take_over(&self, stored: Option<Value>) -> Result<(), PortError> {
+    fn parse_and_keep(&self, stored: Option<Value>) -> Result<(), PortError> {
         self.keep(self.parse(stored)?);
         Ok(())
     }
@@ -88,7 +88,10 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
 
     /// Reads the document from the store.
     pub async fn read(&self) -> Result<T, PortError> {
-        let stored = self.stored().await.map_err(|error| failed(&error))?;
+        let stored = self
+            .load_stored()
+            .await
+            .map_err(|error| to_port_error(&error))?;
         let value = self.parse(stored)?;
         self.keep(value.clone());
         Ok(value)
@@ -106,7 +109,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
                     .await
             }
         }
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| to_port_error(&error))?;
         self.keep(value);
         Ok(())
     }
@@ -118,7 +121,10 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
     ) -> Result<R, PortError> {
         let _alone = self.editing.lock().await;
         loop {
-            let before = self.stored().await.map_err(|error| failed(&error))?;
+            let before = self
+                .load_stored()
+                .await
+                .map_err(|error| to_port_error(&error))?;
             let mut value = self.parse(before.clone())?;
             let done = change(&mut value)?;
             let json = self.encode(&value)?;
@@ -134,7 +140,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
                         .await
                 }
             };
-            match swap.map_err(|error| failed(&error))? {
+            match swap.map_err(|error| to_port_error(&error))? {
                 Swap::Done => {
                     self.keep(value);
                     return Ok(done);
@@ -144,7 +150,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         }
     }
 
-    async fn stored(&self) -> Result<Option<Value>, StoreError> {
+    async fn load_stored(&self) -> Result<Option<Value>, StoreError> {
         match &self.owner {
             DocumentOwner::Conversation(id) => self.store.state(id, self.key).await,
             DocumentOwner::Project(namespace) => {
@@ -180,6 +186,6 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
 }
 
 /// Converts an error of the store to the error type that tools report.
-pub(super) fn failed(error: &StoreError) -> PortError {
+pub(super) fn to_port_error(error: &StoreError) -> PortError {
     PortError::Store(error.to_string())
 }

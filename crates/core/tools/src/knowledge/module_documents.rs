@@ -29,7 +29,10 @@ pub(crate) fn document_path(given: &str) -> String {
 }
 
 /// Returns the folder of a module; fails if the folder does not exist.
-pub(crate) fn module_folder(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolFailure> {
+pub(crate) fn resolve_module_folder(
+    workspace: &Workspace,
+    given: &str,
+) -> Result<PathBuf, ToolFailure> {
     let document = paths::resolve_path(workspace, &document_path(given))?;
     let folder = document.parent().unwrap_or(&document);
     if folder.is_dir() {

@@ -1,7 +1,9 @@
 //! `note_add`: adds a note to a folder or file.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{check_note_text, of_session, port_failure, resolve_note_path, to_one_line};
+use crate::knowledge::{
+    check_note_text, failure_from_port, get_session_value, resolve_note_path, to_one_line,
+};
 use crate::on_files::run_off_thread;
 use crate::prelude::*;
 
@@ -41,11 +43,11 @@ async fn add_note(
         resolve_note_path(&scope.workspace, &path)
     })
     .await?;
-    let notes = of_session::<StoredNotes>(context)?;
+    let notes = get_session_value::<StoredNotes>(context)?;
     let note = notes
         .add(&path, &note)
         .await
-        .map_err(|error| port_failure(&error, "try again"))?;
+        .map_err(|error| failure_from_port(&error, "try again"))?;
     let text = format!("Added note {} on `{}`.", note.id, note.path);
     Ok(Envelope::success(text)
         .with_data(json!({ "note": note }))

@@ -1,7 +1,7 @@
 //! `note_delete`: deletes a note.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{of_session, port_failure, to_one_line};
+use crate::knowledge::{failure_from_port, get_session_value, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_delete";
@@ -33,10 +33,10 @@ async fn delete_note(
     context: &ToolContext,
     NoteDeleteParameters { note_id }: NoteDeleteParameters,
 ) -> CallResult {
-    let notes = of_session::<StoredNotes>(context)?;
+    let notes = get_session_value::<StoredNotes>(context)?;
     let deleted = notes.delete(&note_id).await;
     let note = deleted.map_err(|error| {
-        port_failure(
+        failure_from_port(
             &error,
             context
                 .tools

@@ -4,7 +4,7 @@ use haft_text::{CutLimits, cut_lines};
 use haft_tool::OutputLimits;
 
 use crate::knowledge::notes::{Note, StoredNotes};
-use crate::knowledge::{of_session, port_failure, resolve_note_path, to_one_line};
+use crate::knowledge::{failure_from_port, get_session_value, resolve_note_path, to_one_line};
 use crate::on_files::run_off_thread;
 use crate::prelude::*;
 
@@ -46,10 +46,10 @@ async fn query_notes(
         ),
         None => None,
     };
-    let mut notes = of_session::<StoredNotes>(context)?
+    let mut notes = get_session_value::<StoredNotes>(context)?
         .list()
         .await
-        .map_err(|error| port_failure(&error, "try again"))?;
+        .map_err(|error| failure_from_port(&error, "try again"))?;
     if let Some(path) = &path {
         notes.retain(|note| note.concerns(path));
     }

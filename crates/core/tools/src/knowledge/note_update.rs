@@ -1,7 +1,7 @@
 //! `note_update`: replaces the text of a note.
 
 use crate::knowledge::notes::StoredNotes;
-use crate::knowledge::{check_note_text, of_session, port_failure, to_one_line};
+use crate::knowledge::{check_note_text, failure_from_port, get_session_value, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "note_update";
@@ -36,10 +36,10 @@ async fn update_note(
     NoteUpdateParameters { note_id, note }: NoteUpdateParameters,
 ) -> CallResult {
     let note = to_one_line(check_note_text("note", &note)?);
-    let notes = of_session::<StoredNotes>(context)?;
+    let notes = get_session_value::<StoredNotes>(context)?;
     let updated = notes.update(&note_id, &note).await;
     let note = updated.map_err(|error| {
-        port_failure(
+        failure_from_port(
             &error,
             context
                 .tools

@@ -58,7 +58,7 @@ pub struct StoredNotes {
 
 impl FolderNoteList {
     /// Removes and returns the note with this id. The `n` of the id may be missing.
-    fn take(&mut self, id: &str) -> Result<Note, PortError> {
+    fn remove_note(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self
             .notes
@@ -92,7 +92,7 @@ impl StoredNotes {
     /// Returns the newest notes on the folders above `files`, from memory. Each folder that has
     /// notes comes with one line per note, outermost folders first. The files lie in the project,
     /// or in a sub-agent's copy of the project at `copy`.
-    pub fn on_folders_above(&self, copy: &Path, files: &[PathBuf]) -> Vec<(String, Vec<String>)> {
+    pub fn folder_notes_above(&self, copy: &Path, files: &[PathBuf]) -> Vec<(String, Vec<String>)> {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
             return Vec::new();
@@ -105,7 +105,7 @@ impl StoredNotes {
                     .ok()
             })
             .flat_map(|path| path.ancestors().skip(1))
-            .map(|folder| (folder.components().count(), name(folder)))
+            .map(|folder| (folder.components().count(), folder_name(folder)))
             .collect();
         folders
             .into_iter()
@@ -162,7 +162,7 @@ impl StoredNotes {
             let changed = Note {
                 note: note.to_owned(),
                 updated_at,
-                ..list.take(id)?
+                ..list.remove_note(id)?
             };
             // A changed note becomes the newest one.
             list.notes.push(changed.clone());
@@ -174,13 +174,13 @@ impl StoredNotes {
     /// Removes a note and returns it.
     pub async fn delete(&self, id: &str) -> Result<Note, PortError> {
         self.document
-            .edit(|list: &mut FolderNoteList| list.take(id))
+            .edit(|list: &mut FolderNoteList| list.remove_note(id))
             .await
     }
 }
 
 /// Returns the name of a folder in notes.
-fn name(folder: &Path) -> String {
+fn folder_name(folder: &Path) -> String {
     if folder.as_os_str().is_empty() {
         ".".to_owned()
     } else {

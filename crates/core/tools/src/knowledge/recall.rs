@@ -8,8 +8,8 @@ use haft_text::{CutLimits, cut_lines};
 use haft_tool::OutputLimits;
 use haft_types::ToolStatus;
 
-use crate::knowledge::transcript::{Recalled, StoredTranscript};
-use crate::knowledge::{of_session, port_failure};
+use crate::knowledge::transcript::{RecalledMessage, StoredTranscript};
+use crate::knowledge::{failure_from_port, get_session_value};
 use crate::on_files::run_off_thread;
 use crate::prelude::*;
 use crate::scope::FileScope;
@@ -40,20 +40,20 @@ async fn recall_message(
     context: &ToolContext,
     RecallParameters { message_id }: RecallParameters,
 ) -> CallResult {
-    let transcript = of_session::<StoredTranscript>(context)?;
+    let transcript = get_session_value::<StoredTranscript>(context)?;
     let found = transcript.recall(&message_id).await;
     let hint = context.tools.hint_if_known(
         "conversation_message_ids_read",
         "`conversation_message_ids_read` lists the messages",
     );
-    let message = found.map_err(|error| port_failure(&error, hint))?;
+    let message = found.map_err(|error| failure_from_port(&error, hint))?;
     run_off_thread(context, move |scope| {
         Ok(build_envelope(&message, scope).into())
     })
     .await
 }
 
-fn build_envelope(message: &Recalled, scope: &FileScope) -> Envelope {
+fn build_envelope(message: &RecalledMessage, scope: &FileScope) -> Envelope {
     let heading = format_heading(message);
     // One line is reserved for the heading, one for the path of the complete text.
     let OutputLimits { lines, bytes } = scope.limits;
@@ -87,8 +87,8 @@ fn build_envelope(message: &Recalled, scope: &FileScope) -> Envelope {
     Envelope::success(text).with_data(data)
 }
 
-fn format_heading(message: &Recalled) -> String {
-    let Recalled {
+fn format_heading(message: &RecalledMessage) -> String {
+    let RecalledMessage {
         id,
         role,
         tools,
@@ -106,7 +106,7 @@ fn format_heading(message: &Recalled) -> String {
 
 /// Writes the complete text to a file that the model can read by range. Repeated recalls of a
 /// message write to a single file.
-fn write_spill_file(message: &Recalled, folder: &Path) -> io::Result<PathBuf> {
+fn write_spill_file(message: &RecalledMessage, folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(format!("recall-{}.txt", message.id));
     haft_files::replace_file(&path, message.text.as_bytes(), Durability::Process)?;
     Ok(path)

@@ -54,7 +54,7 @@ impl StoredTodo {
 
     /// Returns the number of items that are not completed. A list that cannot be read counts as
     /// empty, because the tools report the error.
-    pub async fn open_items(&self) -> usize {
+    pub async fn count_open_items(&self) -> usize {
         self.read()
             .await
             .unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::knowledge::of_session;
+use crate::knowledge::get_session_value;
 use crate::knowledge::todo::{StoredTodo, TodoItem, TodoState};
 use crate::prelude::*;
 use crate::visible;
@@ -40,13 +40,13 @@ async fn read_todos(context: &ToolContext, _: TodoReadParameters) -> Result<Enve
             format!("the TODO list could not be read: {reason}"),
         )
     };
-    let todo = of_session::<StoredTodo>(context).map_err(failed)?;
+    let todo = get_session_value::<StoredTodo>(context).map_err(failed)?;
     let items = todo.read().await.map_err(failed)?;
-    Ok(todo_envelope(&items))
+    Ok(build_todo_envelope(&items))
 }
 
 /// Returns the TODO list as the result of `todo_read` and `todo_write`.
-pub(crate) fn todo_envelope(items: &[TodoItem]) -> Envelope {
+pub(crate) fn build_todo_envelope(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
     let pending = count(TodoState::Pending);
     let in_progress = count(TodoState::InProgress);

@@ -1,7 +1,7 @@
 //! `todo_write`: replaces the TODO list.
 
 use crate::knowledge::todo::{StoredTodo, TodoItem, TodoState};
-use crate::knowledge::{of_session, todo_read};
+use crate::knowledge::{get_session_value, todo_read};
 use crate::prelude::*;
 
 const NAME: &str = "todo_write";
@@ -45,7 +45,7 @@ async fn write_todos(
             ),
         ));
     }
-    let mut envelope = todo_read::todo_envelope(&todos);
+    let mut envelope = todo_read::build_todo_envelope(&todos);
     if todos
         .iter()
         .filter(|item| item.status == TodoState::InProgress)
@@ -62,7 +62,7 @@ async fn write_todos(
             format!("the TODO list could not be stored and is unchanged: {reason}"),
         )
     };
-    let todo = of_session::<StoredTodo>(context).map_err(failed)?;
+    let todo = get_session_value::<StoredTodo>(context).map_err(failed)?;
     todo.write(todos).await.map_err(failed)?;
     Ok(envelope.into())
 }

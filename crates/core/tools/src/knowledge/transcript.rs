@@ -12,11 +12,11 @@ use haft_types::{
     TranscriptLine,
 };
 
-use super::kept_document::failed;
+use super::kept_document::to_port_error;
 
 /// A message with its complete text, returned by [`StoredTranscript::recall`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recalled {
+pub struct RecalledMessage {
     /// The id of the message.
     pub id: ShortId,
     /// The role of the message.
@@ -78,18 +78,18 @@ impl StoredTranscript {
 
     /// Returns the message with this short or full id as it was stored, even if requests now omit
     /// or shorten it.
-    pub async fn recall(&self, id: &str) -> Result<Recalled, PortError> {
+    pub async fn recall(&self, id: &str) -> Result<RecalledMessage, PortError> {
         let unknown = || PortError::Unknown {
             what: "message",
             id: id.to_owned(),
         };
-        let wanted = MessageName::parse(id).ok_or_else(unknown)?;
-        let message = self.find(&wanted).await?.ok_or_else(unknown)?;
+        let wanted = MessageRef::parse(id).ok_or_else(unknown)?;
+        let message = self.find_message(&wanted).await?.ok_or_else(unknown)?;
         let calls = message
             .tool_calls()
             .map(|call| call.resolve_indirect().into_owned().name);
         let results = message.tool_results().map(|result| result.name.clone());
-        Ok(Recalled {
+        Ok(RecalledMessage {
             id: message.message_id.short_id(),
             role: message.role,
             tools: calls.chain(results).collect(),
@@ -97,7 +97,7 @@ impl StoredTranscript {
                 .tool_results()
                 .next()
                 .map(|result| result.envelope.status),
-            text: whole_text(&message),
+            text: collect_text(&message),
         })
     }
 
@@ -105,16 +105,16 @@ impl StoredTranscript {
         self.store
             .uncached_messages(&self.conversation)
             .await
-            .map_err(|error| failed(&error))
+            .map_err(|error| to_port_error(&error))
     }
 
     /// Finds a message in this conversation or in the conversation of a sub-agent, the newest
     /// sub-agent first.
-    async fn find(&self, wanted: &MessageName) -> Result<Option<Message>, PortError> {
+    async fn find_message(&self, wanted: &MessageRef) -> Result<Option<Message>, PortError> {
         let in_one = |messages: Vec<Message>| {
             messages
                 .into_iter()
-                .find(|message| wanted.fits(message.message_id))
+                .find(|message| wanted.matches(message.message_id))
         };
         if let Some(found) = in_one(self.messages().await?) {
             return Ok(Some(found));
@@ -124,7 +124,7 @@ impl StoredTranscript {
                 .store
                 .messages(child)
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(|error| to_port_error(&error))?;
             if let Some(found) = in_one(messages) {
                 return Ok(Some(found));
             }
@@ -134,12 +134,12 @@ impl StoredTranscript {
 }
 
 /// A short or full message id, as the model gave it.
-enum MessageName {
+enum MessageRef {
     Full(MessageId),
     Short(ShortId),
 }
 
-impl MessageName {
+impl MessageRef {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         text.parse()
@@ -148,7 +148,7 @@ impl MessageName {
             .ok()
     }
 
-    fn fits(&self, id: MessageId) -> bool {
+    fn matches(&self, id: MessageId) -> bool {
         match self {
             Self::Full(full) => *full == id,
             Self::Short(short) => *short == id.short_id(),
@@ -157,7 +157,7 @@ impl MessageName {
 }
 
 /// Returns everything in a message that can be read as text.
-fn whole_text(message: &Message) -> String {
+fn collect_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
         let gap = if text.is_empty() { "" } else { "\n\n" };

@@ -30,7 +30,7 @@ pub struct UsefulItem {
 
 /// A file range to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewUseful {
+pub struct NewUsefulItem {
     /// The file, relative to the project if it is inside.
     pub path: String,
     /// The first line, from 1.
@@ -43,7 +43,7 @@ pub struct NewUseful {
 
 /// The effect of adding a range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Added {
+pub struct AddedRange {
     /// The range as it is kept, merged with the ranges that it touches.
     pub item: UsefulItem,
     /// The number of earlier ranges that were merged into the new one.
@@ -101,7 +101,7 @@ impl StoredUseful {
             .into_iter()
             .rev()
             .map(|item| {
-                let content = read(&item, root, &mut room);
+                let content = read_range_lines(&item, root, &mut room);
                 (item, content)
             })
             .collect();
@@ -116,7 +116,7 @@ impl StoredUseful {
 
     /// Adds a range. Ranges of one file that touch or overlap become one. When this returns, the
     /// range is stored.
-    pub async fn add(&self, new: NewUseful) -> Result<Added, PortError> {
+    pub async fn add(&self, new: NewUsefulItem) -> Result<AddedRange, PortError> {
         self.0.edit(|ranges| Ok(ranges.add(new.clone()))).await
     }
 
@@ -132,7 +132,11 @@ impl StoredUseful {
     }
 }
 
-fn read(item: &UsefulItem, root: &Path, room: &mut OutputLimits) -> Result<String, String> {
+fn read_range_lines(
+    item: &UsefulItem,
+    root: &Path,
+    room: &mut OutputLimits,
+) -> Result<String, String> {
     let lines = item.start_line as usize..=item.end_line as usize;
     let content =
         read_excerpt(&root.join(&item.path), lines, *room).map_err(|error| error.to_string())?;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use haft_tool::OutputLimits;
 
 use crate::files::excerpt::{ExcerptError, read_excerpt};
-use crate::knowledge::useful::{Added, NewUseful, StoredUseful};
+use crate::knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful};
 use crate::knowledge::useful_info_list;
-use crate::knowledge::{check_note_text, of_session, port_failure, to_one_line};
+use crate::knowledge::{check_note_text, failure_from_port, get_session_value, to_one_line};
 use crate::on_files::run_off_thread;
 use crate::paths;
 use crate::prelude::*;
@@ -52,10 +52,10 @@ async fn add_range(context: &ToolContext, parameters: UsefulInfoAddParameters) -
         locate_range(scope, &parameters, description)
     })
     .await?;
-    let added = of_session::<StoredUseful>(context)?
+    let added = get_session_value::<StoredUseful>(context)?
         .add(new)
         .await
-        .map_err(|error| port_failure(&error, "try again"))?;
+        .map_err(|error| failure_from_port(&error, "try again"))?;
     Ok(build_envelope(&added).into())
 }
 
@@ -64,7 +64,7 @@ fn locate_range(
     scope: &FileScope,
     parameters: &UsefulInfoAddParameters,
     description: String,
-) -> Result<NewUseful, ToolFailure> {
+) -> Result<NewUsefulItem, ToolFailure> {
     let UsefulInfoAddParameters {
         path,
         start_line,
@@ -86,7 +86,7 @@ fn locate_range(
     .map_err(|error| excerpt_failure(path, &error))?;
     // If the file ends before the range does, the excerpt has fewer lines.
     let lines = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
-    Ok(NewUseful {
+    Ok(NewUsefulItem {
         path: scope.workspace.display_path(&resolved),
         start_line: *start_line,
         end_line: start_line.saturating_add(lines.saturating_sub(1)),
@@ -113,8 +113,8 @@ fn excerpt_failure(path: &str, error: &ExcerptError) -> ToolFailure {
     ToolFailure::new(error.code(), message)
 }
 
-fn build_envelope(added: &Added) -> Envelope {
-    let Added {
+fn build_envelope(added: &AddedRange) -> Envelope {
+    let AddedRange {
         item,
         merged,
         dropped,

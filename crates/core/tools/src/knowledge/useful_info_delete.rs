@@ -1,7 +1,7 @@
 //! `useful_info_delete`: removes a range of lines of a file from view.
 
 use crate::knowledge::useful::StoredUseful;
-use crate::knowledge::{of_session, port_failure, useful_info_list};
+use crate::knowledge::{failure_from_port, get_session_value, useful_info_list};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_delete";
@@ -34,10 +34,10 @@ async fn delete_range(
     context: &ToolContext,
     UsefulInfoDeleteParameters { number }: UsefulInfoDeleteParameters,
 ) -> CallResult {
-    let useful = of_session::<StoredUseful>(context)?;
+    let useful = get_session_value::<StoredUseful>(context)?;
     let deleted = useful.delete(number).await;
     let item = deleted.map_err(|error| {
-        port_failure(
+        failure_from_port(
             &error,
             context
                 .tools

@@ -1,7 +1,7 @@
 //! `useful_info_list`: lists the file ranges that are kept in view.
 
 use crate::knowledge::useful::{StoredUseful, UsefulItem};
-use crate::knowledge::{of_session, port_failure, to_one_line};
+use crate::knowledge::{failure_from_port, get_session_value, to_one_line};
 use crate::prelude::*;
 
 const NAME: &str = "useful_info_list";
@@ -27,10 +27,10 @@ pub(crate) fn define_tool() -> impl Tool {
 }
 
 async fn list_ranges(context: &ToolContext, _: UsefulInfoListParameters) -> CallResult {
-    let items = of_session::<StoredUseful>(context)?
+    let items = get_session_value::<StoredUseful>(context)?
         .list()
         .await
-        .map_err(|error| port_failure(&error, "try again"))?;
+        .map_err(|error| failure_from_port(&error, "try again"))?;
     let lines: Vec<_> = items.iter().map(format_range).collect();
     let text = if items.is_empty() {
         "No useful information is kept.".to_owned()

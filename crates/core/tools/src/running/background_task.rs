@@ -74,14 +74,16 @@ async fn run_action(
 ) -> CallResult {
     let envelope = match parameters.action {
         TaskAction::Start => start_task(&running, context, parameters)?,
-        TaskAction::List => task_envelopes::list_envelope(&running.tasks.list()),
+        TaskAction::List => task_envelopes::build_list_envelope(&running.tasks.list()),
         TaskAction::Monitor => monitor_task(&running, context, &parameters).await?,
         TaskAction::Kill => {
             let task = find_task(&running, &parameters)?;
             running.tasks.kill(&task).await;
-            task_envelopes::killed_envelope(&task)
+            task_envelopes::build_killed_envelope(&task)
         }
-        TaskAction::Cleanup => task_envelopes::cleanup_envelope(&running.tasks.remove_ended()),
+        TaskAction::Cleanup => {
+            task_envelopes::build_cleanup_envelope(&running.tasks.remove_ended())
+        }
     };
     Ok(envelope.into())
 }
@@ -116,7 +118,7 @@ fn start_task(
         ..
     } = running;
     let task = tasks.start_task(supervisor, limits, context, line, timeout)?;
-    Ok(task_envelopes::started_envelope(&task))
+    Ok(task_envelopes::build_started_envelope(&task))
 }
 
 async fn monitor_task(
@@ -135,7 +137,7 @@ async fn monitor_task(
         .lines
         .unwrap_or(DEFAULT_LINES)
         .min(context.limits.lines);
-    Ok(task_envelopes::monitor_envelope(
+    Ok(task_envelopes::build_monitor_envelope(
         &task,
         lines,
         context.limits.bytes,

@@ -106,7 +106,7 @@ async fn execute_command(
     let finished = loop {
         tokio::select! {
             finished = &mut run => break finished?,
-            () = tokio::time::sleep(POLL_INTERVAL) => watcher.look(&live, &context.progress),
+            () = tokio::time::sleep(POLL_INTERVAL) => watcher.poll_output(&live, &context.progress),
         }
     };
     let cwd = line.display_cwd(context);

@@ -147,7 +147,7 @@ pub(crate) fn parse_timeout(
 
 /// Creates a private folder with an unpredictable name for the complete output of one command.
 pub(crate) fn create_output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
-    haft_files::temporary_folder(&context.workspace.spill, prefix)
+    haft_files::create_temporary_folder(&context.workspace.spill, prefix)
 }
 
 /// Returns the shell that runs command lines, with `-c`.

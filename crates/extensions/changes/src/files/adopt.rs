@@ -33,7 +33,7 @@ pub(crate) const MERGE_NOTE_EXTENSION: &str = "merging";
 /// Writes the folders of a merge to the file `note`, for [`clean_up_killed_merges`]. The returned
 /// lock marks the merge as running.
 pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
-    let lock = LockFile::wait(note)?;
+    let lock = LockFile::acquire(note)?;
     let mut file = lock.file();
     file.set_len(0)?;
     let folders: BTreeSet<&Path> = changes
@@ -50,7 +50,7 @@ pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<
 
 /// Removes the temporary files of merges that were killed. `folder` contains the notes of merges.
 /// The contents that these merges replaced are among the saved versions.
-pub fn sweep_merges(folder: &Path) {
+pub fn clean_up_killed_merges(folder: &Path) {
     for note in fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -60,7 +60,7 @@ pub fn sweep_merges(folder: &Path) {
         let is_note = note.extension() == Some(OsStr::new(MERGE_NOTE_EXTENSION));
         // A locked note belongs to a running merge.
         let free = is_note
-            .then(|| LockFile::try_existing(&note).ok().flatten())
+            .then(|| LockFile::try_acquire_existing(&note).ok().flatten())
             .flatten();
         if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
             for folder in folders.split(|byte| *byte == 0) {
@@ -152,8 +152,8 @@ fn plan_adoption<'a>(
     }
     let before = inspect_path(&change.path, MAX_SAVED_BYTES);
     let copy = inspect_path(&change.copy, MAX_SAVED_BYTES);
-    let ours = mergeable_content(&before)?;
-    let theirs = mergeable_content(&copy)?;
+    let ours = to_merge_content(&before)?;
+    let theirs = to_merge_content(&copy)?;
     if theirs == change.base || theirs == ours {
         return Ok(None);
     }
@@ -188,7 +188,7 @@ fn has_non_folder_parent(root: &Path, path: &Path) -> bool {
     })
 }
 
-fn mergeable_content(seen: &PathSnapshot) -> Result<MergeContent, merge::Overlap> {
+fn to_merge_content(seen: &PathSnapshot) -> Result<MergeContent, merge::Overlap> {
     match seen.version {
         FileVersion::Absent => Ok(MergeContent::Absent),
         FileVersion::File { mode, .. } => Ok(MergeContent::File {

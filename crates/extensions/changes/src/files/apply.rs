@@ -52,7 +52,7 @@ pub(super) fn apply_reversals(
 }
 
 /// Finishes undos and redos that a killed process left incomplete. Returns true if there were any.
-pub(super) fn finish_incomplete(
+pub(super) fn finish_incomplete_reversals(
     versions: &SqliteVersions,
     steps: &[FileStep],
 ) -> Result<bool, VersionsError> {

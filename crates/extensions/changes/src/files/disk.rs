@@ -104,7 +104,7 @@ fn inspect_entry(folder: &OpenFolder, name: &OsStr, largest: u64) -> PathSnapsho
                 PathSnapshot {
                     version,
                     bytes,
-                    stamp: Some(file_stamp(&metadata)),
+                    stamp: Some(stamp_from_metadata(&metadata)),
                 }
             }
             Err(_) => PathSnapshot::without_content(FileVersion::Unsaved { size: 0 }, None),
@@ -113,13 +113,13 @@ fn inspect_entry(folder: &OpenFolder, name: &OsStr, largest: u64) -> PathSnapsho
             FileVersion::Folder {
                 mode: permission_bits(&metadata),
             },
-            Some(file_stamp(&metadata)),
+            Some(stamp_from_metadata(&metadata)),
         ),
         Ok(metadata) => PathSnapshot::without_content(
             FileVersion::Unsaved {
                 size: metadata.len(),
             },
-            Some(file_stamp(&metadata)),
+            Some(stamp_from_metadata(&metadata)),
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             PathSnapshot::without_content(FileVersion::Absent, None)
@@ -137,7 +137,7 @@ fn inspect_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<P
             FileVersion::Unsaved {
                 size: metadata.len(),
             },
-            Some(file_stamp(&metadata)),
+            Some(stamp_from_metadata(&metadata)),
         ));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
@@ -155,11 +155,11 @@ fn inspect_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<P
         size: bytes.len() as u64,
         hash: ContentHash::from_content(&bytes),
     };
-    let steady = file_stamp(&metadata) == file_stamp(&after);
+    let steady = stamp_from_metadata(&metadata) == stamp_from_metadata(&after);
     Ok(PathSnapshot {
         version,
         bytes,
-        stamp: steady.then(|| file_stamp(&metadata)),
+        stamp: steady.then(|| stamp_from_metadata(&metadata)),
     })
 }
 
@@ -172,7 +172,7 @@ pub(super) fn permission_bits(metadata: &Metadata) -> u32 {
     metadata.mode() & 0o7777
 }
 
-pub(super) fn file_stamp(metadata: &Metadata) -> FileStamp {
+pub(super) fn stamp_from_metadata(metadata: &Metadata) -> FileStamp {
     let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
     FileStamp {
         mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
@@ -212,12 +212,12 @@ pub(super) fn replace_path(
         FileVersion::File { mode, hash, .. } => match from {
             // Only the mode differs: the file keeps its inode.
             FileVersion::File { hash: same, .. } if same == hash => {
-                spot.expect_version(name, from)?;
+                spot.verify_version(name, from)?;
                 Ok(spot.folder.set_mode(name, mode)?)
             }
-            _ => spot.swap_in(from, spot.write_temporary(mode, bytes)),
+            _ => spot.swap_in_temporary(from, spot.write_temporary(mode, bytes)),
         },
-        FileVersion::Link { .. } => spot.swap_in(
+        FileVersion::Link { .. } => spot.swap_in_temporary(
             from,
             spot.folder
                 .create_symlink(OsStr::from_bytes(bytes), &temporary),
@@ -242,7 +242,7 @@ struct ReplaceTarget<'a> {
 }
 
 impl ReplaceTarget<'_> {
-    fn expect_version(&self, name: &OsStr, expected: FileVersion) -> Result<(), ReplaceError> {
+    fn verify_version(&self, name: &OsStr, expected: FileVersion) -> Result<(), ReplaceError> {
         let found = inspect_entry(&self.folder, name, MAX_SAVED_BYTES).version;
         if found == expected {
             Ok(())
@@ -257,13 +257,13 @@ impl ReplaceTarget<'_> {
             // The kernel refuses to remove a folder that is not empty.
             FileVersion::Folder { .. } => Ok(self.folder.remove_folder(self.name)?),
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-                self.expect_version(self.name, from)?;
+                self.verify_version(self.name, from)?;
                 self.folder.rename_no_replace(self.name, self.temporary)?;
-                if let Err(overtaken) = self.expect_version(self.temporary, from) {
+                if let Err(overtaken) = self.verify_version(self.temporary, from) {
                     return match self.folder.rename_no_replace(self.temporary, self.name) {
                         // Another process created the name again, and its version is newer.
                         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                            Err(self.kept_beside_error())
+                            Err(self.overwritten_twice_error())
                         }
                         result => result.map_err(ReplaceError::from).and(Err(overtaken)),
                     };
@@ -305,7 +305,11 @@ impl ReplaceTarget<'_> {
     }
 
     /// Moves the temporary file or link into place, if it could be created.
-    fn swap_in(&self, from: FileVersion, made: io::Result<()>) -> Result<(), ReplaceError> {
+    fn swap_in_temporary(
+        &self,
+        from: FileVersion,
+        made: io::Result<()>,
+    ) -> Result<(), ReplaceError> {
         let version = |name: &OsStr| Ok(inspect_entry(&self.folder, name, MAX_SAVED_BYTES).version);
         // Read back, because not all file systems store modes.
         let ours = version(self.temporary)?;
@@ -316,13 +320,13 @@ impl ReplaceTarget<'_> {
                 self.move_to_free_name()
             }
             FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => {
-                self.expect_version(self.name, from)?;
+                self.verify_version(self.name, from)?;
                 Ok(self.folder.exchange_files(self.temporary, self.name)?)
             }
         });
         if placed.is_ok()
             && from.hash().is_some()
-            && self.expect_version(self.temporary, from).is_err()
+            && self.verify_version(self.temporary, from).is_err()
         {
             // Another process wrote the path in the meantime: its version is restored. If that
             // fails, it stays under the temporary name.
@@ -332,7 +336,7 @@ impl ReplaceTarget<'_> {
             return Err(if alone {
                 ReplaceError::ChangedMeanwhile
             } else {
-                self.kept_beside_error()
+                self.overwritten_twice_error()
             });
         }
         let _ = self.folder.remove_file(self.temporary);
@@ -342,7 +346,7 @@ impl ReplaceTarget<'_> {
     /// Returns the error for a path that others wrote twice during the replacement. The last
     /// version by others is at the path, and the version before that one stays under the temporary
     /// name.
-    fn kept_beside_error(&self) -> ReplaceError {
+    fn overwritten_twice_error(&self) -> ReplaceError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(
             "others are writing it; what they wrote before is kept as `{}`",

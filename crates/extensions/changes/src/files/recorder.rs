@@ -331,7 +331,7 @@ fn to_undone_file(record: &ChangeRecord, taken: ReversedPath) -> UndoneFile {
         FileVersion::File { size, hash, .. } => {
             let mtime_ns = path
                 .symlink_metadata()
-                .map_or(0, |metadata| disk::file_stamp(&metadata).mtime_ns);
+                .map_or(0, |metadata| disk::stamp_from_metadata(&metadata).mtime_ns);
             Some(FileState {
                 size,
                 mtime_ns,

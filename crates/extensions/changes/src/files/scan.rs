@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use super::disk::{file_stamp, inspect_path};
+use super::disk::{inspect_path, stamp_from_metadata};
 use super::walk::{PathKind, WalkedPath, walk_tree};
 use crate::versions::{
     FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
@@ -158,12 +158,12 @@ impl Tree {
             return Ok(ScanOutcome::TooLarge);
         }
         self.scan = self.scan.wrapping_add(1);
-        let doubtful = self.mark_unchanged(walked.found);
-        self.read_doubtful(versions, doubtful, &mut pass)?;
-        let gone = self.note_gone(&walked.unreadable, &mut pass);
+        let doubtful = self.mark_unchanged_paths(walked.found);
+        self.read_doubtful_files(versions, doubtful, &mut pass)?;
+        let gone = self.remove_missing_paths(&walked.unreadable, &mut pass);
         let rules_changed = self.update_exclude_stamp()
             | pass.differences.iter().any(|one| is_ignore_file(&one.path));
-        self.classify_appeared(&gone, rules_changed, &mut pass);
+        self.classify_new_paths(&gone, rules_changed, &mut pass);
         self.since = pass.now;
         self.flush_update(versions, &mut pass)?;
 
@@ -186,7 +186,7 @@ impl Tree {
 
     /// Marks unchanged paths as seen and returns the rest, smallest first, so that as many files as
     /// possible fit into the size limit.
-    fn mark_unchanged(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
+    fn mark_unchanged_paths(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
             match self.known.get_mut(&found.path) {
@@ -203,7 +203,7 @@ impl Tree {
     }
 
     /// Reads files that may have changed, on several threads, and records their versions.
-    fn read_doubtful(
+    fn read_doubtful_files(
         &mut self,
         versions: &SqliteVersions,
         doubtful: Vec<WalkedPath>,
@@ -226,8 +226,8 @@ impl Tree {
                 room -= needs.min(room);
                 to_read.push(found);
             } else {
-                let known = unread_entry(&found);
-                self.note_path(found, known, pass);
+                let known = entry_without_content(&found);
+                self.record_path(found, known, pass);
             }
         }
         let root = self.root.clone();
@@ -244,7 +244,7 @@ impl Tree {
             let stamp = known
                 .stamp
                 .filter(|stamp| stamp.ctime_ns < pass.now || !known.version.is_saved());
-            self.note_path(found, KnownFile { stamp, ..known }, pass);
+            self.record_path(found, KnownFile { stamp, ..known }, pass);
             if pass.packed > MAX_BATCH_BYTES {
                 self.flush_update(versions, pass)
             } else {
@@ -254,7 +254,7 @@ impl Tree {
     }
 
     /// Records the version of a path.
-    fn note_path(&mut self, found: WalkedPath, known: KnownFile, pass: &mut ScanPass) {
+    fn record_path(&mut self, found: WalkedPath, known: KnownFile, pass: &mut ScanPass) {
         let old = self.known.insert(
             found.path.clone(),
             ScanSlot {
@@ -284,7 +284,11 @@ impl Tree {
     }
 
     /// Removes the paths that the walk did not find, and returns the inodes of the removed files.
-    fn note_gone(&mut self, unreadable: &[PathBuf], pass: &mut ScanPass) -> HashSet<(u64, u64)> {
+    fn remove_missing_paths(
+        &mut self,
+        unreadable: &[PathBuf],
+        pass: &mut ScanPass,
+    ) -> HashSet<(u64, u64)> {
         let scan = self.scan;
         let mut inodes = HashSet::new();
         let missing = self
@@ -324,7 +328,7 @@ impl Tree {
 
     /// Records unknown paths as created, except those that may only have been ignored before: their
     /// earlier content is unknown.
-    fn classify_appeared(
+    fn classify_new_paths(
         &self,
         gone: &HashSet<(u64, u64)>,
         rules_changed: bool,
@@ -357,7 +361,7 @@ impl Tree {
             .join(".git/info/exclude")
             .symlink_metadata()
             .ok()
-            .map(|metadata| file_stamp(&metadata));
+            .map(|metadata| stamp_from_metadata(&metadata));
         std::mem::replace(&mut self.exclude_stamp, now) != now
     }
 
@@ -376,7 +380,7 @@ impl Tree {
 }
 
 /// Returns the entry of a path whose content is not read.
-fn unread_entry(found: &WalkedPath) -> KnownFile {
+fn entry_without_content(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
         PathKind::File | PathKind::Link | PathKind::Other => {

@@ -11,7 +11,7 @@ use haft_tool::CallName;
 use haft_types::Timestamp;
 use similar::TextDiff;
 
-use super::active_changes;
+use super::find_active_changes;
 use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
 /// The kind of change of a path.
@@ -94,7 +94,7 @@ pub(super) fn summarize_steps(steps: &[FileStep]) -> ChangesSummary {
         kind: step.kind,
         call: step.call.clone(),
         at: step.at,
-        taken_back: active_changes(steps, step).is_empty(),
+        taken_back: find_active_changes(steps, step).is_empty(),
         files: summarize_files(
             step.changes.iter().map(|change| {
                 (

@@ -365,7 +365,7 @@ fn recover_leaves_what_others_changed_after_a_killed_undo() {
     );
     let steps = desk.record().steps().unwrap();
     assert!(steps.iter().all(|step| step.done));
-    let open: Vec<_> = active_changes(&steps, &steps[0])
+    let open: Vec<_> = find_active_changes(&steps, &steps[0])
         .iter()
         .map(|change| desk.name(&change.path))
         .collect();

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use super::disk::{file_stamp, permission_bits};
+use super::disk::{permission_bits, stamp_from_metadata};
 use crate::versions::{FileStamp, FileVersion, KnownFile};
 
 /// A path and its metadata, as the walk found it.
@@ -49,7 +49,7 @@ impl WalkedPath {
             kind,
             mode: permission_bits(metadata),
             size: metadata.len(),
-            stamp: file_stamp(metadata),
+            stamp: stamp_from_metadata(metadata),
             created_ns: born.and_then(|age| i64::try_from(age.as_nanos()).ok()),
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn walk_tree(root: &Path, skip: &Arc<[PathBuf]>, max_paths: usize) ->
     let all = Mutex::new(Walked::default());
     let count = AtomicUsize::new(0);
     let full = AtomicBool::new(false);
-    walk_builder(root, skip).build_parallel().run(|| {
+    new_walk_builder(root, skip).build_parallel().run(|| {
         let mut collector = Collector {
             own: Walked::default(),
             all: &all,
@@ -108,7 +108,7 @@ pub(super) fn walk_tree(root: &Path, skip: &Arc<[PathBuf]>, max_paths: usize) ->
     walked
 }
 
-fn walk_builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
+fn new_walk_builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     let skip = Arc::clone(skip);
     let mut builder = WalkBuilder::new(root);
     // Uses the rules of `list_files`, except that hidden files are included and ignore files

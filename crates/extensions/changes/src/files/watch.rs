@@ -160,7 +160,7 @@ impl WorkspaceWatch {
                 return found;
             }
         };
-        found.notes.extend(self.note_unsaved_once());
+        found.notes.extend(self.report_unsaved_once());
         if let Err(why) = self.record_changes(call, since, &mut found) {
             found
                 .notes
@@ -205,7 +205,7 @@ impl WorkspaceWatch {
         self.versions().trim().map_err(message)
     }
 
-    fn note_unsaved_once(&self) -> Option<String> {
+    fn report_unsaved_once(&self) -> Option<String> {
         let mut trees = self.lock_trees();
         if std::mem::replace(&mut trees.noted, true) {
             return None;

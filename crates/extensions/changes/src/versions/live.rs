@@ -29,13 +29,13 @@ impl LiveUse<'_> {
 /// Marks conversations and trees as in use until the returned locks are dropped.
 pub(super) fn hold_locks(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<LockFile>> {
     used.iter()
-        .map(|used| LockFile::wait_shared(&used.lock_path(folder)))
+        .map(|used| LockFile::acquire_shared(&used.lock_path(folder)))
         .collect()
 }
 
 /// True if a process uses the conversation or tree, or if an error prevents the check.
 pub(super) fn is_in_use(folder: &Path, used: LiveUse<'_>) -> bool {
-    match LockFile::try_existing(&used.lock_path(folder)) {
+    match LockFile::try_acquire_existing(&used.lock_path(folder)) {
         Ok(taken) => taken.is_none(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }

@@ -1,7 +1,7 @@
 //! Reads Excel workbooks: the rows of every sheet, with values and their formulas.
 
 use super::dates::{self, Epoch};
-use super::{find_main_part, parts_of_kind, read_relations};
+use super::{find_main_part, list_parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
 use crate::grid::{GridRow, format_cell, parse_column, sheet_heading};
@@ -20,10 +20,10 @@ pub(in super::super) fn read_workbook(
         epoch,
         ..Book::default()
     };
-    for part in parts_of_kind(&related, "sharedStrings") {
+    for part in list_parts_of_kind(&related, "sharedStrings") {
         book.strings = read_shared_strings(archive, &part, stop)?;
     }
-    for part in parts_of_kind(&related, "styles") {
+    for part in list_parts_of_kind(&related, "styles") {
         book.dates = read_date_styles(archive, &part, stop)?;
     }
     let mut flow = TextFlow::default();

@@ -1,6 +1,6 @@
 //! Reads PowerPoint presentations: the slides in order, with their notes.
 
-use super::{find_main_part, parts_of_kind, read_relations};
+use super::{find_main_part, list_parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
 use crate::xml::{Node, walk_xml};
@@ -30,7 +30,7 @@ pub(in super::super) fn read_presentation(
         flow.push_heading(&format!("## Slide {number}"));
         push_slide(archive, &slide, &mut flow, stop)?;
         let slide_relations = read_relations(archive, &slide);
-        for notes in parts_of_kind(&slide_relations, "notesSlide") {
+        for notes in list_parts_of_kind(&slide_relations, "notesSlide") {
             flow.push_line("");
             flow.push_line("Notes:");
             push_slide(archive, &notes, &mut flow, stop)?;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{find_main_part, parts_of_kind, read_relations};
+use super::{find_main_part, list_parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
 use crate::flow::TextFlow;
 use crate::xml::{Element, Node, XmlError, walk_xml};
@@ -19,13 +19,13 @@ pub(in super::super) fn read_document(
     let main = find_main_part(archive)?;
     let related = read_relations(archive, &main);
     let mut headings = HashMap::new();
-    for part in parts_of_kind(&related, "styles") {
+    for part in list_parts_of_kind(&related, "styles") {
         headings = read_heading_styles(archive, &part, stop)?;
     }
     let mut flow = TextFlow::default();
     for (kind, label) in [("header", "Header"), ("footer", "Footer")] {
         let mut seen = Vec::new();
-        for part in parts_of_kind(&related, kind) {
+        for part in list_parts_of_kind(&related, kind) {
             let words = read_words(archive, &part, stop)?;
             if !words.is_empty() && !seen.contains(&words) {
                 flow.push_line(&format!("[{label}: {words}]"));
@@ -48,7 +48,7 @@ pub(in super::super) fn read_document(
         ("endnotes", "endnote", "[^e"),
         ("comments", "comment", "[Comment "),
     ] {
-        for part in parts_of_kind(&related, kind) {
+        for part in list_parts_of_kind(&related, kind) {
             push_notes(archive, &part, element, mark, &mut flow, stop)?;
         }
     }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use haft_types::{Origin, Part, Role, Thinking, ToolCall};
 use serde_json::Value;
 
-use super::{EventReader, result_envelope};
-use crate::conversation_builder::{ReportedUsage, get_text, reply_metadata};
+use super::{EventReader, build_result_envelope};
+use crate::conversation_builder::{ReportedUsage, build_reply_metadata, get_text};
 use crate::{chat, time};
 
 /// The state kept between events.
@@ -47,7 +47,7 @@ impl SdkState {
     pub(super) fn read_event(&mut self, reader: &mut EventReader, event: &Value, kind: &str) {
         let at = event.get("timestamp").and_then(time::parse_timestamp);
         let text = |key: &str| get_text(event, key).unwrap_or_default();
-        let added = || content_texts(event.get("extended_content"));
+        let added = || collect_texts(event.get("extended_content"));
         match kind {
             "SystemPromptEvent" => {
                 let parts = ["system_prompt", "dynamic_context"]
@@ -57,7 +57,7 @@ impl SdkState {
             }
             "MessageEvent" => {
                 let said = event.get("llm_message").unwrap_or(&Value::Null);
-                let parts = content_texts(said.get("content"))
+                let parts = collect_texts(said.get("content"))
                     .chain(added())
                     .map(Part::from_text)
                     .collect();
@@ -76,7 +76,7 @@ impl SdkState {
                     return reader.builder.skipped += 1;
                 };
                 reader.open.push(call.id.clone());
-                let thought = content_texts(event.get("thought"))
+                let thought = collect_texts(event.get("thought"))
                     .map(Part::from_text)
                     .collect();
                 let parts = [read_thinking(event), thought, vec![Part::ToolCall(call)]].concat();
@@ -89,7 +89,7 @@ impl SdkState {
             }
             "ObservationEvent" => {
                 let observed = event.get("observation").unwrap_or(&Value::Null);
-                let mut said: Vec<_> = content_texts(observed.get("content")).collect();
+                let mut said: Vec<_> = collect_texts(observed.get("content")).collect();
                 if said.is_empty() {
                     said.extend(
                         ["output", "error"]
@@ -99,7 +99,7 @@ impl SdkState {
                     );
                 }
                 let failed = observed.get("is_error") == Some(&true.into());
-                let done = result_envelope(
+                let done = build_result_envelope(
                     &said
                         .into_iter()
                         .chain(added())
@@ -113,13 +113,17 @@ impl SdkState {
             "AgentErrorEvent" => {
                 reader.push_result(
                     text("tool_call_id"),
-                    result_envelope(text("error"), true, None),
+                    build_result_envelope(text("error"), true, None),
                     at,
                 );
             }
             "UserRejectObservation" => {
                 let why = format!("Action rejected: {}", text("rejection_reason"));
-                reader.push_result(text("tool_call_id"), result_envelope(&why, true, None), at);
+                reader.push_result(
+                    text("tool_call_id"),
+                    build_result_envelope(&why, true, None),
+                    at,
+                );
             }
             "Condensation" => reader.push_summary(get_text(event, "summary"), at),
             // Internal state of the program.
@@ -150,7 +154,7 @@ impl SdkState {
         }
         let mut message = reader.builder.new_message(Role::Assistant, parts, at);
         if let Some((model, usage)) = reply.as_ref().and_then(|id| self.counted.get(id)) {
-            message.llm_metadata = reply_metadata(model.as_deref(), Some(*usage));
+            message.llm_metadata = build_reply_metadata(model.as_deref(), Some(*usage));
         }
         self.reply = reply;
         reader.builder.push(message);
@@ -158,7 +162,7 @@ impl SdkState {
 }
 
 /// Returns the texts of a content that is a list of parts or a single text.
-fn content_texts(content: Option<&Value>) -> impl Iterator<Item = String> {
+fn collect_texts(content: Option<&Value>) -> impl Iterator<Item = String> {
     let pieces = content.and_then(Value::as_array).into_iter().flatten();
     let texts = pieces
         .filter_map(|piece| get_text(piece, "text"))

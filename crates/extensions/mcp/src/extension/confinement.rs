@@ -59,7 +59,7 @@ impl ServerConfiner for ServerSandboxes {
             .await
             .inspect_err(|why| self.queue_notice(server, &format!("was not started: {why}")))?;
         if is_new {
-            self.notify_limits(server);
+            self.queue_limits_notice(server);
         }
         Ok(sandbox
             .confinement()
@@ -143,7 +143,7 @@ impl ServerSandboxes {
             .collect();
         let writable = self.writable_folders();
         let names_files = writable.iter().any(|folder| {
-            let found = Footprint::read_named_by_lines(folder, cwd, &lines);
+            let found = Footprint::read_files_named_by(folder, cwd, &lines);
             !found.files().is_empty() || !found.is_complete()
         });
         let runner = program.rsplit('/').next().unwrap_or_default();
@@ -291,7 +291,7 @@ impl ServerSandboxes {
 
     /// Queues a notice that a confined server has no network, unless the user chose its confinement
     /// or granted network access.
-    fn notify_limits(&self, server: &ServerDefinition) {
+    fn queue_limits_notice(&self, server: &ServerDefinition) {
         let granted = self.granted_reach(server);
         if !granted.network.is_empty() || !self.config.network.is_empty() {
             return;
@@ -371,11 +371,11 @@ impl Callback for ServerWatch {
             .unwrap_or_else(PoisonError::into_inner)
             .waiting
             .is_empty();
-        waiting || self.servers.has_wrongly_unconfined()
+        waiting || self.servers.has_wrongly_unconfined_server()
     }
 
     async fn call(&self, _context: &HookContext<'_>) -> Result<HookOutcome, String> {
-        self.servers.end_wrongly_unconfined().await;
+        self.servers.end_wrongly_unconfined_servers().await;
         let waiting = std::mem::take(
             &mut self
                 .notices

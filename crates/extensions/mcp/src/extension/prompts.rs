@@ -36,7 +36,7 @@ pub(super) fn list_prompts(servers: &Servers) -> Vec<OfferedPrompt> {
         listing
             .prompts
             .iter()
-            .map(|prompt| offered_prompt(name, prompt))
+            .map(|prompt| to_offered_prompt(name, prompt))
             .collect::<Vec<_>>()
     };
     servers
@@ -45,7 +45,7 @@ pub(super) fn list_prompts(servers: &Servers) -> Vec<OfferedPrompt> {
         .collect()
 }
 
-fn offered_prompt(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
+fn to_offered_prompt(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
     let argument = |argument: &PromptArgument| OfferedArgument {
         name: argument.name.clone(),
         description: argument.description.clone(),
@@ -96,7 +96,7 @@ async fn fetch_prompt(
         let names: Vec<_> = listing
             .prompts
             .iter()
-            .map(|one| format!("/{}", offered_prompt(server, one).name))
+            .map(|one| format!("/{}", to_offered_prompt(server, one).name))
             .collect();
         let server = server.to_owned();
         return Err(if names.is_empty() {
@@ -110,7 +110,7 @@ async fn fetch_prompt(
         ExpandError::MissingArgument {
             argument,
             name: name.to_owned(),
-            hint: offered_prompt(server, found).argument_hint(),
+            hint: to_offered_prompt(server, found).argument_hint(),
         }
     })?;
     let answer = servers

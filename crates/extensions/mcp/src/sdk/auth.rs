@@ -35,7 +35,7 @@ impl TokenStore {
     /// Returns an HTTP client that sends the user's access token for the server and refreshes it
     /// before it expires. Returns `None` if the user has not logged in or the configuration sets a
     /// token.
-    pub(super) async fn authorized_client(
+    pub(super) async fn create_authorized_client(
         &self,
         server: &ServerDefinition,
         client: reqwest::Client,
@@ -107,7 +107,7 @@ impl Authorization {
         super::install_crypto_provider();
         let mut manager = AuthorizationManager::new(url.as_str())
             .await
-            .map_err(|error| error_text(&error))?;
+            .map_err(|error| format_auth_error(&error))?;
         let token_file = TokenFile(tokens.file_path(server));
         let granted = token_file
             .load()
@@ -120,7 +120,7 @@ impl Authorization {
         let found = manager
             .resolve_metadata_from_challenge(challenge)
             .await
-            .map_err(|error| error_text(&error))?;
+            .map_err(|error| format_auth_error(&error))?;
         check_endpoints(&found.metadata, url)?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect)
@@ -133,7 +133,7 @@ impl Authorization {
             scopes,
         } = &server.oauth;
         let extended = challenge
-            .map(|challenge| extended_scopes(challenge, url, &granted))
+            .map(|challenge| extend_scopes(challenge, url, &granted))
             .unwrap_or_default();
         let scopes = if extended.is_empty() {
             scopes.clone()
@@ -154,7 +154,7 @@ impl Authorization {
         }
         let session = AuthorizationSession::new(manager, request)
             .await
-            .map_err(|(_, error)| error_text(&error))?;
+            .map_err(|(_, error)| format_auth_error(&error))?;
         Ok(Self { session })
     }
 
@@ -184,12 +184,12 @@ impl Authorization {
             .handle_callback_url(callback)
             .await
             .map(drop)
-            .map_err(|error| error_text(&error))
+            .map_err(|error| format_auth_error(&error))
     }
 }
 
 /// Formats an error for the user, sanitized and shortened because it may quote the server.
-fn error_text(error: &AuthError) -> String {
+fn format_auth_error(error: &AuthError) -> String {
     let text = haft_text::sanitize(&error.to_string()).replace('\n', " ");
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -225,7 +225,7 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
 
 /// Returns the scopes to request if the granted scopes are insufficient: the granted scopes and
 /// those that the challenge names. Empty if the challenge names no new scope.
-fn extended_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
+fn extend_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();
     };
@@ -256,23 +256,23 @@ impl CredentialStore for TokenFile {
         match fs::read(&self.0) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|error| store_error(&self.0, &error)),
+                .map_err(|error| to_auth_error(&self.0, &error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(store_error(&self.0, &error)),
+            Err(error) => Err(to_auth_error(&self.0, &error)),
         }
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let bytes =
-            serde_json::to_vec(&credentials).map_err(|error| store_error(&self.0, &error))?;
+            serde_json::to_vec(&credentials).map_err(|error| to_auth_error(&self.0, &error))?;
         haft_files::replace_file(&self.0, &bytes, Durability::PowerCut)
-            .map_err(|error| store_error(&self.0, &error))
+            .map_err(|error| to_auth_error(&self.0, &error))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(store_error(&self.0, &error))
+                Err(to_auth_error(&self.0, &error))
             }
             Ok(()) | Err(_) => Ok(()),
         }
@@ -282,15 +282,15 @@ impl CredentialStore for TokenFile {
     /// refresh at the same time.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let path = self.0.with_extension("lock");
-        let locked = tokio::task::spawn_blocking(move || LockFile::wait(&path));
+        let locked = tokio::task::spawn_blocking(move || LockFile::acquire(&path));
         match locked.await {
             Ok(Ok(lock)) => Ok(Some(CredentialRefreshGuard::new(lock))),
-            Ok(Err(error)) => Err(store_error(&self.0, &error)),
-            Err(error) => Err(store_error(&self.0, &error)),
+            Ok(Err(error)) => Err(to_auth_error(&self.0, &error)),
+            Err(error) => Err(to_auth_error(&self.0, &error)),
         }
     }
 }
 
-fn store_error(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
+fn to_auth_error(path: &Path, error: &dyn std::fmt::Display) -> AuthError {
     AuthError::CredentialStoreError(format!("the file `{}`: {error}", path.display()))
 }

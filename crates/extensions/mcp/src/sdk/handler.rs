@@ -46,7 +46,7 @@ impl ServerNotifications {
     }
 
     /// True if a list has changed since the last call of this method.
-    pub(crate) fn take_stale(&self) -> bool {
+    pub(crate) fn take_stale_flag(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
     }
 
@@ -56,7 +56,7 @@ impl ServerNotifications {
     }
 
     /// Forwards the server's progress notifications to `progress` until the guard is dropped.
-    pub(crate) fn show_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
+    pub(crate) fn forward_progress_to(self: &Arc<Self>, progress: CallProgress) -> ProgressGuard {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         self.listeners
             .lock()

@@ -241,7 +241,7 @@ fn server_that_is_unconfined_ends_with_its_permission_mode() {
     block_on(async {
         call("project").await.unwrap();
         call("user").await.unwrap();
-        assert!(!servers.has_wrongly_unconfined());
+        assert!(!servers.has_wrongly_unconfined_server());
         call("project").await.unwrap();
         assert_eq!(
             switched.asked.lock().unwrap().len(),
@@ -249,7 +249,7 @@ fn server_that_is_unconfined_ends_with_its_permission_mode() {
             "what runs is used again"
         );
         switched.confine.store(true, Ordering::SeqCst);
-        assert!(servers.has_wrongly_unconfined());
+        assert!(servers.has_wrongly_unconfined_server());
         let error = call("project").await.unwrap_err().to_string();
         assert!(error.contains("not any more"), "{error}");
         assert_eq!(
@@ -262,9 +262,9 @@ fn server_that_is_unconfined_ends_with_its_permission_mode() {
         switched.confine.store(false, Ordering::SeqCst);
         call("project").await.unwrap();
         switched.confine.store(true, Ordering::SeqCst);
-        servers.end_wrongly_unconfined().await;
+        servers.end_wrongly_unconfined_servers().await;
         assert_eq!(servers.state("project"), ServerState::Idle);
         assert_eq!(servers.state("user"), ServerState::Running);
-        assert!(!servers.has_wrongly_unconfined());
+        assert!(!servers.has_wrongly_unconfined_server());
     });
 }

@@ -14,7 +14,7 @@ pub struct SpendingLimit {
 /// The limits as columns of a statement: labels, US dollars, tokens.
 pub(super) type LimitColumns = (Vec<String>, Vec<Option<f64>>, Vec<Option<i64>>);
 
-pub(super) fn limit_columns(limits: &[SpendingLimit]) -> LimitColumns {
+pub(super) fn to_limit_columns(limits: &[SpendingLimit]) -> LimitColumns {
     let mut columns = LimitColumns::default();
     for limit in limits {
         columns.0.push(limit.label.clone());

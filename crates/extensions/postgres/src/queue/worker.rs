@@ -8,7 +8,7 @@ use haft_store::backend::encode_json;
 use sqlx::PgConnection;
 
 use super::fence::{self, TaskLease};
-use super::spending_limits::{SpendingLimit, limit_columns};
+use super::spending_limits::{SpendingLimit, to_limit_columns};
 use super::tasks::{QueuedTask, TaskEnd};
 use super::{TaskQueue, find_task};
 use crate::failure::PostgresFailure;
@@ -263,7 +263,7 @@ async fn find_next_task(
     connection: &mut PgConnection,
     taker: &WorkerProfile,
 ) -> Result<Option<i64>, PostgresFailure> {
-    let (labels, usd, tokens) = limit_columns(&taker.limits);
+    let (labels, usd, tokens) = to_limit_columns(&taker.limits);
     let query = sqlx::query_scalar(NEXT_TASK_SQL)
         .bind(taker.lease.as_secs_f64())
         .bind(&taker.labels)

@@ -110,7 +110,7 @@ fn assert_attempts_succeed_unconfined(root: &Path) {
     let least = if is_root { 150 } else { 100 };
     assert!(done >= least, "only {done} of {} succeeded", findings.len());
     assert_eq!(
-        site.changed_files().unwrap(),
+        site.describe_changed_files().unwrap(),
         [""; 0],
         "what succeeds is undone"
     );
@@ -257,7 +257,7 @@ fn run_confined_attempts(
     assert_eq!(finished.exit, CommandExit::Code(0), "{told}");
     let mut output = finished.stdout.head.clone();
     output.extend_from_slice(&finished.stdout.tail);
-    let mut noticed = site.changed_files().unwrap();
+    let mut noticed = site.describe_changed_files().unwrap();
     noticed.extend(site.take_contacts().unwrap());
     Some((parse_findings(&output), noticed))
 }

@@ -10,7 +10,7 @@ use haft_types::{
     ContentHash, Entry, Layer, Message, MessageId, Part, Role, Segment, Timestamp, TokenCounter,
 };
 
-use super::occurrence_hash;
+use super::hash_occurrence;
 use crate::explanation::{SYSTEM_OWNER, TOOLS_OWNER};
 use crate::layout::{BodyLayout, SegmentKind, SplitBody};
 use crate::message_parts;
@@ -43,9 +43,9 @@ impl EntryCache {
         for (index, segment) in split.segments.iter().enumerate() {
             let text = ContentHash::from_content(segment.text.as_bytes());
             let occurrence = occurrences
-                .entry(occurrence_hash(segment.kind, &text, 0))
+                .entry(hash_occurrence(segment.kind, &text, 0))
                 .or_default();
-            let key = occurrence_hash(segment.kind, &text, *occurrence);
+            let key = hash_occurrence(segment.kind, &text, *occurrence);
             *occurrence += 1;
             let entry = self.find_or_build_entry(key, segment.kind, &segment.text, masker, now);
             if segment.boundary && entry.message.joined_text() != segment.text {
@@ -112,7 +112,7 @@ fn segment_owner(kind: SegmentKind, role: Role) -> &'static str {
 }
 
 /// Returns the constant for the owner of a stored segment.
-pub(super) fn owner_constant(owner: &str) -> &'static str {
+pub(super) fn intern_owner(owner: &str) -> &'static str {
     ["assistant", "tool", TOOLS_OWNER, SYSTEM_OWNER]
         .into_iter()
         .find(|known| *known == owner)
@@ -128,7 +128,7 @@ pub(super) fn owner_kind(owner: &str) -> SegmentKind {
     }
 }
 
-pub(super) fn decoded_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
+pub(super) fn decode_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
     message_parts::parse_messages(kind, json)
 }
 
@@ -155,7 +155,7 @@ pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
     let one = |(index, (role, parts)): (usize, (Role, Vec<Part>))| {
         let id = match index {
             0 => message.message_id,
-            _ => MessageId::from_hash(occurrence_hash(
+            _ => MessageId::from_hash(hash_occurrence(
                 SegmentKind::Message,
                 &segment.entry.hash,
                 index as u32,
@@ -167,7 +167,7 @@ pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
 }
 
 /// Returns a title for a conversation: the first line the user wrote, cut to fit a table.
-pub(super) fn conversation_title(segments: &[Segment]) -> Option<String> {
+pub(super) fn derive_conversation_title(segments: &[Segment]) -> Option<String> {
     const MAX_TITLE_CHARS: usize = 60;
     // Agents put text in tags before the user's own text.
     let messages = segments

@@ -10,7 +10,7 @@ use haft_types::{
 };
 
 use super::RecordedBody;
-use super::entries::{owner_constant, segment_messages};
+use super::entries::{intern_owner, segment_messages};
 use crate::explanation::{ConversationPast, SYSTEM_OWNER, TOOLS_OWNER};
 
 /// A recorded conversation that further requests may continue.
@@ -78,7 +78,7 @@ impl ProxiedConversation {
         let mut one = Self::new(id, logged.summary.api, text("session"), is_side, &spec);
         let segment = |segment: &haft_store::LoggedSegment| Segment {
             layer: segment.layer,
-            owner: owner_constant(&segment.owner),
+            owner: intern_owner(&segment.owner),
             entry: Entry {
                 message: segment.message.clone(),
                 hash: segment.hash,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_context::Cause;
 use haft_proxy::{
-    NAMESPACE, ProxyEvent, RecordedBody, RequestExplanation, exchange_key, readable_message,
+    NAMESPACE, ProxyEvent, RecordedBody, RequestExplanation, exchange_key, to_readable_message,
 };
 use haft_store::{ConversationScope, Store};
 use haft_types::{Message, Role};
@@ -101,7 +101,7 @@ async fn record_restores_a_conversation_byte_for_byte() {
             body
         );
         assert_eq!(recorded.spec.full_name(), "openai/gpt-6-sol");
-        let shown = readable_message(&logged.segments[3].message, &logged.segments[3].owner);
+        let shown = to_readable_message(&logged.segments[3].message, &logged.segments[3].owner);
         if index < 3 {
             assert_eq!(shown.joined_text(), long);
         }

@@ -56,7 +56,7 @@ struct IndexQuery {
 impl IndexQuery {
     /// Parses a question. Returns `None` if it contains no word.
     fn parse(question: &str) -> Option<Self> {
-        let mut terms = terms::question_terms(question);
+        let mut terms = terms::split_question_terms(question);
         terms.truncate(MAX_TERMS);
         let mut near = String::new();
         for pair in terms.windows(2) {
@@ -104,7 +104,7 @@ impl PassageIndex {
             if hits.len() >= limit {
                 break;
             }
-            hits.extend(self.best_passages(
+            hits.extend(self.find_best_passages(
                 &question,
                 file,
                 score,
@@ -185,7 +185,7 @@ impl PassageIndex {
     }
 
     /// Returns the best passages of a file.
-    fn best_passages(
+    fn find_best_passages(
         &self,
         question: &IndexQuery,
         file: i64,

@@ -130,7 +130,7 @@ fn index_file(
             return Ok(());
         }
         remove_passages(writing, id)?;
-        insert_passages(writing, id, &bytes, &path_terms(&listed.path, folder))?;
+        insert_passages(writing, id, &bytes, &split_path_terms(&listed.path, folder))?;
     } else {
         writing
             .prepare_cached("INSERT INTO file (path, stamp, hash) VALUES (?1, ?2, ?3)")?
@@ -139,7 +139,7 @@ fn index_file(
             writing,
             writing.last_insert_rowid(),
             &bytes,
-            &path_terms(&listed.path, folder),
+            &split_path_terms(&listed.path, folder),
         )?;
     }
     update.indexed += 1;
@@ -163,7 +163,7 @@ fn insert_passages(
         text,
     } in split_chunks(&text)
     {
-        let hash = chunk_hash(&text);
+        let hash = hash_chunk(&text);
         let [names, comments, text] = [names, comments, text].map(|part| terms::split_terms(&part));
         writing
             .prepare_cached(
@@ -187,7 +187,7 @@ fn insert_passages(
 }
 
 /// Hashes a passage. The hash identifies its embedding, regardless of the file.
-pub(super) fn chunk_hash(text: &str) -> [u8; 32] {
+pub(super) fn hash_chunk(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
@@ -212,7 +212,7 @@ fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()>
 }
 
 /// Returns the terms of a path, beginning with the folder's own name.
-fn path_terms(path: &Path, folder: &Path) -> String {
+fn split_path_terms(path: &Path, folder: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     let name = folder.file_name().unwrap_or(OsStr::new(""));
     terms::split_terms(&Path::new(name).join(inside).to_string_lossy())

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use rusqlite::{TransactionBehavior, params};
 
-use super::update::chunk_hash;
+use super::update::hash_chunk;
 use super::{IndexHit, PassageIndex};
 use crate::chunks::split_chunks;
 use crate::files;
@@ -27,7 +27,7 @@ pub(crate) struct PendingVector {
 impl PassageIndex {
     /// Returns up to `limit` passages without an embedding of `model`, and the total number of
     /// passages without one.
-    pub(crate) fn pending_vectors(
+    pub(crate) fn find_pending_vectors(
         &self,
         model: &str,
         limit: usize,
@@ -57,7 +57,7 @@ impl PassageIndex {
                 .and_then(|bytes| files::decode_text(&bytes))
                 .unwrap_or_default();
             for chunk in split_chunks(&text) {
-                let hash = chunk_hash(&chunk.text);
+                let hash = hash_chunk(&chunk.text);
                 if pending.len() < limit && hashes.remove(&hash) {
                     pending.push(PendingVector {
                         hash,
@@ -98,7 +98,7 @@ impl PassageIndex {
 
     /// Returns the passages whose embeddings are nearest to that of the question, nearest first and
     /// at most `limit_per_file` of each file.
-    pub(crate) fn nearest_passages(
+    pub(crate) fn find_nearest_passages(
         &self,
         model: &str,
         question: &[f32],
@@ -126,13 +126,13 @@ impl PassageIndex {
             other
                 .score
                 .total_cmp(&one.score)
-                .then_with(|| location(one).cmp(&location(other)))
+                .then_with(|| hit_location(one).cmp(&hit_location(other)))
         });
         Ok(limit_hits_per_file(hits, limit, limit_per_file))
     }
 }
 
-fn location(hit: &IndexHit) -> (&PathBuf, usize) {
+fn hit_location(hit: &IndexHit) -> (&PathBuf, usize) {
     (&hit.path, hit.start)
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_rescue::{CheckHealth, StoreFiles, examine_store, salvage_conversations};
 use haft_store::{
     ConversationScope, NewConversation, NewFork, Revision, SearchQuery, SqliteStore, Store,
-    StoreError, damaged_copies,
+    StoreError, find_damaged_copies,
 };
 use haft_testkit::support::Random;
 use haft_types::Part;
@@ -218,7 +218,7 @@ fn case(sound: &Sound, seed: u64, tally: &mut BTreeMap<&'static str, u64>) -> Ou
     use_everything(&path).map_err(|problem| format!("{what} ({kind}): {problem}"))?;
     if certain {
         // Opening it made SQLite forget what stands behind the damage; it must have been kept.
-        let copies = damaged_copies(&path);
+        let copies = find_damaged_copies(&path);
         let [copy] = copies.as_slice() else {
             return Err(format!("{what} ({kind}): {} copies are kept", copies.len()));
         };

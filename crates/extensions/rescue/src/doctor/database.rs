@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use haft_store::database::{self, DatabaseFile, SqliteFailure, keep_damaged_log};
-use haft_store::{StoreError, damaged_copies};
+use haft_store::{StoreError, find_damaged_copies};
 use haft_types::{ConversationId, Message};
 use rusqlite::{Connection, Row};
 
@@ -78,7 +78,7 @@ fn check_log(database: &Path) -> Option<Check> {
             format!("it is damaged, and no copy can be kept: {error}"),
         ));
     }
-    let copies = damaged_copies(database);
+    let copies = find_damaged_copies(database);
     if copies.is_empty() {
         return None;
     }
@@ -158,7 +158,7 @@ fn check_foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFa
 
 /// Checks that each message and revision can be read and matches its hash.
 fn check_messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
-    let ids = read_ids(connection)?;
+    let ids = read_conversation_ids(connection)?;
     let mut found = Vec::new();
     let mut count = 0_u64;
     for (table, what) in [
@@ -209,7 +209,7 @@ fn find_row_problem(row: &Row<'_>) -> Result<Option<String>, SqliteFailure> {
     })
 }
 
-fn read_ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
+fn read_conversation_ids(connection: &Connection) -> Result<HashMap<i64, String>, SqliteFailure> {
     let mut statement = connection.prepare("SELECT key, id FROM conversations")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)

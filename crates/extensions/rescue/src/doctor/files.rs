@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_store::database::{self, search_index, with_suffix};
+use haft_store::database::{self, append_suffix, search_index};
 
 use super::{Check, CheckHealth};
 
@@ -28,10 +28,10 @@ pub(super) fn check_files(database: &Path, backups: &Path) -> Vec<Check> {
     }
     let index = search_index(database);
     let logs = [
-        with_suffix(database, "-wal"),
-        with_suffix(database, "-shm"),
-        with_suffix(&index, "-wal"),
-        with_suffix(&index, "-shm"),
+        append_suffix(database, "-wal"),
+        append_suffix(database, "-shm"),
+        append_suffix(&index, "-wal"),
+        append_suffix(&index, "-shm"),
     ];
     for path in [database.to_path_buf(), index].iter().chain(&logs) {
         note(make_private(path), path);

@@ -149,7 +149,7 @@ pub(super) fn check_versions(store: &StoreFiles) -> Check {
     if !versions.exists() {
         return Check::new(NAME, CheckHealth::Skipped, "no file was changed yet");
     }
-    match find_unreadable(&store.versions, &versions) {
+    match find_unreadable_versions(&store.versions, &versions) {
         Ok((count, bad)) if bad.is_empty() => Check::new(
             NAME,
             CheckHealth::Ok,
@@ -169,7 +169,7 @@ pub(super) fn check_versions(store: &StoreFiles) -> Check {
     }
 }
 
-fn find_unreadable(
+fn find_unreadable_versions(
     folder: &Path,
     versions: &SqliteVersions,
 ) -> Result<(usize, Vec<String>), Box<dyn std::error::Error>> {

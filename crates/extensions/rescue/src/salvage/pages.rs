@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use haft_store::database::{PAGE_SIZE, WriteAheadLog, read_up_to, with_suffix};
+use haft_store::database::{PAGE_SIZE, WriteAheadLog, append_suffix, read_up_to};
 
 /// The location of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl Pages {
         let database = File::open(path)?;
         let mut header = [0; 100];
         let read = read_up_to(&database, &mut header, 0)?;
-        let log_path = with_suffix(path, "-wal");
+        let log_path = append_suffix(path, "-wal");
         let log = match File::open(log_path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

@@ -7,7 +7,7 @@ use std::path::Path;
 use haft_rescue::{Check, CheckHealth, StoreFiles, examine_store, salvage_conversations};
 use haft_store::{
     Backups, ConversationScope, NewConversation, NewFork, SearchQuery, Store, StoreConfig,
-    StoreError, damaged_copies,
+    StoreError, find_damaged_copies,
 };
 use rusqlite::Connection;
 
@@ -361,7 +361,7 @@ async fn examine_copies_a_damaged_log_before_sqlite_discards_it() {
         .unwrap();
     drop(store);
     drop(place.open());
-    let copies = damaged_copies(&place.path());
+    let copies = find_damaged_copies(&place.path());
     assert_eq!(copies.len(), 1, "{copies:?}");
     let checks = examine_place(&place);
     let log = find_check(&checks, "log");
@@ -392,7 +392,7 @@ async fn examine_copies_a_damaged_log_once_and_accepts_a_truncated_one() {
             find_check(&examine_place(&damaged), "log").health,
             CheckHealth::Damaged
         );
-        assert_eq!(damaged_copies(&damaged.path()).len(), 1);
+        assert_eq!(find_damaged_copies(&damaged.path()).len(), 1);
         // As if the process that examined the store had been killed.
         fs::write(damaged.path().with_file_name("conversations.db-wal"), &log).unwrap();
     }

@@ -196,7 +196,7 @@ fn agents_that_are_missing_or_have_no_role_are_reported() {
         shadowed: Vec::new(),
     };
     let told: Vec<_> = workflow
-        .agent_problems(&agents)
+        .find_agent_problems(&agents)
         .iter()
         .map(FileProblem::to_string)
         .collect();

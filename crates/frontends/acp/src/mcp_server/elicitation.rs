@@ -101,7 +101,7 @@ impl TaskNeed {
     }
 
     /// Returns the form as the result of a call, for clients with [`FormSupport::Rounds`].
-    pub(super) fn build_round(&self, task_id: &str) -> Option<InputRequiredResult> {
+    pub(super) fn build_form_result(&self, task_id: &str) -> Option<InputRequiredResult> {
         let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.build_form()?));
         let state = FormState {
             task_id: task_id.to_owned(),

@@ -150,7 +150,7 @@ impl TaskHandler {
             Some(task) => task,
             None => self
                 .tasks
-                .start_task(arguments.cwd.as_deref(), arguments.run_request())?,
+                .start_task(arguments.cwd.as_deref(), arguments.to_run_request())?,
         };
         let wait = tools::clamp_wait(arguments.wait_seconds);
         let cancel_with_call = arguments.cancel_with_call;
@@ -181,7 +181,7 @@ impl TaskHandler {
         }
         let task = self.tasks.find_task(&arguments.task_id).await?;
         if answered.is_none() {
-            self.tasks.start_run(&task, arguments.run_request())?;
+            self.tasks.start_run(&task, arguments.to_run_request())?;
         }
         let wait = tools::clamp_wait(arguments.wait_seconds);
         let cancel_with_call = arguments.cancel_with_call;
@@ -407,7 +407,7 @@ impl TaskHandler {
         match self.form_support(call.context) {
             FormSupport::None => Ok(Some(WaitEnd::Return)),
             FormSupport::Rounds => {
-                let round = need.build_round(task.id.as_str());
+                let round = need.build_form_result(task.id.as_str());
                 Ok(Some(round.map_or(WaitEnd::Return, |round| {
                     WaitEnd::Round(Box::new(round))
                 })))

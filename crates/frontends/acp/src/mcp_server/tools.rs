@@ -127,7 +127,7 @@ pub(super) struct ContinueArguments {
 }
 
 impl StartArguments {
-    pub(super) fn run_request(&self) -> RunRequest {
+    pub(super) fn to_run_request(&self) -> RunRequest {
         RunRequest {
             prompt: Some(self.prompt.clone()),
             model: self.model.clone(),
@@ -139,7 +139,7 @@ impl StartArguments {
 }
 
 impl ContinueArguments {
-    pub(super) fn run_request(&self) -> RunRequest {
+    pub(super) fn to_run_request(&self) -> RunRequest {
         RunRequest {
             prompt: self.prompt.clone(),
             model: self.model.clone(),
@@ -319,16 +319,16 @@ fn define_tool<A: JsonSchema, R: JsonSchema>(
     description: &'static str,
     annotations: ToolAnnotations,
 ) -> Tool {
-    let mut tool = Tool::new(name, description, inlined_schema::<A>());
+    let mut tool = Tool::new(name, description, build_inlined_schema::<A>());
     tool.title = Some(title.to_owned());
-    tool.output_schema = Some(inlined_schema::<R>());
+    tool.output_schema = Some(build_inlined_schema::<R>());
     tool.annotations = Some(annotations);
     tool
 }
 
 /// Returns the schema of a type with all references inlined, because some clients do not resolve
 /// references.
-fn inlined_schema<T: JsonSchema>() -> Arc<JsonObject> {
+fn build_inlined_schema<T: JsonSchema>() -> Arc<JsonObject> {
     let plain = RecursiveTransform(|schema: &mut schemars::Schema| {
         // Formats such as `uint64` are specific to Rust, and clients warn about them.
         schema.remove("format");

@@ -38,11 +38,11 @@ pub(crate) struct AcpArgs {
 
 pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
     if args.setup {
-        return interactive::set_up(haft, &args.common);
+        return interactive::run_setup(haft, &args.common);
     }
     let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
     warn_at_terminal("acp");
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         let stop = CancellationToken::new();
         cancel_on_signals(&stop);
         let input = tokio::io::stdin();

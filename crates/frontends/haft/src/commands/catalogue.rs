@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use self::items::{CatalogueItem, CatalogueListing};
 use clap::{Args, Subcommand};
-use haft_agent::{OfferedArgument, OfferedPrompt, Project, find_knowledge, help_settings};
+use haft_agent::{
+    OfferedArgument, OfferedPrompt, Project, build_help_settings, find_knowledge_and_trust,
+};
 use haft_engine::ToolHelp;
 use haft_project::external::HelpCache;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Shadowed, ShadowedBy, TrustState};
@@ -80,20 +82,20 @@ pub(super) struct CatalogueContext {
 }
 
 impl CatalogueContext {
-    pub(super) fn find(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
+    pub(super) fn load(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
         Self::with_settings(haft, haft.load(common)?)
     }
 
     /// Like [`Self::load`], but takes a configuration that is already loaded.
     pub(super) fn with_settings(haft: &Haft, settings: Settings) -> anyhow::Result<Self> {
         let project = haft.project(None)?;
-        let (paths, trust_state) = find_knowledge(&settings.places, &project)?;
-        let asking = help_settings(&settings.places, &settings.config, &project);
+        let (paths, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
+        let asking = build_help_settings(&settings.places, &settings.config, &project);
         let help = ToolHelp::new(
             HelpCache::in_folder(settings.places.tool_help_folder()),
             asking,
         );
-        let built_in = super::tools::registry(haft.environment())
+        let built_in = super::tools::build_registry(haft.environment())
             .iter()
             .map(|tool| tool.spec().name.clone())
             .collect();
@@ -120,7 +122,9 @@ impl CatalogueContext {
     /// Returns the known prompts of MCP servers, which are listed as commands.
     fn server_prompts(&self, kind: KnowledgeKind) -> anyhow::Result<Vec<OfferedPrompt>> {
         match kind {
-            KnowledgeKind::Commands => Ok(self.settings.prompt_sources(&self.project)?.prompts()),
+            KnowledgeKind::Commands => {
+                Ok(self.settings.open_prompt_sources(&self.project)?.prompts())
+            }
             KnowledgeKind::Rules
             | KnowledgeKind::Agents
             | KnowledgeKind::Skills
@@ -145,7 +149,7 @@ pub(crate) fn run_subcommand(
                 kind,
                 verbose,
                 output.json,
-                &CatalogueContext::find(haft, &output.common)?,
+                &CatalogueContext::load(haft, &output.common)?,
             )?;
         }
         CatalogueCommand::Show { name, output } => {
@@ -153,7 +157,7 @@ pub(crate) fn run_subcommand(
                 kind,
                 &name,
                 output.json,
-                &CatalogueContext::find(haft, &output.common)?,
+                &CatalogueContext::load(haft, &output.common)?,
             )?;
         }
         CatalogueCommand::Add {
@@ -167,19 +171,19 @@ pub(crate) fn run_subcommand(
                 &name,
                 file.as_deref(),
                 user,
-                &CatalogueContext::find(haft, &common)?,
+                &CatalogueContext::load(haft, &common)?,
             )?;
         }
         CatalogueCommand::Remove { name, common } => {
-            change::remove_item(kind, &name, &CatalogueContext::find(haft, &common)?)?;
+            change::remove_item(kind, &name, &CatalogueContext::load(haft, &common)?)?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Lists the names of a kind, each with its description.
-pub(super) fn names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
-    let Ok(place) = CatalogueContext::find(haft, &Common::default()) else {
+pub(super) fn list_names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
+    let Ok(place) = CatalogueContext::load(haft, &Common::default()) else {
         return Vec::new();
     };
     let found = items::load_items(kind, &place.paths, &place);
@@ -216,7 +220,7 @@ fn list_items(
     if json {
         return output::print_json(&json!({
             kind.folder_name(): found.list.iter().map(CatalogueItem::to_json).chain(prompts.iter().map(prompt_to_json)).collect::<Vec<_>>(),
-            "shadowed": found.shadowed.iter().map(shadowed_to_json).collect::<Vec<_>>(),
+            "shadowed": found.shadowed.iter().map(shadowed_item_to_json).collect::<Vec<_>>(),
             "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }));
     }
@@ -268,7 +272,7 @@ fn list_items(
     output::print_text(&text)
 }
 
-fn shadowed_to_json(one: &Shadowed) -> Value {
+fn shadowed_item_to_json(one: &Shadowed) -> Value {
     let by = match &one.by {
         ShadowedBy::File(path) => json!(path),
         ShadowedBy::BuiltIn => json!("built-in"),
@@ -380,7 +384,7 @@ pub(super) fn show_item(
         };
     }
     let found = items::load_items(kind, &place.paths, place);
-    let item = found.get(kind, name)?;
+    let item = found.find_item(kind, name)?;
     if json {
         let mut value = item.to_json();
         value["text"] = json!(item.text);
@@ -398,7 +402,7 @@ pub(super) fn show_item(
 
 impl CatalogueListing {
     /// Returns the item of this name; otherwise the error lists the known names.
-    fn get(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
+    fn find_item(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list
             .iter()
             .find(|item| item.name == name)

@@ -114,19 +114,19 @@ pub(crate) struct ChangesArgs {
 }
 
 pub(crate) fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(undo::undo(haft, args))
+    wiring::build_runtime()?.block_on(undo::undo(haft, args))
 }
 
 pub(crate) fn redo(haft: &Haft, args: &RedoArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(undo::redo(haft, args))
+    wiring::build_runtime()?.block_on(undo::redo(haft, args))
 }
 
 pub(crate) fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(rewind::rewind(haft, args))
+    wiring::build_runtime()?.block_on(rewind::rewind(haft, args))
 }
 
-pub(crate) fn changes(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(show::show(haft, args))?;
+pub(crate) fn show_changes(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<ProcessExit> {
+    wiring::build_runtime()?.block_on(show::show(haft, args))?;
     Ok(ProcessExit::Completed)
 }
 
@@ -145,9 +145,9 @@ impl ConversationChanges {
         common: &Common,
     ) -> anyhow::Result<Self> {
         let settings = haft.load(common)?;
-        let store = settings.store()?;
+        let store = settings.open_store()?;
         let conversation =
-            conversations::find_or_current(haft, store.as_ref(), conversation).await?;
+            conversations::find_named_or_current(haft, store.as_ref(), conversation).await?;
         Ok(Self::new(&settings, store, conversation))
     }
 
@@ -156,13 +156,13 @@ impl ConversationChanges {
         settings: &Settings,
         conversation: &str,
     ) -> anyhow::Result<Self> {
-        let store = settings.store()?;
+        let store = settings.open_store()?;
         let conversation = conversations::find_conversation(store.as_ref(), conversation).await?;
         Ok(Self::new(settings, store, conversation))
     }
 
     fn new(settings: &Settings, store: Arc<dyn Store>, conversation: Conversation) -> Self {
-        let record = ChangeRecord::new(settings.versions(), conversation.id.clone());
+        let record = ChangeRecord::new(settings.open_versions(), conversation.id.clone());
         Self {
             store,
             conversation,

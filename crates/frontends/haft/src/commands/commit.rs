@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haft_agent::config::ModelRole;
-use haft_agent::{Project, RunStep, find_knowledge, set_up_sandbox};
+use haft_agent::{Project, RunStep, find_knowledge_and_trust, set_up_sandbox};
 use haft_engine::SharedBudget;
 use haft_project::TrustState;
 use haft_sandbox::{CommitScope, Git, GitProgram, resolve_configured_path, secret_paths};
@@ -71,7 +71,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         return Err(usage_error(text!(
             "review-untrusted",
@@ -82,7 +82,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     let root = project.root.as_path();
     let mode = PermissionMode::Ask;
     let projects = vec![root.to_owned()];
-    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
+    let sandbox = wiring::build_runtime()?.block_on(set_up_sandbox(
         &settings.places,
         &settings.config.sandbox,
         mode,
@@ -97,13 +97,13 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     .map_err(|error| usage_error(error.to_string()))?;
     let git = Git::open(program.clone(), root, &settings.places.git_folder())
         .map_err(|error| usage_error(error.to_string()))?;
-    let hidden = hidden(&settings, &project, &trust_state)?;
+    let hidden = list_hidden_paths(&settings, &project, &trust_state)?;
     let scope = if args.all {
         CommitScope::Tracked
     } else {
         CommitScope::Staged
     };
-    let change = diff::diff_for_commit(&git, scope, |path| is_secret(path, &hidden))?;
+    let change = diff::diff_for_commit(&git, scope, |path| is_secret_file(path, &hidden))?;
     let Some(change) = change else {
         return Err(usage_error(if args.all {
             text!("commit-nothing")
@@ -203,7 +203,7 @@ fn request_message(
         name: "commit".to_owned(),
         budget: SharedBudget::default(),
     });
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         let mut session = settings
             .open_session(plan)
             .await
@@ -218,7 +218,7 @@ fn request_message(
 
 /// Returns the paths that are hidden from commands, and so from the model: secrets of well-known
 /// programs, paths that the configuration hides, and paths that rules make unreadable.
-fn hidden(
+fn list_hidden_paths(
     settings: &Settings,
     project: &Project,
     trust_state: &TrustState,
@@ -240,12 +240,12 @@ fn hidden(
             .iter()
             .filter_map(|path| resolve_configured_path(path, home.as_deref())),
     );
-    hidden.extend(settings.project_policy(project).hidden);
+    hidden.extend(settings.load_project_policy(project).hidden);
     hidden.extend(rules.unreadable_paths(&settings.workspace(project)));
     Ok(hidden)
 }
 
-fn is_secret(path: &Path, hidden: &[PathBuf]) -> bool {
+fn is_secret_file(path: &Path, hidden: &[PathBuf]) -> bool {
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -329,10 +329,10 @@ mod tests {
             "/p/x.PEM",
             "/p/id_rsa.pub",
         ] {
-            assert!(is_secret(Path::new(path), &hidden), "{path}");
+            assert!(is_secret_file(Path::new(path), &hidden), "{path}");
         }
         for path in ["/p/src/a.rs", "/p/privately", "/p/env.rs", "/p/keys.md"] {
-            assert!(!is_secret(Path::new(path), &hidden), "{path}");
+            assert!(!is_secret_file(Path::new(path), &hidden), "{path}");
         }
     }
 }

@@ -41,9 +41,10 @@ pub(crate) fn print_script(shell: Shell) -> anyhow::Result<ProcessExit> {
 pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     std::env::var_os(REQUEST_VARIABLE)?;
     let here = std::env::current_dir().ok();
-    let completed = CompleteEnv::with_factory(|| with_candidates(haft, Cli::definition(), "haft"))
-        .var(REQUEST_VARIABLE)
-        .try_complete(args, here.as_deref());
+    let completed =
+        CompleteEnv::with_factory(|| attach_candidates(haft, Cli::definition(), "haft"))
+            .var(REQUEST_VARIABLE)
+            .try_complete(args, here.as_deref());
     match completed {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
@@ -53,41 +54,42 @@ pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> O
 
 /// Attaches candidates that only haft can list, such as ids, to the arguments of a command and of
 /// its subcommands.
-fn with_candidates(haft: &Haft, command: Command, path: &str) -> Command {
+fn attach_candidates(haft: &Haft, command: Command, path: &str) -> Command {
     let parent = path.to_owned();
-    let command = command.mut_args(
-        |arg| match candidate_source(&parent, arg.get_id().as_str()) {
-            Some(offer) => {
-                let haft = haft.clone();
-                arg.add(ArgValueCandidates::new(move || {
-                    offer(&haft)
-                        .into_iter()
-                        .map(|(value, help)| {
-                            CompletionCandidate::new(value).help(Some(help.into()))
-                        })
-                        .collect()
-                }))
-            }
-            None => arg,
-        },
-    );
+    let command =
+        command.mut_args(
+            |arg| match find_candidate_source(&parent, arg.get_id().as_str()) {
+                Some(offer) => {
+                    let haft = haft.clone();
+                    arg.add(ArgValueCandidates::new(move || {
+                        offer(&haft)
+                            .into_iter()
+                            .map(|(value, help)| {
+                                CompletionCandidate::new(value).help(Some(help.into()))
+                            })
+                            .collect()
+                    }))
+                }
+                None => arg,
+            },
+        );
     let haft = haft.clone();
     let inner = path.to_owned();
     command.mut_subcommands(move |sub| {
         let path = format!("{inner} {}", sub.get_name());
-        with_candidates(&haft, sub, &path)
+        attach_candidates(&haft, sub, &path)
     })
 }
 
 /// A function that lists completion candidates, each with a description.
-type Offer = fn(&Haft) -> Vec<(String, String)>;
+type CandidateSource = fn(&Haft) -> Vec<(String, String)>;
 
 /// Returns the source of candidates for an argument of a command.
-fn candidate_source(path: &str, arg: &str) -> Option<Offer> {
+fn find_candidate_source(path: &str, arg: &str) -> Option<CandidateSource> {
     let noun = path.split(' ').nth(1).unwrap_or("run");
     Some(match (noun, arg) {
-        ("jobs", "id" | "ids") => jobs,
-        ("worktrees", "ids") => worktrees,
+        ("jobs", "id" | "ids") => list_job_ids,
+        ("worktrees", "ids") => list_worktrees,
         (
             "conversations" | "context" | "changes" | "undo" | "redo" | "rewind" | "useful",
             "id" | "ids" | "conversation",
@@ -97,34 +99,37 @@ fn candidate_source(path: &str, arg: &str) -> Option<Offer> {
                 return None;
             }
             if path.ends_with(" restore") {
-                trash
+                list_trash
             } else {
-                conversations
+                list_conversations
             }
         }
-        ("models", "name") if !path.ends_with(" add") => models,
-        (_, "model") => models,
-        (_, "agent") | ("agents", "name") => agents,
-        ("rules", "name") => rules,
-        ("skills", "name") => skills,
-        ("commands", "name") => slash_commands,
-        ("permissions", "rules") if path.ends_with(" remove") => permission_rules,
-        (_, "allow" | "deny") if noun != "permissions" => permission_rules,
-        ("config", "key") => keys,
-        (_, "set") => settings,
+        ("models", "name") if !path.ends_with(" add") => list_models,
+        (_, "model") => list_models,
+        (_, "agent") | ("agents", "name") => list_agents,
+        ("rules", "name") => list_rules,
+        ("skills", "name") => list_skills,
+        ("commands", "name") => list_slash_commands,
+        ("permissions", "rules") if path.ends_with(" remove") => list_permission_rules,
+        (_, "allow" | "deny") if noun != "permissions" => list_permission_rules,
+        ("config", "key") => list_config_keys,
+        (_, "set") => list_assignments,
         _ => return None,
     })
 }
 
-fn of_store(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> {
+fn list_stored_conversations(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> {
     let list = || {
         let settings = haft.load_quietly(&Common::default()).ok()?;
         // A completion must not create a database.
         if settings.config.store.url.is_none() && !settings.places.database_file().exists() {
             return None;
         }
-        let store = settings.store().ok()?;
-        wiring::runtime().ok()?.block_on(store.list(scope)).ok()
+        let store = settings.open_store().ok()?;
+        wiring::build_runtime()
+            .ok()?
+            .block_on(store.list(scope))
+            .ok()
     };
     let name = |text: &str| {
         haft_text::sanitize(text)
@@ -140,17 +145,19 @@ fn of_store(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> 
         .collect()
 }
 
-fn conversations(haft: &Haft) -> Vec<(String, String)> {
+fn list_conversations(haft: &Haft) -> Vec<(String, String)> {
     haft.project(None)
-        .map(|project| of_store(haft, ConversationScope::Namespace(&project.namespace())))
+        .map(|project| {
+            list_stored_conversations(haft, ConversationScope::Namespace(&project.namespace()))
+        })
         .unwrap_or_default()
 }
 
-fn trash(haft: &Haft) -> Vec<(String, String)> {
-    of_store(haft, ConversationScope::Trash)
+fn list_trash(haft: &Haft) -> Vec<(String, String)> {
+    list_stored_conversations(haft, ConversationScope::Trash)
 }
 
-fn worktrees(haft: &Haft) -> Vec<(String, String)> {
+fn list_worktrees(haft: &Haft) -> Vec<(String, String)> {
     let Ok(places) = haft.places() else {
         return Vec::new();
     };
@@ -160,7 +167,7 @@ fn worktrees(haft: &Haft) -> Vec<(String, String)> {
         .collect()
 }
 
-fn jobs(haft: &Haft) -> Vec<(String, String)> {
+fn list_job_ids(haft: &Haft) -> Vec<(String, String)> {
     let Ok(places) = haft.places() else {
         return Vec::new();
     };
@@ -172,7 +179,7 @@ fn jobs(haft: &Haft) -> Vec<(String, String)> {
         .collect()
 }
 
-fn models(haft: &Haft) -> Vec<(String, String)> {
+fn list_models(haft: &Haft) -> Vec<(String, String)> {
     let Ok(settings) = haft.load_quietly(&Common::default()) else {
         return Vec::new();
     };
@@ -193,23 +200,23 @@ fn models(haft: &Haft) -> Vec<(String, String)> {
         .collect()
 }
 
-fn agents(haft: &Haft) -> Vec<(String, String)> {
-    catalogue::names(haft, KnowledgeKind::Agents)
+fn list_agents(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::list_names(haft, KnowledgeKind::Agents)
 }
 
-fn rules(haft: &Haft) -> Vec<(String, String)> {
-    catalogue::names(haft, KnowledgeKind::Rules)
+fn list_rules(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::list_names(haft, KnowledgeKind::Rules)
 }
 
-fn skills(haft: &Haft) -> Vec<(String, String)> {
-    catalogue::names(haft, KnowledgeKind::Skills)
+fn list_skills(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::list_names(haft, KnowledgeKind::Skills)
 }
 
-fn slash_commands(haft: &Haft) -> Vec<(String, String)> {
-    catalogue::names(haft, KnowledgeKind::Commands)
+fn list_slash_commands(haft: &Haft) -> Vec<(String, String)> {
+    catalogue::list_names(haft, KnowledgeKind::Commands)
 }
 
-fn permission_rules(haft: &Haft) -> Vec<(String, String)> {
+fn list_permission_rules(haft: &Haft) -> Vec<(String, String)> {
     let Ok(settings) = haft.load_quietly(&Common::default()) else {
         return Vec::new();
     };
@@ -229,14 +236,14 @@ fn permission_rules(haft: &Haft) -> Vec<(String, String)> {
     listed.chain(long).collect()
 }
 
-fn keys(_: &Haft) -> Vec<(String, String)> {
+fn list_config_keys(_: &Haft) -> Vec<(String, String)> {
     config::schema::list_keys()
         .into_iter()
         .map(|key| (key, String::new()))
         .collect()
 }
 
-fn settings(_: &Haft) -> Vec<(String, String)> {
+fn list_assignments(_: &Haft) -> Vec<(String, String)> {
     config::schema::list_keys()
         .into_iter()
         .map(|key| (format!("{key}="), String::new()))
@@ -253,7 +260,7 @@ mod tests {
     fn completions_for(words: &[&str]) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let environment = HostEnvironment::new([("HAFT_HOME".into(), home.path().into())]);
-        let mut haft = with_candidates(&Haft::new(environment), Cli::definition(), "haft");
+        let mut haft = attach_candidates(&Haft::new(environment), Cli::definition(), "haft");
         haft.build();
         let args = words.iter().map(OsString::from).collect();
         let found =

@@ -71,17 +71,17 @@ pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<Proces
             origin,
             output: JsonArgs { json, common },
         }) => {
-            let shown = ShownValues::find(haft, common, None)?;
+            let shown = ShownValues::load(haft, common, None)?;
             if *json {
                 output::print_json(&shown.to_json()?)?;
             } else {
                 output::print_text(&shown.to_text(*origin))?;
             }
         }
-        ConfigCommand::Get { key, shown } => return get(haft, key, shown),
-        ConfigCommand::Set { key, value } => change::set(haft, key, value)?,
-        ConfigCommand::Unset { key } => change::unset(haft, key)?,
-        ConfigCommand::Edit => change::edit(haft)?,
+        ConfigCommand::Get { key, shown } => return print_value(haft, key, shown),
+        ConfigCommand::Set { key, value } => change::set_value(haft, key, value)?,
+        ConfigCommand::Unset { key } => change::unset_value(haft, key)?,
+        ConfigCommand::Edit => change::edit_config_file(haft)?,
         ConfigCommand::Path => {
             output::print_text_line(&haft.places()?.config_file().display().to_string())?;
         }
@@ -92,10 +92,10 @@ pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<Proces
 
 /// Prints the value in force of `key`, or everything below it. The reason why an unset value is in
 /// force goes to stderr, so that scripts read only the value.
-fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
+fn print_value(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     let with_origin = args.origin;
     let json = args.output.json;
-    let shown = ShownValues::find(haft, &args.output.common, Some(key))?;
+    let shown = ShownValues::load(haft, &args.output.common, Some(key))?;
     match shown.values.get(key) {
         Some(value) if json && !with_origin => {
             output::print_json(&serde_json::to_value(&value.in_force)?)?;
@@ -110,7 +110,7 @@ fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> 
                 output::print_to_stderr(&format!("haft: {}", text!("config-reason", key, reason)));
             }
         }
-        _ if shown.values.is_empty() && schema::is_key(key) => {
+        _ if shown.values.is_empty() && schema::is_known_key(key) => {
             output::print_to_stderr(&format!("haft: {}", not_set_message(key)));
             return Ok(ProcessExit::Failed);
         }
@@ -129,7 +129,7 @@ fn get(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> 
 /// Returns the message that a key is not set. The message names the feature that the key needs if
 /// this build lacks it. In English, it ends with the key's description, which names the default.
 fn not_set_message(key: &str) -> String {
-    if let Some(feature) = wiring::missing_feature(key) {
+    if let Some(feature) = wiring::find_missing_feature(key) {
         return text!("config-not-set-absent", key, feature);
     }
     match schema::key_description(key)
@@ -156,7 +156,7 @@ struct ShownValue {
 }
 
 impl ShownValues {
-    fn find(haft: &Haft, common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
+    fn load(haft: &Haft, common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
         let (settings, loaded) = haft.load_with_origins(common)?;
         let is_wanted = |key: &str| {
             wanted.is_none_or(|wanted| {

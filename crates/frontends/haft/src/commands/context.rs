@@ -262,13 +262,13 @@ mod why;
 #[cfg(feature = "serve")]
 pub(crate) use page_actions::build_inspector;
 #[cfg(feature = "mcp")]
-pub(super) use tool_change_quote::other_tools;
+pub(super) use tool_change_quote::quote_tool_change;
 
 use crate::exit::ProcessExit;
 use crate::wiring;
 
 pub(crate) fn run(haft: &Haft, command: ContextCommand) -> anyhow::Result<ProcessExit> {
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         match command {
             ContextCommand::Show(args) => show::run(haft, &args).await,
             ContextCommand::Report(args) => report::run(haft, &args).await,

@@ -28,7 +28,7 @@ use crate::wiring;
 
 pub(super) use change::find_message_id;
 #[cfg(all(feature = "imports", feature = "serve"))]
-pub(super) use import::session_roots;
+pub(super) use import::find_session_roots;
 pub(super) use show::part_to_text;
 
 #[derive(Debug, Subcommand)]
@@ -310,26 +310,26 @@ pub(crate) enum BackupCommand {
 }
 
 pub(crate) fn run(haft: &Haft, command: ConversationsCommand) -> anyhow::Result<ProcessExit> {
-    let done = wiring::runtime()?.block_on(async {
+    let done = wiring::build_runtime()?.block_on(async {
         match command {
             #[cfg(feature = "imports")]
             ConversationsCommand::Import(args) => return import::run(haft, &args).await,
             ConversationsCommand::New(args) => change::new(haft, args).await,
-            ConversationsCommand::List(args) => list::list(haft, &args).await,
-            ConversationsCommand::Show(args) if args.cost => cost::show(haft, args).await,
-            ConversationsCommand::Show(args) => show::show(haft, args).await,
-            ConversationsCommand::Use(args) => change::use_it(haft, &args).await,
-            ConversationsCommand::Current(args) => list::current(haft, &args).await,
+            ConversationsCommand::List(args) => list::list_conversations(haft, &args).await,
+            ConversationsCommand::Show(args) if args.cost => cost::show_costs(haft, args).await,
+            ConversationsCommand::Show(args) => show::show_conversation(haft, args).await,
+            ConversationsCommand::Use(args) => change::use_conversation(haft, &args).await,
+            ConversationsCommand::Current(args) => list::show_current(haft, &args).await,
             ConversationsCommand::Search(args) => search::run(haft, &args).await,
-            ConversationsCommand::Rename(args) => change::rename(haft, &args).await,
-            ConversationsCommand::Delete(args) => change::delete(haft, &args).await,
-            ConversationsCommand::Restore(args) => change::restore(haft, &args).await,
+            ConversationsCommand::Rename(args) => change::rename_conversation(haft, &args).await,
+            ConversationsCommand::Delete(args) => change::delete_conversations(haft, &args).await,
+            ConversationsCommand::Restore(args) => change::restore_conversations(haft, &args).await,
             ConversationsCommand::Purge(args) => purge::run(haft, &args).await,
             ConversationsCommand::Revise(args) => revise::run(haft, args).await,
-            ConversationsCommand::Fork(args) => change::fork(haft, args).await,
-            ConversationsCommand::Export(args) => export::export(haft, &args).await,
+            ConversationsCommand::Fork(args) => change::fork_conversation(haft, args).await,
+            ConversationsCommand::Export(args) => export::export_conversations(haft, &args).await,
             ConversationsCommand::Stats(args) => stats::run(haft, &args).await,
-            ConversationsCommand::Namespaces(args) => list::namespaces(haft, &args).await,
+            ConversationsCommand::Namespaces(args) => list::list_namespaces(haft, &args).await,
             ConversationsCommand::Backup(args) => backup::run(haft, &args),
         }
         .map(|()| ProcessExit::Completed)
@@ -352,26 +352,26 @@ fn to_usage_error(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-fn open(haft: &Haft, common: &Common) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(haft.load(common)?.store()?)
+fn open_store(haft: &Haft, common: &Common) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(haft.load(common)?.open_store()?)
 }
 
 /// Returns the namespace given on the command line, or this project's.
-fn namespace(haft: &Haft, place: &NamespaceArgs) -> anyhow::Result<String> {
+fn resolve_namespace(haft: &Haft, place: &NamespaceArgs) -> anyhow::Result<String> {
     match &place.namespace {
         Some(namespace) => Ok(namespace.clone()),
         None => Ok(haft.project(None)?.namespace()),
     }
 }
 
-pub(super) async fn find_or_current(
+pub(super) async fn find_named_or_current(
     haft: &Haft,
     store: &dyn Store,
     id: Option<&str>,
 ) -> anyhow::Result<Conversation> {
     match id {
         Some(id) => find_conversation(store, id).await,
-        None => current(haft, store).await,
+        None => load_current(haft, store).await,
     }
 }
 
@@ -407,11 +407,14 @@ async fn find_in_scope(
     }
 }
 
-pub(super) async fn current(haft: &Haft, store: &dyn Store) -> anyhow::Result<Conversation> {
-    current_in_namespace(store, &haft.project(None)?.namespace()).await
+pub(super) async fn load_current(haft: &Haft, store: &dyn Store) -> anyhow::Result<Conversation> {
+    load_current_in_namespace(store, &haft.project(None)?.namespace()).await
 }
 
-async fn current_in_namespace(store: &dyn Store, namespace: &str) -> anyhow::Result<Conversation> {
+async fn load_current_in_namespace(
+    store: &dyn Store,
+    namespace: &str,
+) -> anyhow::Result<Conversation> {
     let none = || usage_error(text!("conversations-no-current"));
     find_current(store, namespace).await?.ok_or_else(none)
 }

@@ -32,7 +32,7 @@ struct FileCount {
 }
 
 pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> {
-    let factor = factor(haft, args)?;
+    let factor = load_tokenizer_factor(haft, args)?;
     let mut counted = Vec::new();
     for file in &args.files {
         let text = read_text(file)?;
@@ -79,12 +79,12 @@ pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> 
 }
 
 /// Returns the model's tokens per `o200k` token, or 1 if no model is given.
-fn factor(haft: &Haft, args: &CountArgs) -> anyhow::Result<f64> {
+fn load_tokenizer_factor(haft: &Haft, args: &CountArgs) -> anyhow::Result<f64> {
     let Some(model) = &args.model else {
         return Ok(1.0);
     };
     let settings = haft.load(&args.output.common)?;
-    Ok(settings.declared(model)?.spec.tokenizer_factor)
+    Ok(settings.resolve_model(model)?.spec.tokenizer_factor)
 }
 
 /// Reads a file, or standard input for `-`. Invalid UTF-8 is counted as replacement characters.

@@ -69,7 +69,7 @@ const SAMPLE: [(&str, &str, u32); 3] = [
 ];
 
 pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
-    let folder = haft_files::temporary_folder(&std::env::temp_dir(), "haft-demo-");
+    let folder = haft_files::create_temporary_folder(&std::env::temp_dir(), "haft-demo-");
     let no_folder = |error| {
         usage_error(text!(
             "demo-no-folder",
@@ -88,7 +88,7 @@ pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     output::print_text(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
     let (result, budget, answer) =
-        wiring::runtime()?.block_on(run_agent(haft, args, folder.path(), &project))?;
+        wiring::build_runtime()?.block_on(run_agent(haft, args, folder.path(), &project))?;
     output::print_text(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
     output::print_text(&format_report(&result, budget.as_ref()))?;
@@ -244,7 +244,7 @@ impl EventSink for DemoListener {
             ..
         } = &event.body
         {
-            drop(output::print_text(&format_sandbox(status)));
+            drop(output::print_text(&format_sandbox_status(status)));
             return;
         }
         self.printer.event(event);
@@ -253,7 +253,7 @@ impl EventSink for DemoListener {
 
 /// Returns the lines about the sandbox. If nothing confines commands, the lines end with the reason
 /// why the demo continues.
-fn format_sandbox(status: &SandboxStatus) -> String {
+fn format_sandbox_status(status: &SandboxStatus) -> String {
     let mut text = format!("{}\n", output::describe_sandbox(status));
     if status.layer == SandboxLayer::None {
         text.extend([text!("demo-no-sandbox"), "\n"]);
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     fn sandbox_lines(layer: SandboxLayer, reasons: &[&str]) -> String {
-        format_sandbox(&SandboxStatus {
+        format_sandbox_status(&SandboxStatus {
             layer,
             reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
         })

@@ -30,7 +30,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) salvage: Option<Option<PathBuf>>,
     /// Ask the repository whether there is a newer release, or this address, which answers with
     /// JSON that has `tag_name`. Without this option nothing is asked.
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = installation::RELEASES)]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = installation::RELEASE_URL)]
     pub(crate) newer: Option<String>,
     #[command(flatten)]
     pub(crate) output: JsonArgs,
@@ -59,16 +59,16 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
     let Settings { places, config } = &settings;
     checks.insert(0, installation::check_installation());
     if config.store.url.is_none() {
-        checks.extend(examine_store(&build_patient(places, config)));
+        checks.extend(examine_store(&build_store_files(places, config)));
     }
     checks.push(environment::check_outputs(&places.spill_folder()));
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         if config.store.url.is_some() {
-            checks.push(environment::server(&settings).await);
+            checks.push(environment::check_server(&settings).await);
         }
-        checks.push(environment::commands(haft.environment()).await);
+        checks.push(environment::check_commands(haft.environment()).await);
         checks.push(environment::check_sandbox(places, config).await);
-        checks.push(environment::provider(&settings).await);
+        checks.push(environment::check_provider(&settings).await);
         if let Some(address) = &args.newer {
             checks.push(installation::check_for_newer(address).await);
         }
@@ -97,7 +97,7 @@ fn broken_config_check(error: &anyhow::Error) -> Check {
     Check::new("configuration", CheckHealth::Warning, first).with_details(lines.collect())
 }
 
-fn build_patient(places: &Places, config: &Config) -> StoreFiles {
+fn build_store_files(places: &Places, config: &Config) -> StoreFiles {
     StoreFiles {
         database: places.database_file(),
         backups: places.backups_folder(),

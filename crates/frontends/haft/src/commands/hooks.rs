@@ -1,7 +1,7 @@
 //! `haft hooks`: lists the commands that haft runs at points of a run, and where they come from.
 
 use clap::{Args, Subcommand};
-use haft_agent::find_knowledge;
+use haft_agent::find_knowledge_and_trust;
 use haft_project::Level;
 use haft_project::hooks::{self, Hook};
 use serde_json::{Value, json};
@@ -25,14 +25,15 @@ pub(crate) enum HooksCommand {
 
 pub(crate) fn run(haft: &Haft, command: Option<HooksCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| HooksCommand::List(JsonArgs::default())) {
-        HooksCommand::List(args) => list(haft, &args)?,
+        HooksCommand::List(args) => list_hooks(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+fn list_hooks(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let (mut paths, trust_state) = find_knowledge(&settings.places, &haft.project(None)?)?;
+    let (mut paths, trust_state) =
+        find_knowledge_and_trust(&settings.places, &haft.project(None)?)?;
     // Hooks are listed whether or not they would run.
     paths.trusted = true;
     let mut problems = Vec::new();

@@ -65,7 +65,7 @@ pub(crate) struct GuidePrompt {
 }
 
 /// Returns the text after `/init` if a prompt calls it and no custom command has its name.
-pub(crate) fn parse_call<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
+pub(crate) fn parse_init_call<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
     let (name, wishes) = called
         .split_once(char::is_whitespace)
@@ -108,8 +108,8 @@ pub(crate) fn build_prompt(
     let model = model
         .map(str::to_owned)
         .or_else(|| configured_model(&settings.config));
-    let price = model.and_then(|model| settings.declared(&model).ok()?.spec.price);
-    let quote = estimate_cost(
+    let price = model.and_then(|model| settings.resolve_model(&model).ok()?.spec.price);
+    let quote = format_estimate(
         u64::from(O200k.count_text(&text)) + found.key_file_bytes / BYTES_PER_TOKEN,
         price,
     );
@@ -118,7 +118,7 @@ pub(crate) fn build_prompt(
 
 /// Formats the estimated cost, assuming that files are read at the first request and sent with each
 /// later one.
-fn estimate_cost(read: u64, price: Option<Price>) -> String {
+fn format_estimate(read: u64, price: Option<Price>) -> String {
     let first = FIXED_TOKENS + read;
     let again = first * (ESTIMATED_REQUESTS - 1);
     let tokens = first * ESTIMATED_REQUESTS + OUTPUT_TOKENS;
@@ -200,19 +200,19 @@ mod tests {
             long: None,
         };
         assert!(
-            estimate_cost(1_000, Some(price)).contains("$0.09"),
+            format_estimate(1_000, Some(price)).contains("$0.09"),
             "{}",
-            estimate_cost(1_000, Some(price))
+            format_estimate(1_000, Some(price))
         );
         assert!(
-            estimate_cost(100_000, Some(price)).contains("$0.58"),
+            format_estimate(100_000, Some(price)).contains("$0.58"),
             "{}",
-            estimate_cost(100_000, Some(price))
+            format_estimate(100_000, Some(price))
         );
         assert!(
-            estimate_cost(1_000, None).contains("53,000"),
+            format_estimate(1_000, None).contains("53,000"),
             "{}",
-            estimate_cost(1_000, None)
+            format_estimate(1_000, None)
         );
     }
 

@@ -76,22 +76,22 @@ pub(crate) struct KillArgs {
 
 pub(crate) fn run(haft: &Haft, command: JobsCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        JobsCommand::List(args) => show::list(haft, &args)?,
-        JobsCommand::Show(args) => show::show(haft, &args)?,
-        JobsCommand::Logs(args) => logs(haft, &args)?,
-        JobsCommand::Attach(args) => return attach(haft, &args),
-        JobsCommand::Kill(args) => kill::kill(haft, &args)?,
+        JobsCommand::List(args) => show::list_jobs(haft, &args)?,
+        JobsCommand::Show(args) => show::show_job(haft, &args)?,
+        JobsCommand::Logs(args) => print_logs(haft, &args)?,
+        JobsCommand::Attach(args) => return attach_to_job(haft, &args),
+        JobsCommand::Kill(args) => kill::kill_jobs(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Opens the folder with this user's jobs.
-fn jobs(haft: &Haft, common: &Common) -> anyhow::Result<JobFolder> {
+fn open_job_folder(haft: &Haft, common: &Common) -> anyhow::Result<JobFolder> {
     Ok(JobFolder::new(haft.load(common)?.places.jobs_folder()))
 }
 
-fn logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
-    let job = jobs(haft, &args.common)?.find_job(&args.id)?;
+fn print_logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
+    let job = open_job_folder(haft, &args.common)?.find_job(&args.id)?;
     if args.json {
         return follow_events(&job, args.follow, |line| {
             output::print_text(&format!("{line}\n"))
@@ -106,8 +106,8 @@ fn logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attach(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
-    let job = jobs(haft, &args.common)?.find_job(&args.id)?;
+fn attach_to_job(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
+    let job = open_job_folder(haft, &args.common)?.find_job(&args.id)?;
     print_events(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     report_death(&job);
     Ok(match job.state() {

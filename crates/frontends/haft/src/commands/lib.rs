@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use haft_agent::{Project, find_knowledge, set_up_sandbox};
+use haft_agent::{Project, find_knowledge_and_trust, set_up_sandbox};
 use haft_files::Durability;
 use haft_model::O200k;
 use haft_project::library::{Libraries, LibraryChange, LibraryError};
@@ -68,9 +68,11 @@ pub(crate) enum LibCommand {
 
 pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(LibCommand::List(JsonArgs::default())) {
-        LibCommand::Add { name, common } => add(&LibraryContext::find(haft, &common)?, &name)?,
+        LibCommand::Add { name, common } => {
+            add_library(&LibraryContext::load(haft, &common)?, &name)?
+        }
         LibCommand::Remove { name, common } => {
-            let place = LibraryContext::find(haft, &common)?;
+            let place = LibraryContext::load(haft, &common)?;
             let told = match place
                 .libraries
                 .remove_library(&place.project.root, &name)
@@ -84,15 +86,17 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
             output::print_text(&told)?;
         }
         LibCommand::List(output) => {
-            list(&LibraryContext::find(haft, &output.common)?, output.json)?;
+            list_libraries(&LibraryContext::load(haft, &output.common)?, output.json)?;
         }
-        LibCommand::Docs { name, common } => docs(&LibraryContext::find(haft, &common)?, &name)?,
+        LibCommand::Docs { name, common } => {
+            print_docs(&LibraryContext::load(haft, &common)?, &name)?
+        }
         LibCommand::Refresh { common } => {
-            refresh(&LibraryContext::find(haft, &common)?)?;
+            refresh_docs(&LibraryContext::load(haft, &common)?)?;
             output::print_text_line(text!("lib-refreshed"))?;
         }
         LibCommand::Proxy { source, common } => {
-            let libraries = LibraryContext::find(haft, &common)?.libraries;
+            let libraries = LibraryContext::load(haft, &common)?.libraries;
             if let Some(source) = source {
                 if source.trim().is_empty() || source.starts_with('-') {
                     return Err(usage_error(text!("lib-bad-source", source)));
@@ -122,7 +126,7 @@ struct LibraryContext {
 }
 
 impl LibraryContext {
-    fn find(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
+    fn load(haft: &Haft, common: &Common) -> anyhow::Result<Self> {
         let settings = haft.load(common)?;
         Ok(Self {
             project: haft.project(None)?,
@@ -136,10 +140,10 @@ fn to_usage_error(error: &LibraryError) -> anyhow::Error {
     usage_error(output::hints::explain_error(error))
 }
 
-fn add(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
+fn add_library(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     if !libraries.repository_folder().is_dir() {
-        fetch(place)?;
+        fetch_repository(place)?;
     }
     let library = libraries
         .find_library(name)
@@ -154,9 +158,9 @@ fn add(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     output::print_text(&told)
 }
 
-fn list(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
+fn list_libraries(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let (paths, _) = find_knowledge(&place.settings.places, &place.project)?;
+    let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
     let added = libraries
         .project_libraries(&place.project.root)
         .map_err(|error| to_usage_error(&error))?;
@@ -193,9 +197,9 @@ fn list(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-fn docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
+fn print_docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
-    let (paths, _) = find_knowledge(&place.settings.places, &place.project)?;
+    let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
     let library = libraries
         .find_library(name)
         .map_err(|error| to_usage_error(&error))?;
@@ -210,11 +214,11 @@ fn docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     output::print_text(&texts.join("\n"))
 }
 
-fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
+fn refresh_docs(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let repository = libraries.repository_folder();
     if !repository.is_dir() {
-        return fetch(place);
+        return fetch_repository(place);
     }
     let source = libraries
         .repository_source()
@@ -234,7 +238,7 @@ fn refresh(place: &LibraryContext) -> anyhow::Result<()> {
 }
 
 /// Fetches the repository and checks it out. A failure leaves no partial checkout behind.
-fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
+fn fetch_repository(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let source = libraries
         .repository_source()
@@ -242,7 +246,7 @@ fn fetch(place: &LibraryContext) -> anyhow::Result<()> {
     let repository = libraries.repository_folder();
     let above = repository.parent().unwrap_or(Path::new("."));
     haft_files::create_folder(above)?;
-    let partial = haft_files::temporary_folder(&above.canonicalize()?, "fetching-")?;
+    let partial = haft_files::create_temporary_folder(&above.canonicalize()?, "fetching-")?;
     let target = partial.path().join("repository");
     haft_files::create_new_folder(&target)?;
     output::print_to_stderr(&format!("haft: {}", text!("lib-fetching", source)));
@@ -278,8 +282,12 @@ impl<'a> LibraryGit<'a> {
         let places = &place.settings.places;
         let of_sandbox = &place.settings.config.sandbox;
         let mode = PermissionMode::Plan;
-        let sandbox =
-            wiring::runtime()?.block_on(set_up_sandbox(places, of_sandbox, mode, Vec::new()))?;
+        let sandbox = wiring::build_runtime()?.block_on(set_up_sandbox(
+            places,
+            of_sandbox,
+            mode,
+            Vec::new(),
+        ))?;
         let host = &places.environment;
         let root = place.project.root.as_path();
         // The whole environment: git receives from it what it needs for the network, including a
@@ -310,7 +318,7 @@ impl<'a> LibraryGit<'a> {
     fn network_reach<'b>(&'b self, source: &'b str) -> GitReach<'b> {
         GitReach::Network {
             source,
-            agent: self.agent.as_deref().filter(|_| is_ssh(source)),
+            agent: self.agent.as_deref().filter(|_| uses_ssh(source)),
         }
     }
 
@@ -333,7 +341,7 @@ impl<'a> LibraryGit<'a> {
 }
 
 /// Returns true if git would use `ssh` for this source: by its scheme, or as `host:path`.
-fn is_ssh(source: &str) -> bool {
+fn uses_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),
         None => source

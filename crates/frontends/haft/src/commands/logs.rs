@@ -12,7 +12,9 @@ use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring::log::{Follower, LogLevel, LogLine, TURN_STARTED, for_each_line, newest_lines};
+use crate::wiring::log::{
+    Follower, LogLevel, LogLine, TURN_STARTED, for_each_line, read_newest_lines,
+};
 
 /// The interval between polls of the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -93,7 +95,7 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let most = args.lines.unwrap_or(usize::MAX);
     // Most lines belong to other runs and need no parsing.
     let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
-    let lines = newest_lines(&folder, most, |line| {
+    let lines = read_newest_lines(&folder, most, |line| {
         may_be_shown(line) && parse_line(line).is_some_and(|line| is_shown(&line))
     });
     if lines.is_empty() && !args.follow {
@@ -125,7 +127,7 @@ fn find_last_run(folder: &Path) -> Option<String> {
         line.contains(TURN_STARTED)
             && parse_line(line).is_some_and(|line| line.message == TURN_STARTED)
     };
-    let lines = newest_lines(folder, 1, starts);
+    let lines = read_newest_lines(folder, 1, starts);
     Some(parse_line(lines.first()?)?.run)
 }
 

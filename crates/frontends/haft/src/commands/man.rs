@@ -32,7 +32,7 @@ pub(crate) fn show_or_write_pages(args: &ManArgs) -> anyhow::Result<ProcessExit>
         ))?;
         return Ok(ProcessExit::Completed);
     }
-    let haft = command_tree();
+    let haft = build_command_tree();
     let mut name = "haft".to_owned();
     let mut command = &haft;
     for part in &args.command {
@@ -65,7 +65,7 @@ pub(crate) struct ManPage {
 }
 
 /// Returns the whole command tree, without the help command.
-fn command_tree() -> Command {
+fn build_command_tree() -> Command {
     let mut haft = Cli::definition().disable_help_subcommand(true);
     haft.build();
     haft
@@ -97,7 +97,7 @@ pub(crate) fn build_pages() -> anyhow::Result<Vec<ManPage>> {
         Ok(())
     }
     let mut pages = Vec::new();
-    add_page(&command_tree(), "haft", &mut pages)?;
+    add_page(&build_command_tree(), "haft", &mut pages)?;
     Ok(pages)
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn pages_cover_every_command_and_option() {
         let pages = build_pages().unwrap();
-        let all = page_names(&command_tree(), "haft");
+        let all = page_names(&build_command_tree(), "haft");
         assert!(all.len() > 100, "{}", all.len());
         assert_eq!(
             pages
@@ -162,7 +162,7 @@ mod tests {
                 .name
                 .split('-')
                 .skip(1)
-                .fold(command_tree(), |command, part| {
+                .fold(build_command_tree(), |command, part| {
                     command.find_subcommand(part).cloned().unwrap_or(command)
                 });
             assert!(

@@ -138,16 +138,16 @@ pub(crate) fn run(haft: &Haft, command: Option<McpCommand>) -> anyhow::Result<Pr
     match command.unwrap_or_else(|| McpCommand::List(McpListArgs::default())) {
         McpCommand::List(args) => list::run(haft, &args),
         McpCommand::Add(args) => add::run(haft, &args),
-        McpCommand::Remove(args) => add::remove(haft, &args.name),
-        McpCommand::Test(args) => wiring::runtime()?.block_on(live_test::run(haft, &args)),
-        McpCommand::Login(args) => wiring::runtime()?.block_on(login::run(haft, &args)),
+        McpCommand::Remove(args) => add::remove_server(haft, &args.name),
+        McpCommand::Test(args) => wiring::build_runtime()?.block_on(live_test::run(haft, &args)),
+        McpCommand::Login(args) => wiring::build_runtime()?.block_on(login::run(haft, &args)),
         #[cfg(feature = "acp")]
         McpCommand::Serve(args) => serve::run(haft, *args),
     }
 }
 
 /// Loads the servers of this project and the user, and the names of the disabled ones.
-fn servers(
+fn load_servers(
     haft: &Haft,
     common: &Common,
     cwd: Option<&Path>,

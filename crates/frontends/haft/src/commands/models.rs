@@ -16,7 +16,7 @@ use crate::cli::options::{Common, JsonArgs, parse_positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 
-pub(crate) use list::usable;
+pub(crate) use list::list_usable_models;
 pub(crate) use trial::ModelTrial;
 
 #[derive(Debug, Args)]
@@ -122,7 +122,7 @@ pub(crate) struct ModelTestArgs {
     pub(crate) output: JsonArgs,
 }
 
-pub(crate) use show::model_settings;
+pub(crate) use show::list_model_settings;
 
 pub(crate) fn run(haft: &Haft, command: Option<ModelsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ModelsCommand::List(ListArgs::default())) {

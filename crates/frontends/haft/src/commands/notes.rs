@@ -52,13 +52,13 @@ pub(crate) enum NotesCommand {
 
 pub(crate) fn run(haft: &Haft, command: Option<NotesCommand>) -> anyhow::Result<ProcessExit> {
     let command = command.unwrap_or(NotesCommand::List(JsonArgs::default()));
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         match command {
-            NotesCommand::List(output) => list(haft, &output).await,
-            NotesCommand::Show { path, output } => show(haft, &path, &output).await,
-            NotesCommand::Add { path, text, output } => add(haft, &path, &text, &output).await,
+            NotesCommand::List(output) => list_notes(haft, &output).await,
+            NotesCommand::Show { path, output } => show_notes(haft, &path, &output).await,
+            NotesCommand::Add { path, text, output } => add_note(haft, &path, &text, &output).await,
             NotesCommand::Remove { id, common } => {
-                let (_, notes) = open(haft, &common).await?;
+                let (_, notes) = open_notes(haft, &common).await?;
                 let note = notes.delete(&id).await.map_err(to_command_error)?;
                 output::print_text(&text!("notes-deleted", note = format_note(&note)))
             }
@@ -67,9 +67,9 @@ pub(crate) fn run(haft: &Haft, command: Option<NotesCommand>) -> anyhow::Result<
     Ok(ProcessExit::Completed)
 }
 
-async fn open(haft: &Haft, common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
+async fn open_notes(haft: &Haft, common: &Common) -> anyhow::Result<(Project, StoredNotes)> {
     let settings = haft.load(common)?;
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let project = haft.project(None)?;
     let notes = StoredNotes::open(
         store,
@@ -81,8 +81,8 @@ async fn open(haft: &Haft, common: &Common) -> anyhow::Result<(Project, StoredNo
     Ok((project, notes))
 }
 
-async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let (_, notes) = open(haft, &args.common).await?;
+async fn list_notes(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let (_, notes) = open_notes(haft, &args.common).await?;
     let notes = notes.list().await.map_err(to_command_error)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
@@ -113,10 +113,10 @@ async fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-async fn show(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
-    let (project, notes) = open(haft, &args.common).await?;
+async fn show_notes(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
+    let (project, notes) = open_notes(haft, &args.common).await?;
     // A path that was deleted may still have notes, under the name that `list` shows.
-    let path = project_path(&project, given)?.unwrap_or_else(|| given.to_owned());
+    let path = path_in_project(&project, given)?.unwrap_or_else(|| given.to_owned());
     let mut notes = notes.list().await.map_err(to_command_error)?;
     notes.retain(|note| note.concerns(&path));
     if args.json {
@@ -133,14 +133,14 @@ async fn show(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
     output::print_text(&text)
 }
 
-async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
+async fn add_note(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
         return Err(usage_error(text!("notes-empty")));
     }
-    let (project, notes) = open(haft, &args.common).await?;
+    let (project, notes) = open_notes(haft, &args.common).await?;
     let missing = || usage_error(text!("notes-no-path", given));
-    let path = project_path(&project, given)?.ok_or_else(missing)?;
+    let path = path_in_project(&project, given)?.ok_or_else(missing)?;
     let note = notes.add(&path, &text).await.map_err(to_command_error)?;
     if args.json {
         return output::print_json(&serde_json::to_value(&note)?);
@@ -150,7 +150,7 @@ async fn add(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::R
 
 /// Returns the name of a folder or file in notes, which is relative to the project, or `None` if it
 /// does not exist.
-fn project_path(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
+fn path_in_project(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

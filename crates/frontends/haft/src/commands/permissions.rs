@@ -7,7 +7,7 @@ mod remove;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haft_agent::{Project, find_knowledge};
+use haft_agent::{Project, find_knowledge_and_trust};
 use haft_permission::{Confinement, Permissions, RuleOrigin};
 use haft_project::TrustState;
 use haft_types::Decision;
@@ -19,7 +19,7 @@ use crate::exit::ProcessExit;
 use crate::haft::{Haft, Settings};
 use crate::output::{self, TextTable};
 
-pub(crate) use add::{add, check_rule};
+pub(crate) use add::{add_rules, check_rule};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermissionsCommand {
@@ -92,7 +92,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(haft: &Haft, command: PermissionsCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        PermissionsCommand::List(output) => list(haft, &output)?,
+        PermissionsCommand::List(output) => list_rules(haft, &output)?,
         PermissionsCommand::Add { rules, ask, deny } => {
             let decision = match (ask, deny) {
                 (_, true) => Decision::Deny,
@@ -127,7 +127,7 @@ pub(crate) fn run(haft: &Haft, command: PermissionsCommand) -> anyhow::Result<Pr
 }
 
 /// Adds the rules of `--allow` and `--deny` to those of the configuration, for this run.
-pub(crate) fn add_for_run(settings: &mut Settings, args: &RunArgs) -> anyhow::Result<()> {
+pub(crate) fn add_run_rules(settings: &mut Settings, args: &RunArgs) -> anyhow::Result<()> {
     for rule in args.allow.iter().chain(&args.deny) {
         check_rule(settings.environment(), rule)?;
     }
@@ -146,7 +146,7 @@ pub(crate) fn restrict_to_project(
     trust_state: &TrustState,
 ) -> anyhow::Result<Permissions> {
     if trust_state.is_trusted() {
-        let policy = settings.project_policy(project);
+        let policy = settings.load_project_policy(project);
         permissions.rules = permissions
             .rules
             .tightened_by(&policy.rules, settings.environment().home().as_deref())?;
@@ -156,13 +156,13 @@ pub(crate) fn restrict_to_project(
     Ok(permissions)
 }
 
-fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+fn list_rules(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let config = &settings.config.permissions;
     let permissions =
         haft_agent::load_permissions(haft.environment(), config, config.mode, Confinement::None)?;
     let project = haft.project(None)?;
-    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     let permissions = restrict_to_project(permissions, &settings, &project, &trust_state)?;
     let rules: Vec<_> = permissions.rules.iter().collect();
     if args.json {

@@ -45,10 +45,10 @@ pub(crate) struct ProxyArgs {
 const DEFAULT_PORT: u16 = 8108;
 
 pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
-    let upstreams = upstreams(haft.environment(), args)?;
+    let upstreams = choose_upstreams(haft.environment(), args)?;
     let settings = haft.load(&args.common)?;
     let setup = RecorderSetup {
-        store: settings.store()?,
+        store: settings.open_store()?,
         catalogue: haft_agent::build_catalogue(&settings.config)?,
         secrets: haft.environment().secret_values(),
         clock: Arc::new(WallClock),
@@ -94,7 +94,7 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
 
 /// Returns the targets of requests: the given URL, else the servers that the agent would use
 /// without the proxy.
-fn upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<Upstreams> {
+fn choose_upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<Upstreams> {
     let variable = |api| match api {
         Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
         Api::Anthropic => "ANTHROPIC_BASE_URL",
@@ -238,7 +238,7 @@ impl ExplanationLines {
         }
         let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         if total.requests > 0 {
-            output::print_to_stderr(&total.text());
+            output::print_to_stderr(&total.to_text());
         }
     }
 }
@@ -257,7 +257,7 @@ impl RunTotal {
         }
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let ratio = self.uncached as f64 / self.append_only_uncached.max(1) as f64;
         text!(
             "proxy-total",

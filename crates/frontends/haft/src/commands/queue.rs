@@ -96,16 +96,16 @@ fn parse_state(name: &str) -> Result<TaskState, String> {
 }
 
 /// Connects to the queue of the configured team store.
-fn queue(haft: &Haft, common: &Common) -> anyhow::Result<TaskQueue> {
+fn open_queue(haft: &Haft, common: &Common) -> anyhow::Result<TaskQueue> {
     connect_queue(&haft.load(common)?.config)
 }
 
 pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        QueueCommand::Add(args) => add::add(haft, &args)?,
-        QueueCommand::List(args) => show::list(haft, &args)?,
-        QueueCommand::Show(args) => show::show(haft, &args)?,
-        QueueCommand::Watch(args) => return show::watch(haft, &args),
+        QueueCommand::Add(args) => add::add_tasks(haft, &args)?,
+        QueueCommand::List(args) => show::list_tasks(haft, &args)?,
+        QueueCommand::Show(args) => show::show_task(haft, &args)?,
+        QueueCommand::Watch(args) => return show::watch_queue(haft, &args),
         QueueCommand::Cancel(args) => {
             change_tasks(
                 haft,
@@ -125,7 +125,7 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
                 retry,
             )?;
         }
-        QueueCommand::Stats(args) => show::stats(haft, &args)?,
+        QueueCommand::Stats(args) => show::show_stats(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
 }
@@ -139,7 +139,7 @@ fn change_tasks(
     refused: &str,
     job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
 ) -> anyhow::Result<()> {
-    let queue = queue(haft, &args.output.common)?;
+    let queue = open_queue(haft, &args.output.common)?;
     let mut rows = Vec::new();
     let mut left = Vec::new();
     for id in &args.ids {

@@ -99,8 +99,8 @@ pub(crate) struct RagServeArgs {
 pub(crate) fn run(haft: &Haft, command: Option<RagCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| RagCommand::List(JsonArgs::default())) {
         RagCommand::List(args) => list::run(haft, &args)?,
-        RagCommand::Add(args) => change::add(haft, &args)?,
-        RagCommand::Remove { name, common } => change::remove(haft, &name, &common)?,
+        RagCommand::Add(args) => change::add_collection(haft, &args)?,
+        RagCommand::Remove { name, common } => change::remove_collection(haft, &name, &common)?,
         RagCommand::Query(args) => query::run(haft, &args)?,
         RagCommand::Serve(args) => serve::run(haft, &args)?,
     }

@@ -3,7 +3,7 @@
 pub(super) mod diff;
 
 use clap::Args;
-use haft_agent::{find_knowledge, set_up_sandbox};
+use haft_agent::{find_knowledge_and_trust, set_up_sandbox};
 use haft_sandbox::{Git, GitProgram};
 use haft_types::PermissionMode;
 
@@ -19,7 +19,7 @@ pub(crate) struct ReviewArgs {
     pub(crate) instructions: Option<String>,
 
     #[command(flatten)]
-    pub(crate) of: ReviewOf,
+    pub(crate) of: ReviewTarget,
 
     /// The model, as `provider/model`.
     #[arg(short, long)]
@@ -47,7 +47,7 @@ pub(crate) struct ReviewArgs {
 
 /// The change to review: a branch or a commit, or else uncommitted work.
 #[derive(Debug, Args)]
-pub(crate) struct ReviewOf {
+pub(crate) struct ReviewTarget {
     /// Review everything since this branch diverged from another one.
     #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
     pub(crate) base: Option<String>,
@@ -74,13 +74,13 @@ pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> 
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         let root = project.root.display();
         return Err(usage_error(text!("review-untrusted", root)));
     }
     let mode = PermissionMode::Plan;
-    let sandbox = wiring::runtime()?.block_on(set_up_sandbox(
+    let sandbox = wiring::build_runtime()?.block_on(set_up_sandbox(
         &settings.places,
         &settings.config.sandbox,
         mode,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use haft_agent::config::RolesConfig;
 use haft_agent::{
     ExplicitChoices, Places, Project, PromptSources, RandomIds, RunPlan, SetupError,
-    find_knowledge, read_prompt_file,
+    find_knowledge_and_trust, read_prompt_file,
 };
 use haft_claude::{
     ClaudeMessages, Introduction, PartialMessages, RunSettings, translate_model_name,
@@ -47,10 +47,10 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         InputFormat::Text => {}
         InputFormat::StreamJson => return drive::run(haft, args),
     }
-    let (args, settings) = &configured(haft, args)?;
+    let (args, settings) = &load_run_args(haft, args)?;
     let places = &settings.places;
     let piped = read_piped_input(args.prompt.as_deref())?;
-    let prompt = given_prompt(args)?;
+    let prompt = read_prompt_arg(args)?;
     let project = haft.project(args.cwd.as_deref())?;
     let task = build_task(args, settings, &project, prompt, piped.as_deref())?;
     let mut plan = lower_args(args, settings, project.clone(), task.as_deref())?;
@@ -68,14 +68,14 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.ask {
         plan.task.approver = Some(Arc::new(TerminalApprover::open(places)?));
     }
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         let opened = settings
             .open_driven_session(plan, build_client_parts(args)?)
             .await;
         let mut session = opened.map_err(to_usage_error)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let mut printer = printer(args, places, &project, &session, mode);
+        let mut printer = build_printer(args, places, &project, &session, mode);
         session.attach_images(images);
         let report = session.run(task, &mut printer, &cancel).await;
         close_session(&mut session).await;
@@ -84,20 +84,20 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Loads the configuration for a run, with the permission rules that its flags add.
-pub(crate) fn load_for_run(haft: &Haft, args: &RunArgs) -> anyhow::Result<Settings> {
+pub(crate) fn load_run_settings(haft: &Haft, args: &RunArgs) -> anyhow::Result<Settings> {
     let mut settings = if args.job.is_some() {
         haft.load_quietly(&args.common)?
     } else {
         haft.load(&args.common)?
     };
-    permissions::add_for_run(&mut settings, args)?;
+    permissions::add_run_rules(&mut settings, args)?;
     Ok(settings)
 }
 
 /// Returns the arguments and the configuration of a run, with the options for Claude Code
 /// compatibility applied.
-pub(crate) fn configured(haft: &Haft, args: &RunArgs) -> anyhow::Result<(RunArgs, Settings)> {
-    let mut settings = load_for_run(haft, args)?;
+pub(crate) fn load_run_args(haft: &Haft, args: &RunArgs) -> anyhow::Result<(RunArgs, Settings)> {
+    let mut settings = load_run_settings(haft, args)?;
     let mut args = args.clone();
     args.claude.apply_to_run(RunSettings {
         config: &mut settings.config,
@@ -182,7 +182,7 @@ pub(crate) async fn close_session(session: &mut Session) {
 }
 
 /// Builds the printer of a session's events.
-pub(crate) fn printer(
+pub(crate) fn build_printer(
     args: &RunArgs,
     places: &Places,
     project: &Project,
@@ -206,7 +206,7 @@ pub(crate) fn printer(
             } else {
                 PartialMessages::Omit
             };
-            let introduction = introduction(args, places, project, session, mode);
+            let introduction = build_introduction(args, places, project, session, mode);
             printer.with_messages(ClaudeMessages::new(
                 Box::new(RandomIds),
                 introduction,
@@ -218,7 +218,7 @@ pub(crate) fn printer(
 
 /// Builds the first message to a Claude Code client. Agents, commands and skills that can't be read
 /// are left out.
-fn introduction(
+fn build_introduction(
     args: &RunArgs,
     places: &Places,
     project: &Project,
@@ -232,7 +232,7 @@ fn introduction(
         servers: args.claude.server_names(),
         ..Introduction::default()
     };
-    let Ok((mut paths, _)) = find_knowledge(places, project) else {
+    let Ok((mut paths, _)) = find_knowledge_and_trust(places, project) else {
         return basics;
     };
     paths.trusted &= !args.claude.ignores_project();
@@ -269,7 +269,7 @@ pub(crate) fn lower_args(
     } else {
         which
     };
-    let model = main_model(args, settings)?;
+    let model = resolve_main_model(args, settings)?;
     let added_folders = args
         .add_dir
         .iter()
@@ -391,7 +391,7 @@ fn load_answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     AnswerSchema::new(schema).map_err(|error| usage_error(format!("`--json-schema`: {error}")))
 }
 
-fn main_model(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
+fn resolve_main_model(args: &RunArgs, settings: &Settings) -> anyhow::Result<String> {
     let named = args.model.as_ref().map(|name| match args.compat {
         Some(Compat::Claude) => {
             translate_model_name(settings.environment(), &settings.config, name)
@@ -425,7 +425,7 @@ fn build_roles(args: &RunArgs, config: &RolesConfig) -> anyhow::Result<Roles> {
 }
 
 /// Returns the prompt of the command line, or `None` if standard input is the task.
-fn given_prompt(args: &RunArgs) -> anyhow::Result<Option<String>> {
+fn read_prompt_arg(args: &RunArgs) -> anyhow::Result<Option<String>> {
     let prompt = args.prompt.clone().filter(|prompt| prompt != STDIN_PROMPT);
     match &prompt {
         Some(prompt) if prompt.trim().is_empty() => Err(usage_error(text!("run-empty-prompt"))),
@@ -444,7 +444,7 @@ fn build_task(
 ) -> anyhow::Result<Option<String>> {
     let prompt = match prompt {
         Some(prompt) if prompt.starts_with('/') || prompt.contains('@') => {
-            Some(expand(args, settings, project, prompt)?)
+            Some(expand_prompt(args, settings, project, prompt)?)
         }
         prompt => prompt,
     };
@@ -459,21 +459,21 @@ fn build_task(
 
 /// Expands the slash command or MCP prompt that `prompt` calls, and attaches the resources that it
 /// mentions. Stops the MCP servers afterwards, because the session starts its own servers.
-fn expand(
+fn expand_prompt(
     args: &RunArgs,
     settings: &Settings,
     project: &Project,
     prompt: String,
 ) -> anyhow::Result<String> {
-    let sources = settings.prompt_sources(project)?;
-    wiring::runtime()?.block_on(async {
-        let expanded = expand_with(&sources, args, settings, project, prompt).await;
+    let sources = settings.open_prompt_sources(project)?;
+    wiring::build_runtime()?.block_on(async {
+        let expanded = expand_with_sources(&sources, args, settings, project, prompt).await;
         sources.stop_servers().await;
         expanded
     })
 }
 
-async fn expand_with(
+async fn expand_with_sources(
     sources: &PromptSources,
     args: &RunArgs,
     settings: &Settings,
@@ -481,13 +481,13 @@ async fn expand_with(
     mut prompt: String,
 ) -> anyhow::Result<String> {
     if prompt.starts_with('/') {
-        let paths = find_knowledge(&settings.places, project)?.0;
-        prompt = if sources.has_call(&prompt) {
+        let paths = find_knowledge_and_trust(&settings.places, project)?.0;
+        prompt = if sources.calls_prompt(&prompt) {
             sources
                 .expand_prompt(&prompt)
                 .await
-                .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::parse_call(&prompt, &paths) {
+                .map_err(prompts::convert_extension_error)?
+        } else if let Some(wishes) = init::parse_init_call(&prompt, &paths) {
             let guide = init::build_prompt(settings, args.model.as_deref(), project, wishes);
             output::print_to_stderr(&format!("haft: {}", guide.quote));
             guide.text
@@ -510,7 +510,7 @@ async fn expand_with(
     sources
         .attach_resources(prompt)
         .await
-        .map_err(prompts::extension_error)
+        .map_err(prompts::convert_extension_error)
 }
 
 /// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so there is no

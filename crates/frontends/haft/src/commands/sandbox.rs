@@ -29,7 +29,7 @@ pub(crate) enum SandboxCommand {
 
 pub(crate) fn run(haft: &Haft, command: &SandboxCommand) -> anyhow::Result<ProcessExit> {
     match command {
-        SandboxCommand::Status(args) => status(haft, args).map(|()| ProcessExit::Completed),
+        SandboxCommand::Status(args) => show_status(haft, args).map(|()| ProcessExit::Completed),
         #[cfg(target_os = "linux")]
         SandboxCommand::Test(args) => escape_test::run(haft, args),
         #[cfg(not(target_os = "linux"))]
@@ -37,11 +37,11 @@ pub(crate) fn run(haft: &Haft, command: &SandboxCommand) -> anyhow::Result<Proce
     }
 }
 
-fn status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+fn show_status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let projects = vec![haft.project(None)?.root];
     let config = &settings.config.sandbox;
-    let found = wiring::runtime()?.block_on(set_up_sandbox(
+    let found = wiring::build_runtime()?.block_on(set_up_sandbox(
         &settings.places,
         config,
         PermissionMode::Auto,
@@ -57,7 +57,7 @@ fn status(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
             "mode": config.mode,
             "writable": list(policy.map(|policy| [policy.projects.clone(), policy.writable.clone()].concat())),
             "hidden": list(policy.map(|policy| policy.hidden.clone())),
-            "readable": list(confined.as_deref().map(readable_paths)),
+            "readable": list(confined.as_deref().map(list_readable_paths)),
             "network": config.network,
         }));
     }
@@ -79,7 +79,7 @@ fn status_to_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String
         lines.push(text!("sandbox-writable", folders = shown(&writable)));
         let hidden: Vec<_> = policy.hidden.iter().filter(|path| path.exists()).collect();
         lines.push(text!("sandbox-hidden", paths = shown(&hidden)));
-        let readable = readable_paths(confined);
+        let readable = list_readable_paths(confined);
         if !readable.is_empty() {
             lines.push(text!(
                 "sandbox-readable",
@@ -96,7 +96,7 @@ fn status_to_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String
 }
 
 /// Returns the existing paths that can be read although they lie in `/tmp` or in a hidden folder.
-fn readable_paths(confined: &ConfinementSpec) -> Vec<PathBuf> {
+fn list_readable_paths(confined: &ConfinementSpec) -> Vec<PathBuf> {
     let is_visible = |path: &&PathBuf| path.exists() && confined.hidden_path(path).is_none();
     confined
         .policy

@@ -38,7 +38,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> {
     let host = Arc::new(DrivenHost::new(haft, args.common.clone(), None, None)?);
     let settings = host.settings();
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let token = generate_token();
     let access = AccessToken::new(token.clone());
     let form_token = access.form_token();
@@ -52,7 +52,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
         cwd,
         models,
         mode,
-        jobs: Box::new(move || job_rows(&jobs)),
+        jobs: Box::new(move || list_job_rows(&jobs)),
     });
     let site = Arc::new(build_inspector(
         haft,
@@ -64,7 +64,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
     ));
     let local = LocalSet::new();
     local.spawn_local(work.run_until_closed());
-    wiring::runtime()?.block_on(local.run_until(async {
+    wiring::build_runtime()?.block_on(local.run_until(async {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener =
@@ -100,7 +100,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
 }
 
 /// Lists background jobs for the page, newest first.
-fn job_rows(jobs: &JobFolder) -> Vec<JobRow> {
+fn list_job_rows(jobs: &JobFolder) -> Vec<JobRow> {
     let all = jobs.list_jobs().unwrap_or_default();
     let row = |job: BackgroundJob| JobRow {
         conversation: job.conversation_id(),

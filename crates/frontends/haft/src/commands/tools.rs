@@ -18,12 +18,12 @@ use haft_tools::{LimitsConfig, Running};
 use super::catalogue;
 use crate::cli::options::{Common, JsonArgs};
 use crate::commands::catalogue::CatalogueCommand;
-use crate::commands::useful::OfConversation;
+use crate::commands::useful::ConversationArg;
 use crate::exit::ProcessExit;
 use crate::haft::Haft;
 use crate::wiring;
 
-pub(crate) use full_registry::every_tool;
+pub(crate) use full_registry::build_full_registry;
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
@@ -68,7 +68,7 @@ pub(crate) enum ToolsCommand {
     /// Show the calls, errors and result tokens of each tool in a conversation.
     Stats {
         #[command(flatten)]
-        of: OfConversation,
+        of: ConversationArg,
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -91,9 +91,9 @@ pub(crate) struct ToolListArgs {
 
 pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or_else(|| ToolsCommand::List(ToolListArgs::default())) {
-        ToolsCommand::List(args) => wiring::runtime()?.block_on(list::run(haft, &args))?,
+        ToolsCommand::List(args) => wiring::build_runtime()?.block_on(list::run(haft, &args))?,
         ToolsCommand::Show { name, output } => {
-            wiring::runtime()?.block_on(show::run(haft, &name, &output))?;
+            wiring::build_runtime()?.block_on(show::run(haft, &name, &output))?;
         }
         ToolsCommand::Add {
             name,
@@ -120,14 +120,14 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
             );
         }
         ToolsCommand::Stats { of, output } => {
-            wiring::runtime()?.block_on(stats::run(haft, &of, &output))?;
+            wiring::build_runtime()?.block_on(stats::run(haft, &of, &output))?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Returns the tools that every session has.
-pub(crate) fn registry(environment: &HostEnvironment) -> Registry {
+pub(crate) fn build_registry(environment: &HostEnvironment) -> Registry {
     let supervisor = Arc::new(environment.supervisor());
     let readers = wiring::build_readers(&supervisor);
     let running = Arc::new(Running::new(supervisor, LimitsConfig::default()).with_readers(readers));
@@ -148,7 +148,7 @@ mod tests {
     fn default_tool_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {
             for interactive in [true, false] {
-                let mut registry = registry(&HostEnvironment::default());
+                let mut registry = build_registry(&HostEnvironment::default());
                 registry.set_protocol(protocol);
                 if !interactive {
                     registry.set_unusable("ask_followup_question");

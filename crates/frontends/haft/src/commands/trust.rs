@@ -80,7 +80,7 @@ pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> 
 
 /// Returns the access outside the project that each MCP server of the project requests, by server.
 fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
-    wiring::extensions()
+    wiring::list_extensions()
         .iter()
         .flat_map(|extension| extension.requested_grants(places, root))
         .collect()
@@ -116,7 +116,7 @@ fn show_trust(
 ) -> anyhow::Result<()> {
     let found = TrustFootprint::for_project(places, project);
     if json {
-        let (word, changed) = trust_state_parts(trust_state);
+        let (word, changed) = split_trust_state(trust_state);
         let mut shown = json!({
             "path": project.root, "standing": word, "changed": changed, "would_run": found.files_to_run(), "would_obey": found.instruction_files,
         });
@@ -135,7 +135,7 @@ fn show_trust(
     output::print_text(&found.describe(project, trust_state))
 }
 
-fn trust_state_parts(trust_state: &TrustState) -> (&'static str, &[String]) {
+fn split_trust_state(trust_state: &TrustState) -> (&'static str, &[String]) {
     match trust_state {
         TrustState::Trusted => ("trusted", &[]),
         TrustState::Untrusted => ("untrusted", &[]),
@@ -265,7 +265,7 @@ impl TrustFootprint {
 
     /// Describes the effects as text, which is not yet safe for a terminal.
     pub(crate) fn describe(&self, project: &Project, trust_state: &TrustState) -> String {
-        let (word, changed) = trust_state_parts(trust_state);
+        let (word, changed) = split_trust_state(trust_state);
         let state = output::localize_text(word);
         let mut text = format!(
             "{}\n",

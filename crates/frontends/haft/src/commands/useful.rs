@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand};
 use haft_store::Conversation;
 use haft_tool::OutputLimits;
-use haft_tools::{Added, NewUseful, StoredUseful, UsefulItem};
+use haft_tools::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem};
 
 use super::conversations;
 use super::notes::to_command_error;
@@ -28,7 +28,7 @@ pub(crate) enum UsefulCommand {
     /// List the file ranges in the context.
     List {
         #[command(flatten)]
-        of: OfConversation,
+        of: ConversationArg,
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -37,7 +37,7 @@ pub(crate) enum UsefulCommand {
         /// The range's number, as `list` shows it.
         number: u32,
         #[command(flatten)]
-        of: OfConversation,
+        of: ConversationArg,
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -50,7 +50,7 @@ pub(crate) enum UsefulCommand {
         /// A short reason why the lines matter.
         description: String,
         #[command(flatten)]
-        of: OfConversation,
+        of: ConversationArg,
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -59,7 +59,7 @@ pub(crate) enum UsefulCommand {
         /// The range's number, as `list` shows it.
         number: u32,
         #[command(flatten)]
-        of: OfConversation,
+        of: ConversationArg,
         #[command(flatten)]
         common: Common,
     },
@@ -67,7 +67,7 @@ pub(crate) enum UsefulCommand {
 
 /// The conversation that the command works on.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct OfConversation {
+pub(crate) struct ConversationArg {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
@@ -99,14 +99,16 @@ impl FromStr for LineSpan {
 
 pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result<ProcessExit> {
     let all = UsefulCommand::List {
-        of: OfConversation::default(),
+        of: ConversationArg::default(),
         output: JsonArgs::default(),
     };
     let command = command.unwrap_or(all);
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         match command {
-            UsefulCommand::List { of, output } => list(haft, &of, &output).await,
-            UsefulCommand::Show { number, of, output } => show(haft, number, &of, &output).await,
+            UsefulCommand::List { of, output } => list_ranges(haft, &of, &output).await,
+            UsefulCommand::Show { number, of, output } => {
+                show_range(haft, number, &of, &output).await
+            }
             UsefulCommand::Add {
                 path,
                 lines,
@@ -120,7 +122,7 @@ pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result
                 if json {
                     output::print_json(&serde_json::to_value(&added)?)
                 } else {
-                    output::print_text(&added_to_text(&added))
+                    output::print_text(&added_range_to_text(&added))
                 }
             }
             UsefulCommand::Remove { number, of, common } => {
@@ -138,18 +140,19 @@ pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result
 
 async fn open_ranges(
     haft: &Haft,
-    of: &OfConversation,
+    of: &ConversationArg,
     common: &Common,
 ) -> anyhow::Result<(Conversation, StoredUseful)> {
     let settings = haft.load(common)?;
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let conversation =
-        conversations::find_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
+        conversations::find_named_or_current(haft, store.as_ref(), of.conversation.as_deref())
+            .await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
     Ok((conversation, useful))
 }
 
-async fn list(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+async fn list_ranges(haft: &Haft, of: &ConversationArg, args: &JsonArgs) -> anyhow::Result<()> {
     let (_, useful) = open_ranges(haft, of, &args.common).await?;
     let items = useful.list().await.map_err(to_command_error)?;
     if args.json {
@@ -182,10 +185,10 @@ async fn list(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Resu
     output::print_text(&table.to_string())
 }
 
-async fn show(
+async fn show_range(
     haft: &Haft,
     number: u32,
-    of: &OfConversation,
+    of: &ConversationArg,
     args: &JsonArgs,
 ) -> anyhow::Result<()> {
     let (conversation, useful) = open_ranges(haft, of, &args.common).await?;
@@ -216,7 +219,7 @@ fn locate_range(
     given: &str,
     lines: LineSpan,
     description: &str,
-) -> anyhow::Result<NewUseful> {
+) -> anyhow::Result<NewUsefulItem> {
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     if description.is_empty() {
         return Err(usage_error(text!("useful-no-description")));
@@ -232,7 +235,7 @@ fn locate_range(
         .map_err(|error| usage_error(text!("useful-refused", given, error)))?;
     // There are fewer lines than requested if the file ends earlier.
     let shown = u32::try_from(text.lines().count())?;
-    Ok(NewUseful {
+    Ok(NewUsefulItem {
         path: path
             .strip_prefix(Path::new(&conversation.namespace))
             .unwrap_or(&path)
@@ -244,8 +247,8 @@ fn locate_range(
     })
 }
 
-fn added_to_text(added: &Added) -> String {
-    let Added {
+fn added_range_to_text(added: &AddedRange) -> String {
+    let AddedRange {
         item,
         merged,
         dropped,

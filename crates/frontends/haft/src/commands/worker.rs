@@ -100,7 +100,7 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
         .folder
         .clone()
         .unwrap_or_else(|| settings.places.cache.join("worker"));
-    let workspaces = workspaces(&settings, &folder)?;
+    let workspaces = build_workspaces(&settings, &folder)?;
     output::print_to_stderr(&text!(
         "worker-starts",
         name = options.name,
@@ -119,7 +119,7 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
         host,
         options,
     };
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::build_runtime()?;
     runtime.block_on(async move {
         let stop = CancellationToken::new();
         let at_once = CancellationToken::new();
@@ -131,7 +131,7 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
 }
 
 fn build_options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
-    let holder = Holder::this_process(haft_agent::WallClock.now());
+    let holder = Holder::for_this_process(haft_agent::WallClock.now());
     WorkerOptions {
         name: format!("{}:{}", holder.host, holder.pid),
         slots: args.slots,
@@ -162,7 +162,7 @@ fn start_metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> {
+fn build_workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> {
     haft_files::create_folder(folder)?;
     let folder = folder.canonicalize()?;
     if folder.to_str().is_none() {
@@ -178,7 +178,7 @@ fn workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Workspaces> 
         Vec::new(),
     );
     let host = settings.environment();
-    let sandbox = wiring::runtime()?.block_on(setup)?;
+    let sandbox = wiring::build_runtime()?.block_on(setup)?;
     // The whole environment: git receives from it what it needs for the network, including a key
     // agent.
     let git = GitProgram::find(

@@ -104,11 +104,11 @@ pub(crate) fn run(haft: &Haft, command: Option<WorkflowsCommand>) -> anyhow::Res
         Some(WorkflowsCommand::Catalogue(command)) => {
             catalogue::run_subcommand(haft, KnowledgeKind::Workflows, Some(command))
         }
-        Some(WorkflowsCommand::Run(args)) => run_one(haft, *args),
+        Some(WorkflowsCommand::Run(args)) => run_workflow(haft, *args),
     }
 }
 
-fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
+fn run_workflow(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(args.cwd.as_deref())?;
     let (workflow, agents) = haft_workflows::select_workflow(
@@ -118,7 +118,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         &args.name,
         args.model.as_deref(),
     )
-    .map_err(select_error)?;
+    .map_err(report_select_error)?;
     let runs = WorkflowRuns::new(settings.places.workflows_folder());
     let namespace = project.namespace();
     let held = if args.resume {
@@ -129,13 +129,13 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
             .map_err(|error| usage_error(output::localize_text(error)))?;
         runs.begin_run(&workflow, &namespace, inputs, &WallClock, &RandomIds)
     };
-    let held = held.map_err(|error| run_error(error, &args.name))?;
+    let held = held.map_err(|error| explain_run_error(error, &args.name))?;
     let approver = args
         .ask
         .then(|| TerminalApprover::open(&settings.places))
         .transpose()?;
     let run = WorkflowRun {
-        agent: settings.agent(),
+        agent: settings.build_agent(),
         places: settings.places,
         config: settings.config,
         project,
@@ -158,7 +158,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
         run.run(held, printer).await
     };
     // Steps are not moved between threads: one thread is enough to wait for models.
-    let report = wiring::runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
+    let report = wiring::build_runtime()?.block_on(tokio::task::LocalSet::new().run_until(work))?;
     let exit = if report.never_valid {
         ProcessExit::Usage
     } else {
@@ -169,7 +169,7 @@ fn run_one(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExit> {
 }
 
 /// Converts an error of a run, and adds advice if the user can resolve it.
-fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
+fn explain_run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
         WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),
         WorkflowError::Changed { .. } => {
@@ -181,7 +181,7 @@ fn run_error(error: WorkflowError, name: &str) -> anyhow::Error {
 }
 
 /// Prints the problems of the workflow's file, one line each, and returns the usage error.
-pub(crate) fn select_error(error: SelectError) -> anyhow::Error {
+pub(crate) fn report_select_error(error: SelectError) -> anyhow::Error {
     match error {
         SelectError::Setup(error) => return error.into(),
         SelectError::Invalid { ref problems, .. } => {

@@ -1,7 +1,7 @@
 //! `haft worktrees`: lists and removes the remaining copies of projects that sub-agents worked in.
 
 use clap::{Args, Subcommand};
-use haft_agent::{find_knowledge, set_up_sandbox};
+use haft_agent::{find_knowledge_and_trust, set_up_sandbox};
 use haft_changes::{KeptCopy, list_kept_copies, remove_copy};
 use haft_sandbox::GitProgram;
 use haft_types::{ConversationId, PermissionMode, Timestamp};
@@ -36,16 +36,17 @@ pub(crate) enum WorktreesCommand {
 
 pub(crate) fn run(haft: &Haft, command: Option<WorktreesCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(WorktreesCommand::List(JsonArgs::default())) {
-        WorktreesCommand::List(output) => list(haft, &output)?,
+        WorktreesCommand::List(output) => list_worktrees(haft, &output)?,
         WorktreesCommand::Remove { ids, common } => {
             let settings = haft.load(&common)?;
-            ids.iter().try_for_each(|id| remove(haft, &settings, id))?;
+            ids.iter()
+                .try_for_each(|id| remove_worktree(haft, &settings, id))?;
         }
     }
     Ok(ProcessExit::Completed)
 }
 
-fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+fn list_worktrees(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let copies = list_kept_copies(&settings.places.worktrees_folder());
     if args.json {
@@ -84,7 +85,7 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
+fn remove_worktree(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
     let named: Vec<_> = list_kept_copies(&settings.places.worktrees_folder())
         .into_iter()
         .filter(|copy| copy.name.starts_with(id))
@@ -101,15 +102,18 @@ fn remove(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result<()> {
     };
     let project = haft.project(Some(root))?;
     // git runs programs that a repository configures, so it must not run in an untrusted one.
-    if !find_knowledge(&settings.places, &project)?.1.is_trusted() {
+    if !find_knowledge_and_trust(&settings.places, &project)?
+        .1
+        .is_trusted()
+    {
         return Err(usage_error(text!(
             "review-untrusted",
             root = root.display()
         )));
     }
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let mode = PermissionMode::Plan;
-    let (_held, sandbox) = wiring::runtime()?.block_on(async {
+    let (_held, sandbox) = wiring::build_runtime()?.block_on(async {
         // A session that works in the copy holds the lock of its conversation.
         let held = store
             .try_lock(&ConversationId::new(copy.name.clone()))

@@ -12,7 +12,7 @@ use super::TuiSession;
 
 impl TuiSession<'_> {
     /// Lists every message, newest first, with the edits that can be made to it.
-    pub(super) async fn context_list(&mut self) -> anyhow::Result<Option<PickerList>> {
+    pub(super) async fn context_edit_list(&mut self) -> anyhow::Result<Option<PickerList>> {
         let Some(session) = &mut self.session else {
             return Ok(None);
         };
@@ -43,7 +43,7 @@ impl TuiSession<'_> {
     }
 
     /// Asks whether to make an edit, and shows its cost.
-    pub(super) async fn context_question(
+    pub(super) async fn context_edit_question(
         &mut self,
         edit: ContextEditRequest,
     ) -> anyhow::Result<Option<PickerList>> {
@@ -174,7 +174,7 @@ fn ask_action(action: ContextEditAction, message: String) -> PickerAction {
 fn to_stored_edit(session: &Session, edit: &ContextEditRequest) -> anyhow::Result<Kept> {
     let ids = |reach| {
         session
-            .choose_messages(std::slice::from_ref(&edit.message), reach)
+            .resolve_messages(std::slice::from_ref(&edit.message), reach)
             .map(|chosen| chosen.ids)
     };
     Ok(match edit.action {

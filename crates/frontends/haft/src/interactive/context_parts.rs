@@ -98,7 +98,7 @@ impl TuiSession<'_> {
         }
         // Empty parts are shown, except reminders.
         parts.retain(|part| part.tokens > 0 || part.layer != Layer::Reminders);
-        let notes = self.fill_notes(budget.window);
+        let notes = self.describe_fill_levels(budget.window);
         Some(ContextParts {
             parts,
             reserve: budget.output_reserve,
@@ -108,7 +108,7 @@ impl TuiSession<'_> {
     }
 
     /// Describes at which fill of the window messages are pruned and archived.
-    fn fill_notes(&self, window: u64) -> Vec<String> {
+    fn describe_fill_levels(&self, window: u64) -> Vec<String> {
         let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
             return Vec::new();
         };

@@ -69,7 +69,7 @@ impl History {
 
     /// Locks the history. The lock is a separate file, because the history file may be replaced.
     fn lock(&self) -> io::Result<LockFile> {
-        LockFile::wait(&self.file.with_extension("lock"))
+        LockFile::acquire(&self.file.with_extension("lock"))
     }
 }
 

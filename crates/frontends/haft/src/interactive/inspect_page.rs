@@ -51,7 +51,7 @@ impl TuiSession<'_> {
 
         use crate::commands::context::build_inspector;
 
-        let store = self.settings.store()?;
+        let store = self.settings.open_store()?;
         let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let access = AccessToken::new(token.clone());
         let site = Arc::new(build_inspector(

@@ -29,11 +29,11 @@ const ENDING_TOOLS: [&str; 3] = [
 impl TuiSession<'_> {
     /// Lists the conversations of this project, newest first.
     pub(super) async fn conversation_list(&self) -> anyhow::Result<PickerList> {
-        let store = self.settings.store()?;
+        let store = self.settings.open_store()?;
         let namespace = self.project.namespace();
         let mut listed = store.list(ConversationScope::Namespace(&namespace)).await?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
-        let open = self.open_conversation_id();
+        let open = self.current_conversation_id();
         let row = |one: haft_store::ConversationRow| {
             let age = format_age(one.updated_at);
             let messages = one.messages;
@@ -91,7 +91,7 @@ impl TuiSession<'_> {
                 messages = goes
             );
             PickerRow {
-                then: rewind_action(&message.message_id.to_string(), &text, changed),
+                then: build_rewind_action(&message.message_id.to_string(), &text, changed),
                 text,
                 about,
             }
@@ -125,7 +125,7 @@ impl TuiSession<'_> {
             }
         };
         let mut rows = Vec::new();
-        for spec in models::usable(&self.settings)? {
+        for spec in models::list_usable_models(&self.settings)? {
             let name = spec.full_name();
             let is_now = now.as_ref() == Some(&name);
             let quote = self
@@ -207,7 +207,7 @@ impl TuiSession<'_> {
         let Some(quote) = self
             .session
             .as_ref()
-            .and_then(haft_engine::Session::quote_system)
+            .and_then(haft_engine::Session::quote_system_change)
         else {
             return self.change_focus(&focus);
         };
@@ -290,7 +290,7 @@ fn focus_file_actions(path: &str) -> PickerList {
 
 /// Returns the action that rewinds to a message. If files were changed, it first asks whether to
 /// restore them.
-fn rewind_action(message: &str, text: &str, changed: bool) -> PickerAction {
+fn build_rewind_action(message: &str, text: &str, changed: bool) -> PickerAction {
     let back = |take_back| {
         PickerAction::Do(Operation::Rewind {
             message: message.to_owned(),
@@ -326,7 +326,7 @@ fn rewind_action(message: &str, text: &str, changed: bool) -> PickerAction {
 }
 
 /// Returns the newest tool results of a conversation, which the user can open.
-pub(super) fn newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
+pub(super) fn collect_newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let mut calls = HashMap::new();
     let mut results = Vec::new();
     for message in history.iter().map(|entry| &entry.message) {
@@ -353,7 +353,7 @@ pub(super) fn newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
 }
 
 /// Returns the messages of the last rounds.
-pub(super) fn last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
+pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let messages = || history.iter().map(|entry| &entry.message);
     let rounds = messages().filter(|message| message.opens_round()).count();
     let mut before = rounds.saturating_sub(MAX_SHOWN_ROUNDS) + 1;
@@ -442,7 +442,7 @@ mod tests {
                 ]
             })
             .collect();
-        let copied = newest_results(&history);
+        let copied = collect_newest_results(&history);
         assert_eq!(copied.len(), MAX_RESULTS);
         assert!(matches!(&copied[0], EarlierMessage::Result { text, .. } if text == "3"));
     }

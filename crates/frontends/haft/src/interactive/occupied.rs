@@ -68,7 +68,7 @@ impl TuiSession<'_> {
         id: String,
         wanted: &mut UnboundedReceiver<Operation>,
     ) -> anyhow::Result<Option<Operation>> {
-        let store = self.settings.store()?;
+        let store = self.settings.open_store()?;
         let conversation = ConversationId::new(&id);
         let line = text!("interactive-occupied-waiting").to_owned();
         self.ui
@@ -103,7 +103,7 @@ impl TuiSession<'_> {
         });
         if free {
             self.open_session(ConversationChoice::Named(id), "").await?;
-            self.show_opened();
+            self.show_opened_conversation();
         } else if let Some(Operation::Submit(text)) =
             carried.take_if(|next| matches!(next, Operation::Submit(_)))
         {

@@ -40,7 +40,7 @@ impl PastedImages {
             environment,
             folder,
             home,
-            kept: haft_files::temporary_folder(&std::env::temp_dir(), "haft-").ok(),
+            kept: haft_files::create_temporary_folder(&std::env::temp_dir(), "haft-").ok(),
         }
     }
 
@@ -78,8 +78,8 @@ impl PastedImages {
 fn describe_image(path: &Path, bytes: &[u8]) -> Option<PastedImage> {
     haft_tools::encode_image(bytes)?;
     let name = path.file_name()?.to_string_lossy();
-    let size =
-        image_size(bytes).map_or_else(String::new, |(width, height)| format!(" {width}×{height}"));
+    let size = read_image_size(bytes)
+        .map_or_else(String::new, |(width, height)| format!(" {width}×{height}"));
     let label = text!("interactive-image", name = haft_text::sanitize(&name), size);
     Some(PastedImage {
         label,
@@ -124,7 +124,7 @@ fn read_clipboard(environment: &HostEnvironment) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the width and height from the header of the file.
-fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
+fn read_image_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let at = |from: usize| {
         bytes
             .get(from..from + 4)
@@ -181,22 +181,22 @@ mod tests {
             &48_u32.to_be_bytes(),
         ]
         .concat();
-        assert_eq!(image_size(&png), Some((64, 48)));
-        assert_eq!(image_size(b"GIF89a\x40\0\x30\0"), Some((64, 48)));
+        assert_eq!(read_image_size(&png), Some((64, 48)));
+        assert_eq!(read_image_size(b"GIF89a\x40\0\x30\0"), Some((64, 48)));
         let jpeg = [
             &b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08"[..],
             &48_u16.to_be_bytes(),
             &64_u16.to_be_bytes(),
         ];
-        assert_eq!(image_size(&jpeg.concat()), Some((64, 48)));
+        assert_eq!(read_image_size(&jpeg.concat()), Some((64, 48)));
         let webp = [
             &b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"[..],
             b"\x3f\0\0\x2f\0\0\0",
         ]
         .concat();
-        assert_eq!(image_size(&webp), Some((64, 48)));
+        assert_eq!(read_image_size(&webp), Some((64, 48)));
         for text in ["", "\u{89}PNG", "RIFF", "\u{ff}\u{d8}"] {
-            assert_eq!(image_size(text.as_bytes()), None, "{text:?}");
+            assert_eq!(read_image_size(text.as_bytes()), None, "{text:?}");
         }
     }
 }

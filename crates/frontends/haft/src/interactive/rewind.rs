@@ -14,7 +14,7 @@ impl TuiSession<'_> {
         message: &str,
         take_back: RewindTarget,
     ) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation_id() else {
+        let Some(id) = self.current_conversation_id() else {
             return Ok(());
         };
         // Rewinding writes to the conversation, so it must be closed first.
@@ -27,7 +27,7 @@ impl TuiSession<'_> {
         self.open_session(ConversationChoice::Named(which), "")
             .await?;
         outcome?;
-        self.show_opened();
+        self.show_opened_conversation();
         if let Some(text) = prompt {
             self.ui.send_message(UiMessage::Typed { text });
         }
@@ -73,7 +73,7 @@ impl TuiSession<'_> {
         &self,
         direction: UndoDirection,
     ) -> anyhow::Result<Option<PickerList>> {
-        let Some(id) = self.open_conversation_id() else {
+        let Some(id) = self.current_conversation_id() else {
             return Ok(None);
         };
         let opened = ConversationChanges::for_conversation(&self.settings, &id).await?;
@@ -116,7 +116,7 @@ impl TuiSession<'_> {
     }
 
     async fn undo_or_redo(&self, direction: UndoDirection) -> anyhow::Result<()> {
-        let Some(id) = self.open_conversation_id() else {
+        let Some(id) = self.current_conversation_id() else {
             return Ok(());
         };
         let opened = ConversationChanges::for_conversation(&self.settings, &id).await?;
@@ -128,7 +128,7 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    pub(super) fn open_conversation_id(&self) -> Option<String> {
+    pub(super) fn current_conversation_id(&self) -> Option<String> {
         self.session
             .as_ref()
             .map(|session| session.conversation().id.to_string())

@@ -91,10 +91,10 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
                         let name = format!("{provider}/{model}");
                         show_line(&text!("setup-trying", name))?;
                         match ModelTrial(&settings)
-                            .test_model(&name, key.secret(&settings, &provider, &declared)?)?
+                            .test_model(&name, key.find_secret(&settings, &provider, &declared)?)?
                         {
                             Ok(()) => {
-                                write(&settings, &provider, &name, &key)?;
+                                write_key_and_config(&settings, &provider, &name, &key)?;
                                 show_text(&format!(
                                     "{}\n\n",
                                     text!(
@@ -156,7 +156,7 @@ enum ProviderChoice {
 }
 
 fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>> {
-    let names = providers(settings)?;
+    let names = list_providers(settings)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
     let wide = names
         .iter()
@@ -215,7 +215,7 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
 
 /// Returns the built-in providers, each with whether its server on this machine answers. Answering
 /// servers come first, then providers whose key is present.
-fn providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
+fn list_providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().provider_names() {
         let declared = ModelTrial(settings).find_provider(name)?;
@@ -332,7 +332,7 @@ fn ask_key(
 }
 
 impl KeySource {
-    fn secret(
+    fn find_secret(
         &self,
         settings: &Settings,
         name: &str,
@@ -367,7 +367,7 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
     let names = if known.is_empty() {
         let declared = ModelTrial(settings).find_provider(provider)?;
         match ModelTrial(settings)
-            .list_models(provider, key.secret(settings, provider, &declared)?)?
+            .list_models(provider, key.find_secret(settings, provider, &declared)?)?
         {
             Ok(names) => names,
             Err(failure) => match choose_retry(&failure) {
@@ -429,7 +429,12 @@ fn key_file_path(places: &Places, provider: &str) -> PathBuf {
 }
 
 /// Writes the key and the configuration, or neither.
-fn write(settings: &Settings, provider: &str, model: &str, key: &KeySource) -> anyhow::Result<()> {
+fn write_key_and_config(
+    settings: &Settings,
+    provider: &str,
+    model: &str,
+    key: &KeySource,
+) -> anyhow::Result<()> {
     let kept = match key {
         KeySource::None | KeySource::Declared => None,
         KeySource::Typed(key) => Some(write_key(&key_file_path(&settings.places, provider), key)?),

@@ -198,7 +198,7 @@ impl SideActions {
             let mut text = describe_output(&output);
             if listeners == OutputReaders::UserAndModel {
                 let model_text = cut_lines(
-                    &haft_messages::with_english(|| describe_output(&output)),
+                    &haft_messages::run_in_english(|| describe_output(&output)),
                     limits,
                 )
                 .text;

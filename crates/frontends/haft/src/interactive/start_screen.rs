@@ -9,9 +9,9 @@ use haft_types::PermissionMode;
 use crate::haft::Settings;
 
 /// Returns the text of the start screen. Unknown parts are omitted.
-pub(super) fn lines(project: &Project, home: Option<&Path>, setup: &Setup) -> String {
+pub(super) fn start_screen_text(project: &Project, home: Option<&Path>, setup: &Setup) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let folder = from_home(&project.cwd, home);
+    let folder = abbreviate_home(&project.cwd, home);
     let place = match read_branch(&project.root) {
         Some(branch) => text!("interactive-start-branch", folder, branch),
         None => folder,
@@ -112,7 +112,7 @@ fn read_branch(root: &Path) -> Option<String> {
 }
 
 /// Abbreviates the home folder to `~`.
-fn from_home(folder: &Path, home: Option<&Path>) -> String {
+fn abbreviate_home(folder: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
         Some(rest) => format!("~/{}", rest.display()),

@@ -148,13 +148,13 @@ impl TuiSession<'_> {
         cancel: &CancellationToken,
     ) -> anyhow::Result<String> {
         let interrupted = || usage_error(text!("interactive-interrupted"));
-        let text = if self.sources.has_call(&text) {
+        let text = if self.sources.calls_prompt(&text) {
             cancel
                 .run_until_cancelled(self.sources.expand_prompt(&text))
                 .await
                 .ok_or_else(interrupted)?
-                .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::parse_call(&text, &self.paths) {
+                .map_err(prompts::convert_extension_error)?
+        } else if let Some(wishes) = init::parse_init_call(&text, &self.paths) {
             let model = self.chosen.model.as_deref().or(self.args.model.as_deref());
             let guide = init::build_prompt(&self.settings, model, &self.project, wishes);
             self.show_text(&guide.quote);
@@ -186,7 +186,7 @@ impl TuiSession<'_> {
             .run_until_cancelled(self.sources.attach_resources(text))
             .await
             .ok_or_else(interrupted)?
-            .map_err(prompts::extension_error)
+            .map_err(prompts::convert_extension_error)
     }
 }
 

@@ -103,8 +103,8 @@ pub(crate) fn become_job(jobs: &JobFolder, id: &str) -> anyhow::Result<LockFile>
     // Fails only for the leader of a process group, which a child that was just started never is.
     rustix::process::setsid().context(text!("jobs-cannot-leave-terminal"))?;
     let path = jobs.folder.join(id).join("lock");
-    let lock =
-        LockFile::wait(&path).with_context(|| text!("jobs-cannot-open", path = path.display()))?;
+    let lock = LockFile::acquire(&path)
+        .with_context(|| text!("jobs-cannot-open", path = path.display()))?;
     write!(lock.file(), "{}", std::process::id())?;
     Ok(lock)
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 /// The key of the language in the configuration.
-pub(crate) const KEY: &str = "language";
+pub(crate) const CONFIG_KEY: &str = "language";
 
 /// The configured language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,10 @@ pub(crate) enum LanguageChoice {
 
 /// Sets the language of this process from its arguments, its environment and the user's
 /// configuration file.
-pub(crate) fn choose(arguments: impl Iterator<Item = OsString>, environment: &HostEnvironment) {
+pub(crate) fn set_process_language(
+    arguments: impl Iterator<Item = OsString>,
+    environment: &HostEnvironment,
+) {
     let ours = arguments.skip(1).take_while(|argument| argument != "--");
     let ours: Vec<_> = ours
         .map(|argument| argument.to_string_lossy().into_owned())
@@ -39,10 +42,10 @@ pub(crate) fn choose(arguments: impl Iterator<Item = OsString>, environment: &Ho
 }
 
 fn choose_language(arguments: &[String], environment: &HostEnvironment) -> Language {
-    if is_for_programs(arguments) {
+    if prints_for_programs(arguments) {
         return Language::English;
     }
-    match configured_choice(arguments, environment) {
+    match find_configured_choice(arguments, environment) {
         LanguageChoice::English => Language::English,
         LanguageChoice::Chinese => Language::Chinese,
         LanguageChoice::Auto => {
@@ -61,25 +64,25 @@ pub(crate) fn find_locale(environment: &HostEnvironment) -> Option<(&'static str
 }
 
 /// Returns true if the process prints JSON, or is a background job, whose events are read later.
-fn is_for_programs(arguments: &[String]) -> bool {
+fn prints_for_programs(arguments: &[String]) -> bool {
     let formats = ["--output-format", "--input-format"];
     arguments
         .iter()
         .any(|argument| argument == "--json" || argument.starts_with("--job="))
-        || formats
-            .into_iter()
-            .any(|format| option_values(arguments, format).any(|value| value.ends_with("json")))
+        || formats.into_iter().any(|format| {
+            find_option_values(arguments, format).any(|value| value.ends_with("json"))
+        })
 }
 
-fn configured_choice(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
-    let assigned = option_values(arguments, "--set").filter_map(|set| set.split_once('='));
+fn find_configured_choice(arguments: &[String], environment: &HostEnvironment) -> LanguageChoice {
+    let assigned = find_option_values(arguments, "--set").filter_map(|set| set.split_once('='));
     let by_flag = assigned
-        .filter(|(key, _)| key.trim() == KEY)
+        .filter(|(key, _)| key.trim() == CONFIG_KEY)
         .last()
         .map(|(_, value)| value.to_owned());
     let written = by_flag
         .or_else(|| environment.trimmed_variable("HAFT_LANGUAGE"))
-        .or_else(|| read_from_file(environment));
+        .or_else(|| read_language_from_file(environment));
     let read = |text: String| {
         LanguageChoice::deserialize(Value::String(
             text.trim().trim_matches(['"', '\'']).to_owned(),
@@ -89,16 +92,19 @@ fn configured_choice(arguments: &[String], environment: &HostEnvironment) -> Lan
     written.and_then(read).unwrap_or_default()
 }
 
-fn read_from_file(environment: &HostEnvironment) -> Option<String> {
+fn read_language_from_file(environment: &HostEnvironment) -> Option<String> {
     let file = Places::from_environment(environment.clone())
         .ok()?
         .config_file();
     let table: Table = toml::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
-    table.get(KEY)?.as_str().map(str::to_owned)
+    table.get(CONFIG_KEY)?.as_str().map(str::to_owned)
 }
 
 /// Returns the values of an option, given as the next argument or after an equals sign.
-fn option_values<'a>(arguments: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
+fn find_option_values<'a>(
+    arguments: &'a [String],
+    option: &'a str,
+) -> impl Iterator<Item = &'a str> {
     arguments
         .iter()
         .enumerate()

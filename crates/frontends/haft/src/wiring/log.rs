@@ -28,10 +28,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use file::LogFolder;
-pub(crate) use file::{Follower, for_each_line, newest_lines};
+pub(crate) use file::{Follower, for_each_line, read_newest_lines};
 
 /// Maximum bytes of one text in a line. The rest of a longer text adds no information.
-const MAX_TEXT: usize = 8 * 1024;
+const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// The prefix of the targets of haft's own crates.
 const OWN_TARGET_PREFIX: &str = "haft";
@@ -112,7 +112,7 @@ static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
 /// Logs everything at `level` and above to the folder of this user from now on, with the secret
 /// values of the environment masked. Only the first call in a process counts.
-pub(crate) fn start(places: &Places, level: LogLevel) {
+pub(crate) fn start_log(places: &Places, level: LogLevel) {
     if level == LogLevel::Off {
         return;
     }
@@ -132,9 +132,9 @@ pub(crate) fn start(places: &Places, level: LogLevel) {
 
 /// Starts this user's log at the default level, for a failure that occurred before the
 /// configuration was loaded.
-pub(crate) fn start_default(environment: &HostEnvironment) {
+pub(crate) fn start_default_log(environment: &HostEnvironment) {
     if let Ok(places) = Places::from_environment(environment.clone()) {
-        start(&places, LogLevel::default());
+        start_log(&places, LogLevel::default());
     }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn set_masker(masker: Masker) {
 }
 
 /// Returns the masker that [`set_masker`] set, or one for `secrets` if none was set.
-fn masker(secrets: &[String]) -> Masker {
+fn current_masker(secrets: &[String]) -> Masker {
     let mut known = CURRENT_MASKER
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +233,7 @@ fn write_lines(receiver: &Receiver<LogMessage>, folder: PathBuf, secrets: &[Stri
 }
 
 fn write_line(folder: &LogFolder, secrets: &[String], mut line: LogLine) {
-    let masker = masker(secrets);
+    let masker = current_masker(secrets);
     line.message = mask_and_cut(&masker, &line.message);
     for value in line.fields.values_mut() {
         if let Value::String(text) = value {
@@ -248,7 +248,7 @@ fn write_line(folder: &LogFolder, secrets: &[String], mut line: LogLine) {
 
 fn mask_and_cut(masker: &Masker, text: &str) -> String {
     let masked = masker.mask(text);
-    masked[..masked.floor_char_boundary(MAX_TEXT)].to_owned()
+    masked[..masked.floor_char_boundary(MAX_TEXT_BYTES)].to_owned()
 }
 
 /// Queues events for the log: those of haft's own crates at the configured level, and warnings of
@@ -390,7 +390,7 @@ mod tests {
             act,
         );
         queue.flush();
-        let lines = newest_lines(&folder, 100, |_| true);
+        let lines = read_newest_lines(&folder, 100, |_| true);
         lines
             .iter()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -441,9 +441,9 @@ mod tests {
     #[test]
     fn log_text_is_cut_at_the_limit() {
         let lines = capture_log(LogLevel::Warn, || {
-            tracing::warn!("{}", "ü".repeat(MAX_TEXT));
+            tracing::warn!("{}", "ü".repeat(MAX_TEXT_BYTES));
         });
-        assert_eq!(lines[0].message.len(), MAX_TEXT);
+        assert_eq!(lines[0].message.len(), MAX_TEXT_BYTES);
     }
 
     #[test]

@@ -44,7 +44,7 @@ struct TurnSpans {
     calls: HashMap<String, SpanData>,
 }
 
-fn processor() -> Option<&'static BatchSpanProcessor> {
+fn span_processor() -> Option<&'static BatchSpanProcessor> {
     PROCESSOR.get_or_init(start_processor).as_ref()
 }
 
@@ -119,7 +119,7 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
 pub(crate) fn task_span_ids(task: &haft_postgres::QueuedTask) -> SpanIds {
     let own = ContentHash::from_content(format!("{} {}", task.conversation, task.epoch).as_bytes());
     (
-        trace_id(&task.conversation),
+        derive_trace_id(&task.conversation),
         SpanId::from(u128::from_be_bytes(own.0) as u64),
     )
 }
@@ -146,12 +146,12 @@ pub(crate) fn record_task(
 /// Records an event of a run. `task` returns the span ids of the task that the run belongs to, if
 /// any.
 pub(crate) fn record_event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
-    if processor().is_none() {
+    if span_processor().is_none() {
         return;
     }
     let id = &event.conversation_id;
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let root = || task().unwrap_or_else(|| (trace_id(id.as_str()), SpanId::INVALID));
+    let root = || task().unwrap_or_else(|| (derive_trace_id(id.as_str()), SpanId::INVALID));
     match &event.body {
         EventBody::Conversation { model, .. } => {
             drop(turns.insert(id.clone(), begin_turn(event, model, root())));
@@ -178,30 +178,30 @@ pub(crate) fn record_event(event: &Event, task: impl FnOnce() -> Option<SpanIds>
         EventBody::Result(result) => end_turn(turns.remove(id), result),
         body => {
             if let Some(turn) = turns.get_mut(id) {
-                turn.record(body);
+                turn.record_event_body(body);
             }
         }
     }
 }
 
 impl TurnSpans {
-    fn record(&mut self, body: &EventBody) {
+    fn record_event_body(&mut self, body: &EventBody) {
         match body {
             EventBody::Budget { .. }
             | EventBody::Compaction {
                 phase: CompactionPhase::Started,
                 ..
             } => {
-                self.request = Some(self.open_request());
+                self.request = Some(self.open_request_span());
             }
             EventBody::Retry { delay_ms, .. } => {
                 if let Some(request) = self.request.take() {
                     close_span(
                         request,
                         Some("retried"),
-                        model_attributes("chat", &self.model),
+                        build_model_attributes("chat", &self.model),
                     );
-                    let next = self.request.insert(self.open_request());
+                    let next = self.request.insert(self.open_request_span());
                     next.start_time += Duration::from_millis(*delay_ms);
                 }
             }
@@ -209,13 +209,16 @@ impl TurnSpans {
                 model, usage, cost, ..
             } => {
                 // A request of a tool is reported only after it has ended, so it has no open span.
-                let request = self.request.take().unwrap_or_else(|| self.open_request());
+                let request = self
+                    .request
+                    .take()
+                    .unwrap_or_else(|| self.open_request_span());
                 close_span(
                     request,
                     None,
                     [
-                        model_attributes("chat", model),
-                        usage_attributes(usage, cost.as_ref()),
+                        build_model_attributes("chat", model),
+                        build_usage_attributes(usage, cost.as_ref()),
                     ]
                     .concat(),
                 );
@@ -226,7 +229,7 @@ impl TurnSpans {
                 phase: CallPhase::Finished,
                 ..
             } => {
-                self.calls.insert(id.clone(), self.open_call(id, name));
+                self.calls.insert(id.clone(), self.open_call_span(id, name));
             }
             EventBody::ToolResult {
                 id,
@@ -238,7 +241,7 @@ impl TurnSpans {
                 let span = self
                     .calls
                     .remove(id)
-                    .unwrap_or_else(|| self.open_call(id, name));
+                    .unwrap_or_else(|| self.open_call_span(id, name));
                 let status = format!("{status:?}").to_lowercase();
                 let code = error.as_ref().map(|error| error.code.as_str());
                 close_span(span, code, vec![KeyValue::new("haft.tool.status", status)]);
@@ -247,7 +250,7 @@ impl TurnSpans {
         }
     }
 
-    fn open_request(&self) -> SpanData {
+    fn open_request_span(&self) -> SpanData {
         let name = self
             .model
             .split_once('/')
@@ -260,7 +263,7 @@ impl TurnSpans {
         )
     }
 
-    fn open_call(&self, id: &str, name: &str) -> SpanData {
+    fn open_call_span(&self, id: &str, name: &str) -> SpanData {
         let attributes = vec![
             KeyValue::new("gen_ai.operation.name", "execute_tool"),
             KeyValue::new("gen_ai.tool.name", name.to_owned()),
@@ -276,7 +279,7 @@ impl TurnSpans {
 }
 
 fn begin_turn(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
-    let mut attributes = model_attributes("invoke_agent", model);
+    let mut attributes = build_model_attributes("invoke_agent", model);
     attributes.push(KeyValue::new("gen_ai.agent.name", event.agent.clone()));
     attributes.push(KeyValue::new(
         "gen_ai.conversation.id",
@@ -302,12 +305,12 @@ fn end_turn(turn: Option<TurnSpans>, result: &TurnResult) {
     let failed =
         matches!(result.outcome, Outcome::Failed | Outcome::Exhausted).then_some(&*result.code);
     if let Some(request) = turn.request {
-        close_span(request, failed, model_attributes("chat", &turn.model));
+        close_span(request, failed, build_model_attributes("chat", &turn.model));
     }
     for call in turn.calls.into_values() {
         close_span(call, failed, Vec::new());
     }
-    let mut attributes = usage_attributes(&result.usage, result.cost.as_ref());
+    let mut attributes = build_usage_attributes(&result.usage, result.cost.as_ref());
     attributes.push(KeyValue::new("haft.outcome", result.outcome.name()));
     attributes.push(KeyValue::new("haft.code", result.code.clone()));
     close_span(turn.span, failed, attributes);
@@ -358,19 +361,19 @@ fn close_span(mut span: SpanData, error: Option<&str>, attributes: Vec<KeyValue>
             .push(KeyValue::new("error.type", code.to_owned()));
         span.status = Status::error(code.to_owned());
     }
-    if let Some(processor) = processor() {
+    if let Some(processor) = span_processor() {
         processor.on_end(span);
     }
 }
 
 /// Returns the trace id of a conversation: the conversation's id if that is a UUID, or else a hash
 /// of it.
-fn trace_id(conversation: &str) -> TraceId {
+fn derive_trace_id(conversation: &str) -> TraceId {
     let id = uuid::Uuid::parse_str(conversation).map(uuid::Uuid::into_bytes);
     TraceId::from_bytes(id.unwrap_or_else(|_| ContentHash::from_content(conversation.as_bytes()).0))
 }
 
-fn model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue> {
+fn build_model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue> {
     let (provider, name) = model.split_once('/').unwrap_or(("", model));
     vec![
         KeyValue::new("gen_ai.operation.name", operation),
@@ -379,7 +382,7 @@ fn model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue> {
     ]
 }
 
-fn usage_attributes(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
+fn build_usage_attributes(usage: &Usage, cost: Option<&Cost>) -> Vec<KeyValue> {
     let counts = [
         ("gen_ai.usage.input_tokens", usage.all_input()),
         ("gen_ai.usage.cache_read.input_tokens", usage.cached_input),

@@ -449,10 +449,10 @@ fn session_mode_and_model_can_change_between_prompts() {
     editor.prompt(&session, "b");
     assert_eq!(
         rig.server
-            .generations()
+            .generation_requests()
             .last()
             .unwrap()
-            .seen()
+            .decode()
             .unwrap()
             .model,
         "other"
@@ -525,7 +525,7 @@ fn cancel_ends_a_turn_in_every_state() {
             "streaming" => {
                 editor.read_until_update(|update| update["sessionUpdate"] == "agent_message_chunk");
             }
-            "silent" => while rig.server.generations().is_empty() {},
+            "silent" => while rig.server.generation_requests().is_empty() {},
             "asked" => editor.read_until_permission_request(),
             _ => editor.read_until_update(|update| update["status"] == "in_progress"),
         }
@@ -574,7 +574,7 @@ fn sessions_run_in_parallel_and_close() {
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
-    while rig.server.generations().is_empty() {
+    while rig.server.generation_requests().is_empty() {
         std::thread::yield_now();
     }
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
@@ -614,7 +614,7 @@ fn prompt_accepts_files_images_and_commands() {
         json!({"sessionId": session, "prompt": prompt}),
     );
     assert_eq!(stop_reason(&answer), "end_turn");
-    let request = rig.server.generations()[0].seen().unwrap();
+    let request = rig.server.generation_requests()[0].decode().unwrap();
     let user = request
         .messages
         .iter()
@@ -634,7 +634,7 @@ fn prompt_accepts_files_images_and_commands() {
         .collect();
     assert_eq!(names, ["greet", "init", "continue"]);
     editor.prompt(&session, "/greet Ada");
-    let request = rig.server.generations()[1].seen().unwrap();
+    let request = rig.server.generation_requests()[1].decode().unwrap();
     assert!(format!("{:?}", request.messages.last()).contains("Say hello to Ada in French."));
     let unknown = editor.prompt(&session, "/nothing");
     assert!(
@@ -700,7 +700,7 @@ fn session_new_starts_the_editors_mcp_servers() {
     );
     let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(stop_reason(&editor.prompt(&session, "use it")), "end_turn");
-    let offered = rig.server.generations()[0].seen().unwrap();
+    let offered = rig.server.generation_requests()[0].decode().unwrap();
     assert!(
         format!("{offered:?}").contains("given"),
         "the server is offered"

@@ -26,7 +26,10 @@ fn enable_active_context(rig: Rig) -> Rig {
 }
 
 fn system_prompt(rig: &Rig, request: usize) -> String {
-    rig.server.generations()[request].seen().unwrap().system
+    rig.server.generation_requests()[request]
+        .decode()
+        .unwrap()
+        .system
 }
 
 fn prefix_break_causes(ran: &Ran) -> Vec<Value> {
@@ -53,7 +56,7 @@ fn descriptions_cover_the_folders_that_a_turn_changed() {
         fs::read_to_string(rig.project().join(DESCRIPTION_PATH)).unwrap(),
         "Takes money.\n\nLast change: pay.\n"
     );
-    let asked = rig.server.generations()[2].seen().unwrap();
+    let asked = rig.server.generation_requests()[2].decode().unwrap();
     let about = format!("{:?}", asked.messages);
     for there in [
         "<folder>src/pay</folder>",
@@ -129,7 +132,13 @@ fn descriptions_are_updated_from_the_previous_one() {
     rig.write(".haft/active-context/active.md", "Nothing yet.\n");
     rig.task(&["write a word"]);
     assert!(system_prompt(&rig, 0).contains("## `.`\n\nNothing yet."));
-    let asked = format!("{:?}", rig.server.generations()[2].seen().unwrap().messages);
+    let asked = format!(
+        "{:?}",
+        rig.server.generation_requests()[2]
+            .decode()
+            .unwrap()
+            .messages
+    );
     assert!(asked.contains("Nothing yet."), "{asked}");
     assert_eq!(
         fs::read_to_string(rig.project().join(".haft/active-context/active.md")).unwrap(),
@@ -169,18 +178,18 @@ fn descriptions_need_opt_in_changes_and_trust() {
     let replies = [write("src/a.rs", "x\n"), Reply::text("Done.")];
     let off = Rig::new(Api::OpenaiChat, Script::replies(replies.clone()).unwrap());
     assert_eq!(off.task(&["go"]).code(), 0);
-    assert_eq!(off.server.generations().len(), 2);
+    assert_eq!(off.server.generation_requests().len(), 2);
     let idle = rig([
         Reply::call("list_files", json!({"path": "."})),
         Reply::text("Nothing."),
     ]);
     assert_eq!(idle.task(&["look"]).code(), 0);
-    assert_eq!(idle.server.generations().len(), 2);
+    assert_eq!(idle.server.generation_requests().len(), 2);
     let untrusted = rig(replies);
     untrusted.run(&["trust", "--revoke"]);
     assert_eq!(untrusted.task(&["go"]).code(), 0);
     assert_eq!(
-        untrusted.server.generations().len(),
+        untrusted.server.generation_requests().len(),
         2,
         "nothing is written of a project that is not trusted"
     );

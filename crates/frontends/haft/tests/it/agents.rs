@@ -76,9 +76,9 @@ fn start_agents(agents: &[&str]) -> Reply {
 }
 
 fn requests_of(rig: &Rig, model: &str) -> Vec<Seen> {
-    let all = rig.server.generations();
+    let all = rig.server.generation_requests();
     all.iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .filter(|seen| seen.model == model)
         .collect()
 }

@@ -138,7 +138,8 @@ fn run_sends_chinese_unchanged_and_resolves_mentions() {
         let prompt = format!("{input}，看@src/主程序.rs，谢谢");
         let ran = rig.task(&[&prompt]);
         assert_eq!(ran.code(), 0, "{input}: {}", ran.stderr());
-        let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
+        let body: Value =
+            serde_json::from_slice(&rig.server.generation_requests()[0].body).unwrap();
         let sent = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         let typed = json!(prompt).to_string();
         assert!(sent.contains(typed.trim_matches('"')), "{input}: {sent}");
@@ -182,7 +183,13 @@ fn compact_summarizes_in_chinese_without_losing_inputs() {
             (&json!("archived"), &json!(99)),
             "{report}"
         );
-        let asked = rig.server.generations().pop().unwrap().seen().unwrap();
+        let asked = rig
+            .server
+            .generation_requests()
+            .pop()
+            .unwrap()
+            .decode()
+            .unwrap();
         assert!(asked.system.contains(asks), "{}", asked.system);
         let session = asked.to_string();
         for input in INPUTS.lines().take(99) {

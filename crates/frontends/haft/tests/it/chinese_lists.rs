@@ -177,7 +177,7 @@ fn call_errors_are_shown_in_chinese_and_sent_in_english() {
             .stderr();
         assert!(said.contains(told) && !said.contains(sent), "{said}");
         assert!(said.contains("权限模式 `yolo` 下没有沙箱"), "{said}");
-        let requests = rig.server.generations();
+        let requests = rig.server.generation_requests();
         let last = requests.last().unwrap().json().unwrap().to_string();
         assert!(last.contains(sent), "{last}");
     }

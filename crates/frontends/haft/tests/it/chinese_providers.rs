@@ -86,7 +86,7 @@ fn requests_have_the_fields_of_each_provider() {
         let rig = Rig::new(Api::OpenaiChat, two_step_script());
         let ran = run_with_model(&rig, model, variable, &["看看目录"]);
         assert_eq!(ran.code(), 0, "{model}: {}{}", ran.stdout(), ran.stderr());
-        let requests = rig.server.generations();
+        let requests = rig.server.generation_requests();
         let body: Value = serde_json::from_slice(&requests[1].body).unwrap();
         assert!(body.get(limit).is_some(), "{model}: {limit} in {body}");
         let messages = body["messages"].as_array().unwrap();
@@ -110,7 +110,7 @@ fn minimax_uses_the_anthropic_api_and_gets_its_thinking_back() {
         &["看看目录"],
     );
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    let body = String::from_utf8(rig.server.generations()[1].body.to_vec()).unwrap();
+    let body = String::from_utf8(rig.server.generation_requests()[1].body.to_vec()).unwrap();
     assert!(
         body.contains("\"thinking\":\"先看看。\"") && body.contains("cache_control"),
         "{body}"

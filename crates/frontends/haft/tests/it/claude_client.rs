@@ -200,7 +200,10 @@ fn settings_hooks_run_and_ignored_flags_are_named() {
         ] {
             assert!(told.contains(ignored), "{ignored}: {told}");
         }
-        let asked = rig.server.generations()[0].json().unwrap().to_string();
+        let asked = rig.server.generation_requests()[0]
+            .json()
+            .unwrap()
+            .to_string();
         assert!(
             asked.contains("touch it") && !asked.contains("beta-2"),
             "a value is no prompt: {asked}"
@@ -330,7 +333,7 @@ fn images_are_sent_to_the_model_but_never_fetched() {
     )));
     driven.read_until_type("result");
     driven.finish();
-    let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
+    let body: Value = serde_json::from_slice(&rig.server.generation_requests()[0].body).unwrap();
     assert!(
         body["messages"].to_string().contains("iVBORw0KGgo="),
         "{body}"
@@ -389,7 +392,7 @@ fn agents_and_mcp_config_flags_apply_to_one_run() {
         (&init["agents"], &init["mcp_servers"][0]["name"]),
         (&json!(["reviewer"]), &json!("there"))
     );
-    let sent = String::from_utf8_lossy(&rig.server.generations()[0].body).into_owned();
+    let sent = String::from_utf8_lossy(&rig.server.generation_requests()[0].body).into_owned();
     assert!(
         sent.contains("reviewer") && sent.contains("## there"),
         "{sent}"

@@ -382,7 +382,7 @@ impl Row {
 
     /// Compares the last request with `sent` and `unsent`.
     fn compare_request(&self, rig: &Rig) -> Result<(), String> {
-        let requests = rig.server.generations();
+        let requests = rig.server.generation_requests();
         let last = requests
             .last()
             .map(|request| request.json().unwrap().to_string())

@@ -141,7 +141,7 @@ fn mistyped_words_need_confirmation_at_a_terminal() {
     terminal.until_idle();
     terminal.press("\u{4}");
     assert_eq!(terminal.wait_for_exit().0, 0);
-    assert_eq!(rig.server.generations().len(), 1);
+    assert_eq!(rig.server.generation_requests().len(), 1);
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn prompt_sections_can_come_from_files() {
     )
     .unwrap();
     assert_eq!(rig.run(&["run", "hello there"]).code(), 0);
-    let sent = format!("{:?}", rig.server.generations()[0].body);
+    let sent = format!("{:?}", rig.server.generation_requests()[0].body);
     assert!(
         sent.contains("OBJECTIVE") && sent.contains(" trees."),
         "{sent}"

@@ -328,7 +328,7 @@ fn haft_commit_words_a_message_for_staged_changes() {
         "Say two\n\nBecause one is not enough."
     );
     assert_eq!(git(&rig, &["status", "--short"]), " M b.txt\n");
-    let body = rig.server.generations()[0].json().unwrap();
+    let body = rig.server.generation_requests()[0].json().unwrap();
     assert_eq!(body["model"], "wording");
     let text = body.to_string();
     assert!(
@@ -397,7 +397,7 @@ fn haft_commit_all_flag_commits_changed_files() {
         ran.stderr()
     );
     assert_eq!(rig.run(&["commit", "-a"]).code(), 2);
-    assert_eq!(rig.server.generations().len(), 1);
+    assert_eq!(rig.server.generation_requests().len(), 1);
 }
 
 /// Files hidden from commands, files that look secret and masked values are not sent; the files are
@@ -417,7 +417,10 @@ fn haft_commit_sends_no_secrets() {
     git(&rig, &["add", "--all"]);
     let ran = rig.run(&["commit", "--yes"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let text = rig.server.generations()[0].json().unwrap().to_string();
+    let text = rig.server.generation_requests()[0]
+        .json()
+        .unwrap()
+        .to_string();
     assert!(
         !text.contains("hunter2") && !text.contains("sk-live-0123456789abcdef0123456789"),
         "{text}"

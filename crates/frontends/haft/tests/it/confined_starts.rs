@@ -275,7 +275,7 @@ fn hook_that_formats_files_works() {
     let seen: Value =
         serde_json::from_slice(&fs::read(rig.project().join("seen.json")).unwrap()).unwrap();
     assert_eq!(seen["tool_name"], "Write");
-    let asked = rig.server.generations()[1].seen().unwrap();
+    let asked = rig.server.generation_requests()[1].decode().unwrap();
     assert!(
         format!("{:?}", asked.messages).contains("formatted"),
         "the model reads the objection"

@@ -18,7 +18,7 @@ pub(crate) fn run_twelve_requests(api: Api) -> (Rig, Vec<Value>) {
     rig.write("dot.png", b"\x89PNG\r\n\x1a\n not really a picture");
     let ran = rig.task(&["make the file"]);
     assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-    assert_eq!(rig.server.generations().len(), 12, "{api}");
+    assert_eq!(rig.server.generation_requests().len(), 12, "{api}");
     let events = ran.events();
     (rig, events)
 }
@@ -43,7 +43,7 @@ fn render_reproduces_past_bodies_byte_for_byte() {
     for api in Api::ALL {
         let (rig, _) = run_twelve_requests(api);
         let same = |when: &str| {
-            for (index, sent) in rig.server.generations().iter().enumerate() {
+            for (index, sent) in rig.server.generation_requests().iter().enumerate() {
                 let body = render_context(&rig, &["--request", &(index + 1).to_string()]);
                 assert!(
                     body == sent.body,
@@ -168,10 +168,10 @@ fn show_raw_reproduces_bodies_after_edits_and_compaction() {
             );
         }
         // The request for the summary is not part of the conversation.
-        let sent = rig.server.generations();
+        let sent = rig.server.generation_requests();
         let sent: Vec<_> = sent
             .iter()
-            .filter(|one| !one.seen().unwrap().tools.is_empty())
+            .filter(|one| !one.decode().unwrap().tools.is_empty())
             .collect();
         assert_eq!(sent.len(), 13, "{api}");
         let last = String::from_utf8_lossy(&sent[12].body);
@@ -224,7 +224,7 @@ fn show_render_and_diff_mask_secrets() {
         .code(),
         0
     );
-    let sent = String::from_utf8(rig.server.generations()[0].body.to_vec()).unwrap();
+    let sent = String::from_utf8(rig.server.generation_requests()[0].body.to_vec()).unwrap();
     assert!(
         sent.contains(&secret),
         "the model is told what the user says"
@@ -272,7 +272,7 @@ fn render_includes_extra_fields_and_the_stream_flag() {
     ));
     assert_eq!(rig.task(&["-m", "mock/m", "hi"]).code(), 0);
     rig.configure("");
-    let sent = &rig.server.generations()[0].body;
+    let sent = &rig.server.generation_requests()[0].body;
     assert!(String::from_utf8_lossy(sent).contains("\"seed\":7"));
     assert!(render_context(&rig, &["--request", "1"]) == *sent);
 }
@@ -299,7 +299,7 @@ fn render_of_the_next_request_matches_what_is_sent() {
             rig.run(&["run", "-c", "second: look at @AGENTS.md"]).code(),
             0
         );
-        let sent = &rig.server.generations()[2].body;
+        let sent = &rig.server.generation_requests()[2].body;
         assert_eq!(
             String::from_utf8_lossy(&body),
             String::from_utf8_lossy(sent),
@@ -432,7 +432,7 @@ fn show_lists_every_segment_in_the_order_it_was_sent() {
         .run(&["context", "show", "--json", "--full", "--request", "12"])
         .json();
     let segments = shown["segments"].as_array().unwrap();
-    let sent: Seen = rig.server.generations()[11].seen().unwrap();
+    let sent: Seen = rig.server.generation_requests()[11].decode().unwrap();
     assert_eq!(segments[0]["layer"], "system");
     assert!(
         sent.system
@@ -494,8 +494,8 @@ fn show_marks_the_cache_boundaries_of_the_request() {
         .count();
     assert_eq!(
         marked,
-        rig.server.generations()[11]
-            .seen()
+        rig.server.generation_requests()[11]
+            .decode()
             .unwrap()
             .cache_marks
             .len()
@@ -680,7 +680,12 @@ fn decode_with_server(rig: &Rig, api: Api, body: &[u8]) -> Seen {
         "{api}: {:?}",
         rig.server.refusals()
     );
-    rig.server.generations().pop().unwrap().seen().unwrap()
+    rig.server
+        .generation_requests()
+        .pop()
+        .unwrap()
+        .decode()
+        .unwrap()
 }
 
 #[test]

@@ -63,9 +63,9 @@ fn next_body(rig: &Rig) -> Vec<u8> {
 }
 
 fn last_request(rig: &Rig) -> (Seen, String) {
-    let request = rig.server.generations().pop().unwrap();
+    let request = rig.server.generation_requests().pop().unwrap();
     (
-        request.seen().unwrap(),
+        request.decode().unwrap(),
         String::from_utf8_lossy(&request.body).into_owned(),
     )
 }
@@ -247,7 +247,7 @@ fn summary_passes_the_gate_or_is_made_without_a_model() {
     );
     assert!(!refused.contains("tool_call>"), "{refused}");
     run_edit(&rig, &["undo"]);
-    let asked = rig.server.generations().len();
+    let asked = rig.server.generation_requests().len();
     let dry = rig
         .run(&["context", "edit", "summarise", &all, "--dry-run"])
         .stdout();
@@ -255,7 +255,7 @@ fn summary_passes_the_gate_or_is_made_without_a_model() {
         dry.contains("No model was asked") && dry.ends_with("Nothing was changed.\n"),
         "{dry}"
     );
-    assert_eq!(rig.server.generations().len(), asked);
+    assert_eq!(rig.server.generation_requests().len(), asked);
 }
 
 #[test]

@@ -42,7 +42,10 @@ fn rule_checks_pass_for_sent_and_unsent_rules() {
          ok   checks.toml: Makefile sends .haft/rules/always.md: it is sent\n\
          ok   checks.toml: Makefile does not send .haft/rules/rust.md: it is not sent\n"
     );
-    assert!(rig.server.generations().is_empty(), "no model is asked");
+    assert!(
+        rig.server.generation_requests().is_empty(),
+        "no model is asked"
+    );
 }
 
 #[test]

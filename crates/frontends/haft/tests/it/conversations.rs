@@ -324,7 +324,13 @@ fn fork_session_leaves_the_original_unchanged() {
     let ran = rig.task(&["-c", "--fork-session", "second question"]);
     let fork = ran.result()["conversation_id"].as_str().unwrap().to_owned();
     assert_ne!(json!(fork), original["id"]);
-    let sent = rig.server.generations().pop().unwrap().json().unwrap();
+    let sent = rig
+        .server
+        .generation_requests()
+        .pop()
+        .unwrap()
+        .json()
+        .unwrap();
     assert!(
         sent.to_string().contains("first question"),
         "the model sees what was said before: {sent}"
@@ -480,7 +486,7 @@ fn import_of_an_export_restores_everything() {
     // The agent continues the imported conversation.
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
-    assert_eq!(other.server.generations().len(), 1);
+    assert_eq!(other.server.generation_requests().len(), 1);
 }
 
 /// An imported conversation may have any id; no id leads out of an export's folder.

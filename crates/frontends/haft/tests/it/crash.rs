@@ -341,7 +341,7 @@ fn kill_in_a_tool_is_reported_and_the_tool_not_rerun() {
         std::fs::read_to_string(rig.project().join("effects.txt")).unwrap(),
         "ran\n"
     );
-    let told = rig.server.generations()[1].seen().unwrap();
+    let told = rig.server.generation_requests()[1].decode().unwrap();
     assert!(told.last_message_contains("uncertain whether it took effect"));
     wait_until("nothing of it is left", || !has_process_in(&rig.project()));
 }
@@ -389,7 +389,7 @@ fn kill_in_a_compaction_leaves_the_conversation_unchanged() {
     }
     let before = rig.export()["messages"].as_array().unwrap().clone();
     let last = [&run[..], &["-c", "four"]].concat();
-    kill_when(&rig, &last, || rig.server.generations().len() == 4);
+    kill_when(&rig, &last, || rig.server.generation_requests().len() == 4);
     let after = rig.export()["messages"].as_array().unwrap().clone();
     assert_eq!(after[..before.len()], before[..], "nothing is lost");
 

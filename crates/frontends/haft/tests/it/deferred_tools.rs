@@ -72,7 +72,7 @@ fn use_tool_calls_deferred_tools_on_every_api() {
             "ALPHA\nBETA\n",
             "{api}"
         );
-        let first = String::from_utf8_lossy(&rig.server.generations()[0].body).into_owned();
+        let first = String::from_utf8_lossy(&rig.server.generation_requests()[0].body).into_owned();
         assert!(
             !first.contains("*** Begin Patch"),
             "{api}: it is not described"

@@ -62,14 +62,14 @@ fn edit_tools_neither_show_nor_move_a_denied_file() {
         ]);
         let sent = rig
             .server
-            .generations()
+            .generation_requests()
             .last()
             .unwrap()
-            .seen()
+            .decode()
             .unwrap()
             .to_string();
         assert_eq!(
-            rig.server.generations().len(),
+            rig.server.generation_requests().len(),
             calls.len() + 1,
             "{mode}: {}",
             ran.stderr()
@@ -108,9 +108,9 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
         "read_file(secret.*)",
         "search it",
     ]);
-    let results: Vec<_> = rig.server.generations()[1..]
+    let results: Vec<_> = rig.server.generation_requests()[1..]
         .iter()
-        .map(|request| request.seen().unwrap().messages.last().unwrap().clone())
+        .map(|request| request.decode().unwrap().messages.last().unwrap().clone())
         .map(|message| format!("{message:?}"))
         .collect();
     assert_eq!(results.len(), 3, "{}", ran.stderr());

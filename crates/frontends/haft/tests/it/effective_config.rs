@@ -409,7 +409,7 @@ fn nudges_name_no_tool_that_is_not_offered() {
         "{}",
         ran.stdout()
     );
-    for request in rig.server.generations() {
+    for request in rig.server.generation_requests() {
         let body = request.json().unwrap();
         assert!(
             !body.to_string().contains("ask_followup_question"),
@@ -432,7 +432,7 @@ fn requests_name_no_tool_that_is_not_offered() {
     rig.run(&["trust"]);
     rig.task(&["--allowed-tools", "read_file", "look at @a.txt and @.haft/"]);
     let all = haft_tool::ALL_TOOL_NAMES;
-    for request in rig.server.generations() {
+    for request in rig.server.generation_requests() {
         let body = request.json().unwrap();
         let text = json!([body["system"], body["tools"], body["messages"]]).to_string();
         for name in all.into_iter().filter(|name| *name != "read_file") {

@@ -18,9 +18,9 @@ fn seen_requests(rig: &Rig) -> Vec<Seen> {
         rig.server.refusals()
     );
     rig.server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect()
 }
 

@@ -169,7 +169,7 @@ impl Place {
     /// project.
     fn assert_unnoticed(&mut self, what: &str) {
         // Placeholders of missing files may still be disappearing.
-        let mut changed = self.site.changed_files();
+        let mut changed = self.site.describe_changed_files();
         for _ in 0..500 {
             if changed
                 .as_ref()
@@ -178,7 +178,7 @@ impl Place {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
-            changed = self.site.changed_files();
+            changed = self.site.describe_changed_files();
         }
         let mut noticed = changed.unwrap();
         noticed.retain(|line| !self.is_own(line));

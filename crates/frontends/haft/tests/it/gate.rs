@@ -118,11 +118,11 @@ fn prefix_break_causes(ran: &Ran) -> Vec<String> {
 }
 
 fn last_request(rig: &Rig) -> String {
-    let generations = rig.server.generations();
+    let generations = rig.server.generation_requests();
     let seen = generations
         .iter()
         .rev()
-        .map(|request| request.seen().unwrap());
+        .map(|request| request.decode().unwrap());
     seen.into_iter()
         .find(|seen| !seen.tools.is_empty())
         .unwrap()
@@ -235,10 +235,10 @@ fn gate_refuses_bad_summaries_and_keeps_what_matters() {
             told[1].1.contains("two summaries were refused") && told[1].1.contains(why),
             "{why}: {told:?}"
         );
-        let asked = rig.server.generations();
+        let asked = rig.server.generation_requests();
         let again = asked
             .iter()
-            .map(|one| one.seen().unwrap().system)
+            .map(|one| one.decode().unwrap().system)
             .filter(|one| one.contains("could not be used"));
         assert_eq!(
             again.count(),
@@ -365,10 +365,10 @@ fn compaction_stops_after_three_failures_across_processes() {
         (4..=7).map(|n| full_window_reply(&format!("Answer {n}."))),
     );
     let asked = |rig: &Rig| {
-        let generations = rig.server.generations();
+        let generations = rig.server.generation_requests();
         generations
             .iter()
-            .filter(|request| request.seen().unwrap().tools.is_empty())
+            .filter(|request| request.decode().unwrap().tools.is_empty())
             .count()
     };
     for number in 4..=6 {
@@ -462,7 +462,13 @@ fn context_compact_and_recall_work_by_hand() {
         (&report["outcome"], &report["rounds"]),
         (&json!("archived"), &json!(5))
     );
-    let asked = rig.server.generations().pop().unwrap().seen().unwrap();
+    let asked = rig
+        .server
+        .generation_requests()
+        .pop()
+        .unwrap()
+        .decode()
+        .unwrap();
     assert!(
         asked.system.contains("keep in particular: the file"),
         "{}",
@@ -557,7 +563,7 @@ fn request_refused_as_too_long_is_shortened() {
     assert_eq!(count_shortened_requests(&ran), 2);
     let sizes: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
         .skip(2)
         .map(|request| request.body.len())
@@ -576,6 +582,6 @@ fn request_refused_as_too_long_is_sent_five_times() {
         "{}",
         ran.stdout()
     );
-    assert_eq!(rig.server.generations().len(), 2 + 5);
+    assert_eq!(rig.server.generation_requests().len(), 2 + 5);
     assert_eq!(ran.result()["code"], "request_refused");
 }

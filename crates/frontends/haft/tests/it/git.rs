@@ -252,9 +252,9 @@ fn filters_are_not_run_and_filtered_files_are_left_out() {
         let asked: Vec<_> = trap
             .rig
             .server
-            .generations()
+            .generation_requests()
             .iter()
-            .map(|request| request.seen().unwrap())
+            .map(|request| request.decode().unwrap())
             .collect();
         let named = "Left out, because a git filter such as LFS goes over them:\nbig.bin";
         assert!(asked[0].last_message_contains(named), "{at}");
@@ -593,7 +593,7 @@ fn review_works_in_linked_work_trees_and_subfolders() {
                 String::from_utf8_lossy(&ran.stderr)
             );
         }
-        let asked = rig.server.generations()[number].seen().unwrap();
+        let asked = rig.server.generation_requests()[number].decode().unwrap();
         assert!(
             asked.last_message_contains(&format!("+changed {number}")),
             "{folder:?}"
@@ -682,8 +682,8 @@ fn reftable_is_refused_in_a_linked_work_tree_only() {
         }
     }
     assert!(
-        rig.server.generations()[0]
-            .seen()
+        rig.server.generation_requests()[0]
+            .decode()
             .unwrap()
             .last_message_contains("+changed")
     );

@@ -32,7 +32,7 @@ fn run_command(command: &str) -> Reply {
 
 /// True if the messages of a request contain `words`.
 fn request_contains(rig: &Rig, request: usize, words: &str) -> bool {
-    let seen = rig.server.generations()[request].seen().unwrap();
+    let seen = rig.server.generation_requests()[request].decode().unwrap();
     format!("{:?}", seen.messages).contains(words)
 }
 
@@ -254,9 +254,9 @@ fn hook_context_is_appended_without_a_prefix_break() {
     );
     let seen: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     for pair in seen.windows(2) {
         assert_eq!(
@@ -298,7 +298,7 @@ fn user_prompt_submit_hook_keeps_blocked_prompts_unstored() {
             .contains("no secrets, please"),
         "{result}"
     );
-    assert_eq!(rig.server.generations().len(), 0);
+    assert_eq!(rig.server.generation_requests().len(), 0);
     assert_eq!(
         rig.run(&["conversations", "list", "--json"]).json(),
         json!([])
@@ -321,7 +321,7 @@ fn stop_hook_continues_a_turn_at_most_three_times() {
         (0, json!("Four."))
     );
     assert!(request_contains(&rig, 1, "Not done yet: the tests fail"));
-    assert_eq!(rig.server.generations().len(), 4);
+    assert_eq!(rig.server.generation_requests().len(), 4);
 }
 
 #[test]

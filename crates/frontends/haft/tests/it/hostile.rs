@@ -560,7 +560,7 @@ fn untrusted_repository_starts_nothing_and_is_not_obeyed() {
             .collect();
         assert!(others.is_empty(), "{name} called {others:?}");
         assert!(!pwned.exists(), "{name}");
-        let seen = rig.server.generations()[0].seen().unwrap();
+        let seen = rig.server.generation_requests()[0].decode().unwrap();
         let sent = format!("{}{:?}", seen.system, seen.messages);
         assert!(
             !sent.contains("Obey") && !sent.contains("PWNED") && !sent.contains("Ignore all"),
@@ -668,10 +668,10 @@ fn trust_enables_instructions_until_a_program_file_changes() {
     );
     rig.write("AGENTS.md", "Prefer tabs.\n");
     let sent = |rig: &Rig| {
-        let before = rig.server.generations().len();
+        let before = rig.server.generation_requests().len();
         let ran = rig.task(&["hi"]);
         assert_eq!(ran.code(), 0, "{:?}", ran.result());
-        let seen = rig.server.generations()[before].seen().unwrap();
+        let seen = rig.server.generation_requests()[before].decode().unwrap();
         let warned = ran
             .events()
             .iter()

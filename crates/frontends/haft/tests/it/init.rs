@@ -44,7 +44,10 @@ fn cost_is_quoted_and_approval_asked_before_writing() {
         fs::read_to_string(rig.project().join("AGENTS.md")).unwrap(),
         "# A library\n"
     );
-    let body = rig.server.generations()[0].json().unwrap().to_string();
+    let body = rig.server.generation_requests()[0]
+        .json()
+        .unwrap()
+        .to_string();
     for part in [
         "keep it short",
         "README.md\\nsrc/lib.rs",
@@ -76,7 +79,10 @@ fn existing_agents_md_is_to_be_improved() {
         "# Mine\n",
         "nobody was there to be asked"
     );
-    let body = rig.server.generations()[0].json().unwrap().to_string();
+    let body = rig.server.generation_requests()[0]
+        .json()
+        .unwrap()
+        .to_string();
     assert!(body.contains("There is an `AGENTS.md` already."), "{body}");
 }
 
@@ -91,7 +97,10 @@ fn user_command_named_init_takes_precedence() {
         "{}",
         ran.stderr()
     );
-    let body = rig.server.generations()[0].json().unwrap().to_string();
+    let body = rig.server.generation_requests()[0]
+        .json()
+        .unwrap()
+        .to_string();
     assert!(
         body.contains("Say hello.") && !body.contains("Files of the project"),
         "{body}"

@@ -26,7 +26,7 @@ fn with_look_command(rig: Rig, command: &str) -> Rig {
 
 fn first_request_body(rig: &Rig) -> String {
     rig.server
-        .generations()
+        .generation_requests()
         .first()
         .map(|request| request.json().unwrap().to_string())
         .unwrap_or_default()
@@ -67,7 +67,7 @@ fn inline_command_that_needs_approval_is_refused_headless() {
             ran.stderr()
         );
         assert!(
-            !rig.project().join("PWNED").exists() && rig.server.generations().is_empty(),
+            !rig.project().join("PWNED").exists() && rig.server.generation_requests().is_empty(),
             "{line}"
         );
     }
@@ -87,7 +87,7 @@ fn inline_command_allowed_by_a_rule_reports_its_failure() {
         "{}",
         ran.stderr()
     );
-    assert!(rig.project().join("made").exists() && rig.server.generations().is_empty());
+    assert!(rig.project().join("made").exists() && rig.server.generation_requests().is_empty());
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn inline_command_needs_approval_at_the_terminal() {
         terminal.press(key);
         terminal.until_text(if made { "Seen." } else { "may not run" });
         assert_eq!(rig.project().join("made").exists(), made);
-        assert_eq!(rig.server.generations().len(), usize::from(made));
+        assert_eq!(rig.server.generation_requests().len(), usize::from(made));
         terminal.press("\u{4}");
         assert_eq!(terminal.wait_for_exit().0, 0);
     }

@@ -109,8 +109,8 @@ fn background_run_reads_piped_input() {
     assert_eq!(rig.run(&["jobs", "attach", id]).code(), 0);
     assert_eq!(started["conversation_id"], rig.export()["id"]);
     assert!(
-        rig.server.generations()[0]
-            .seen()
+        rig.server.generation_requests()[0]
+            .decode()
             .unwrap()
             .last_message_contains("count the lines\n\n<stdin>\na\nb\nc\n</stdin>")
     );

@@ -17,7 +17,7 @@ fn with_replies(rig: Rig, replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 /// Returns all texts of the user and of tools in a request, counted from 0.
 fn user_and_tool_texts(rig: &Rig, request: usize) -> String {
-    let seen = rig.server.generations()[request].seen().unwrap();
+    let seen = rig.server.generation_requests()[request].decode().unwrap();
     [seen.texts(SeenRole::User), seen.texts(SeenRole::Tool)]
         .concat()
         .join("\n")
@@ -25,7 +25,7 @@ fn user_and_tool_texts(rig: &Rig, request: usize) -> String {
 
 /// Returns the reminder with this heading in a request.
 fn find_reminder(rig: &Rig, request: usize, heading: &str) -> Option<String> {
-    let seen = rig.server.generations()[request].seen().unwrap();
+    let seen = rig.server.generation_requests()[request].decode().unwrap();
     let inside = |text: &str| {
         Some(
             text.strip_prefix("<system-reminder>\n")?
@@ -208,7 +208,7 @@ fn marked_message_is_left_out_of_later_requests() {
         user_and_tool_texts(&rig, 1).contains("the word is xyzzy"),
         "still sent when it was marked"
     );
-    let after = rig.server.generations()[2].seen().unwrap();
+    let after = rig.server.generation_requests()[2].decode().unwrap();
     assert!(
         !user_and_tool_texts(&rig, 2).contains("the word is xyzzy"),
         "{}",

@@ -106,7 +106,7 @@ fn events_and_stored_messages_are_english() {
     assert!(!has_chinese(&rig.export().to_string()));
     let sent = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
         .map(|request| request.json().unwrap().to_string())
         .collect::<String>();

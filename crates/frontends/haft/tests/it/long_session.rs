@@ -101,9 +101,9 @@ fn prefix_breaks_of_200_requests_all_have_a_cause() {
     // The request for the summary is not part of the conversation.
     let requests: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     let requests: Vec<_> = requests
         .iter()
@@ -204,7 +204,7 @@ fn requests_only_append_if_nothing_rewrites_the_prefix() {
     );
     let bodies: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
         .map(|request| request.body.clone())
         .collect();

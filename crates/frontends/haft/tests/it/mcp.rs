@@ -52,9 +52,9 @@ pub(crate) fn count_starts(rig: &Rig) -> usize {
 
 fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect()
 }
 
@@ -443,7 +443,7 @@ fn server_list_is_stable_until_the_configuration_changes() {
     assert_eq!(second.code(), 0, "{}", second.stderr());
     let bodies: Vec<Value> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
         .map(|sent| sent.json().unwrap())
         .collect();

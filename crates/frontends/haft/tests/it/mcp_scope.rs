@@ -50,7 +50,7 @@ impl TwoServers {
 
     /// Returns the server list of the first request.
     fn first_server_list(&self) -> String {
-        let seen = self.rig.server.generations()[0].seen().unwrap();
+        let seen = self.rig.server.generation_requests()[0].decode().unwrap();
         server_list(&seen)
     }
 }
@@ -64,7 +64,7 @@ fn server_list(request: &Seen) -> String {
 
 /// Returns the tools that a server was asked to run and the resources it was asked to read.
 fn received_requests(server: &McpServer) -> Vec<String> {
-    let heard = server.received();
+    let heard = server.received_messages();
     let of = |message: &Value| match message["method"].as_str() {
         Some("tools/call") => Some(message["params"]["name"].as_str()?.to_owned()),
         Some("resources/read") => Some(message["params"]["uri"].as_str()?.to_owned()),
@@ -331,7 +331,7 @@ fn tool_search_finds_only_allowed_tools() {
         assert_eq!(texts[1], "None of 1 tools fits.");
         assert_eq!(texts[2], "there is no MCP server `b`; there are `a`");
         assert_eq!(
-            two.b.received(),
+            two.b.received_messages(),
             [] as [Value; 0],
             "it was not even asked what it offers"
         );
@@ -387,7 +387,15 @@ fn resumed_conversation_lists_only_tools_still_allowed() {
     // list.
     fs::remove_dir_all(two.rig.home().join("state/mcp/lists")).unwrap();
     go_on("third");
-    let last = server_list(&two.rig.server.generations().last().unwrap().seen().unwrap());
+    let last = server_list(
+        &two.rig
+            .server
+            .generation_requests()
+            .last()
+            .unwrap()
+            .decode()
+            .unwrap(),
+    );
     assert!(
         last.contains("- `echo`") && !last.contains("## b"),
         "{last}"
@@ -471,7 +479,7 @@ fn sub_agent_without_any_allowed_tool_is_not_started() {
     let told = &result_texts(&ran)[0];
     assert!(told.contains("`mcp__b__echo` is not a tool"), "{told}");
     assert_eq!(
-        two.rig.server.generations().len(),
+        two.rig.server.generation_requests().len(),
         2,
         "the sub-agent asked nothing"
     );

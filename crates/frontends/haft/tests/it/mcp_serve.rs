@@ -358,8 +358,8 @@ fn approval_without_forms_waits_for_answer_task() {
         assert_eq!(done["status"], "completed", "{done:#}");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
         assert_eq!(
-            rig.server.generations()[1]
-                .seen()
+            rig.server.generation_requests()[1]
+                .decode()
                 .unwrap()
                 .last_message_contains("not now"),
             !exists
@@ -472,7 +472,7 @@ fn newest_revision_repeats_the_call_with_the_form() {
         );
         assert_eq!(rig.project().join("a.txt").exists(), exists);
         assert_eq!(client.close_input(), 0);
-        assert_eq!(rig.server.generations().len(), 2, "it is one task");
+        assert_eq!(rig.server.generation_requests().len(), 2, "it is one task");
     }
 }
 
@@ -530,8 +530,8 @@ fn question_is_answered_by_tool_or_form() {
             "{done:#}"
         );
         assert!(
-            rig.server.generations()[1]
-                .seen()
+            rig.server.generation_requests()[1]
+                .decode()
                 .unwrap()
                 .last_message_contains("red")
         );

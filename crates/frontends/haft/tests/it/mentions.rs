@@ -15,7 +15,7 @@ fn sent_prompt(words: &str) -> String {
     rig.write("src/a.rs", "fn main() {}\n");
     rig.write("to do.md", "nothing\n");
     assert_eq!(rig.task(&[words]).code(), 0);
-    let seen = rig.server.generations()[0].seen().unwrap();
+    let seen = rig.server.generation_requests()[0].decode().unwrap();
     let mut texts: Vec<String> = Vec::new();
     for (role, part) in seen.parts() {
         if let (SeenRole::User, SeenPart::Text { text, .. }) = (role, part) {
@@ -99,6 +99,6 @@ fn large_prompts_are_parsed_in_linear_time() {
             ran.status,
             String::from_utf8_lossy(&ran.stderr)
         );
-        assert_eq!(rig.server.generations().len(), 1);
+        assert_eq!(rig.server.generation_requests().len(), 1);
     }
 }

@@ -159,7 +159,7 @@ fn models_test_reports_reply_usage_and_cost() {
         (&json!("OK"), &json!(30))
     );
     assert!(told["replies"][0]["cost"]["total"].as_f64().unwrap() > 0.0);
-    assert_eq!(rig.server.generations().len(), 1);
+    assert_eq!(rig.server.generation_requests().len(), 1);
     assert!(
         rig.server.refusals().is_empty(),
         "{:?}",
@@ -192,9 +192,9 @@ fn models_test_with_cache_flag_reports_cached_tokens() {
     assert!(told.contains("list     1 model, this one\n"), "{told}");
     let bodies: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert_eq!(bodies.len(), 2);
     assert!(bodies[0].system.len() > 4_000 && bodies[0].system == bodies[1].system);
@@ -233,7 +233,7 @@ fn reasoning_is_sent_back_if_the_model_requires_it() {
             &format!("models.\"mock/{MODEL}\".capabilities={capabilities}"),
         ]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
-        let bodies = rig.server.generations();
+        let bodies = rig.server.generation_requests();
         let body: Value = serde_json::from_slice(&bodies[1].body).unwrap();
         let messages = body["messages"].as_array().unwrap();
         messages
@@ -302,9 +302,12 @@ fn model_roles_all_resolve_to_a_model() {
 fn code_role_selects_the_model_unless_a_flag_does() {
     let rig = rig([Reply::text("Hello.")]);
     let asked = |arguments: &[&str]| {
-        let before = rig.server.generations().len();
+        let before = rig.server.generation_requests().len();
         assert_eq!(rig.task(arguments).code(), 0);
-        rig.server.generations()[before].seen().unwrap().model
+        rig.server.generation_requests()[before]
+            .decode()
+            .unwrap()
+            .model
     };
     let code = "model_roles.code=[\"mock/coder\"]";
     assert_eq!(asked(&["hi", "--set", code]), "coder");
@@ -340,7 +343,7 @@ fn api_key_is_read_from_the_keyring() {
         "{}",
         String::from_utf8_lossy(&found.stderr)
     );
-    let header = rig.server.generations()[0]
+    let header = rig.server.generation_requests()[0]
         .header("authorization")
         .map(str::to_owned);
     assert_eq!(header.as_deref(), Some("Bearer sk-from-keyring"));
@@ -471,7 +474,7 @@ fn fallback_is_not_used_for_rejected_requests() {
     configure_two_providers(&rig, &second, "main = [\"one/m\", \"two/m\"]");
     let ran = rig.task(&["look"]);
     assert_eq!(ran.result()["outcome"], "failed");
-    assert!(second.generations().is_empty());
+    assert!(second.generation_requests().is_empty());
 }
 
 #[test]
@@ -510,7 +513,7 @@ fn summary_role_writes_the_summaries() {
     }
     let ran = rig.task(&[&["-c", "four"], &keep[..]].concat());
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
-    assert_eq!(second.generations().len(), 1, "{}", ran.stdout());
+    assert_eq!(second.generation_requests().len(), 1, "{}", ran.stdout());
     let usages = events_of_type(&ran.events(), "usage");
     assert_eq!(
         (&usages[0]["model"], &usages[1]["model"]),
@@ -518,7 +521,7 @@ fn summary_role_writes_the_summaries() {
     );
     assert!((usages[0]["cost"]["total"].as_f64().unwrap() - 2.0).abs() < 0.01);
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         4,
         "the main model was asked for answers alone"
     );
@@ -554,7 +557,7 @@ fn max_budget_ends_the_run_before_the_next_request() {
             "{}",
             ran.stdout()
         );
-        assert_eq!(rig.server.generations().len(), expected);
+        assert_eq!(rig.server.generation_requests().len(), expected);
     }
 }
 
@@ -770,9 +773,9 @@ fn read_image_call(name: &str) -> Reply {
 }
 
 fn requests_to_model(rig: &Rig, model: &str) -> Vec<Seen> {
-    let all = rig.server.generations();
+    let all = rig.server.generation_requests();
     all.iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .filter(|seen| seen.model == model)
         .collect()
 }

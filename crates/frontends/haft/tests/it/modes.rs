@@ -64,8 +64,8 @@ fn plan_waits_for_the_user_and_is_then_carried_out() {
         done.stderr()
     );
     assert!(rig.project().join("a.txt").exists());
-    let requests = rig.server.generations();
-    let told = requests[2].seen().unwrap();
+    let requests = rig.server.generation_requests();
+    let told = requests[2].decode().unwrap();
     assert!(
         told.last_message_contains("The user answered: go\n\nPlan mode is over"),
         "{:?}",
@@ -89,7 +89,7 @@ fn plan_is_revised_without_leaving_plan_mode() {
     );
     let again = rig.run(&["run", "-c", "--permission-mode", "plan", "shorter"]);
     assert_eq!((again.code(), again.stdout().as_str()), (3, "Two.\n"));
-    let told = rig.server.generations()[1].seen().unwrap();
+    let told = rig.server.generation_requests()[1].decode().unwrap();
     assert!(
         told.last_message_contains("shorter") && !told.last_message_contains("Plan mode is over")
     );
@@ -126,9 +126,9 @@ fn goal_ends_only_with_attempt_completion() {
         "{}",
         ran.stderr()
     );
-    let first = rig.server.generations()[0].seen().unwrap();
+    let first = rig.server.generation_requests()[0].decode().unwrap();
     assert!(first.last_message_contains("make it hold\n\n(This is a goal:"));
-    let nudged = rig.server.generations()[1].seen().unwrap();
+    let nudged = rig.server.generation_requests()[1].decode().unwrap();
     assert!(nudged.last_message_contains("not reported as reached"));
     assert!(
         nudged.last_message_contains("Used so far: 1 of 20 replies, $0.0"),
@@ -160,7 +160,7 @@ fn goal_ends_at_its_budget_or_if_the_model_is_idle() {
         (ran.code(), ran.result()["code"].clone()),
         (4, json!("max_budget"))
     );
-    assert_eq!(rig_.server.generations().len(), 2);
+    assert_eq!(rig_.server.generation_requests().len(), 2);
 
     let idle = rig([
         Reply::text("One."),
@@ -173,7 +173,7 @@ fn goal_ends_at_its_budget_or_if_the_model_is_idle() {
         (ran.code(), ran.result()["code"].clone()),
         (3, json!("goal_not_reached"))
     );
-    assert_eq!(idle.server.generations().len(), 4);
+    assert_eq!(idle.server.generation_requests().len(), 4);
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn review_reads_the_change_and_cannot_write() {
         std::fs::read_to_string(rig.project().join("a.txt")).unwrap(),
         "three\n"
     );
-    let requests = rig.server.generations();
-    let asked = requests[0].seen().unwrap();
+    let requests = rig.server.generation_requests();
+    let asked = requests[0].decode().unwrap();
     for part in [
         "-two\n+three",
         "New files that git does not know yet; read them:\nnew.txt",
@@ -283,9 +283,9 @@ fn review_compares_with_a_branch_or_commit() {
     assert_eq!(rig.run(&["review", "--commit", "HEAD"]).code(), 0);
     let seen: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert!(seen[0].last_message_contains("-one\n+three"));
     assert!(seen[1].last_message_contains("-one\n+two") && seen[1].last_message_contains("second"));
@@ -316,16 +316,16 @@ fn chat_offers_no_tools_and_uses_its_role() {
         "{}",
         ran.stderr()
     );
-    let asked = rig.server.generations()[0].seen().unwrap();
+    let asked = rig.server.generation_requests()[0].decode().unwrap();
     assert_eq!((asked.model.as_str(), asked.tools.len()), ("talker", 0));
     // A model flag takes precedence over the role; without both, the main model answers.
     rig.run(&["chat", "-m", "mock/other", "--set", role, "hello"]);
     rig.run(&["chat", "hello"]);
     let models: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap().model)
+        .map(|request| request.decode().unwrap().model)
         .collect();
     assert_eq!(models[1], "other");
     assert_ne!(models[2], "talker");

@@ -177,9 +177,9 @@ fn max_budget_is_never_exceeded() {
             (told - total).abs() < 1e-6,
             "case {case}: told ${told}, spent ${total}"
         );
-        let asked = |request: &haft_testkit::Recorded| request.seen().unwrap().model == "gamma";
+        let asked = |request: &haft_testkit::Recorded| request.decode().unwrap().model == "gamma";
         assert!(
-            !rig.server.generations().iter().any(asked),
+            !rig.server.generation_requests().iter().any(asked),
             "case {case}: a model without a price was asked"
         );
         assert!(
@@ -213,7 +213,7 @@ fn max_budget_is_rejected_for_a_model_without_price() {
             ran.stderr()
         );
     }
-    assert!(rig.server.generations().is_empty());
+    assert!(rig.server.generation_requests().is_empty());
     // A token limit works instead.
     let ran = rig.task(&[
         "--max-budget-usd",
@@ -287,7 +287,7 @@ fn small_budget_shortens_replies_before_it_ends_the_run() {
     // The whole output alone could cost $0.64.
     let ran = rig.task(&["--max-budget-usd", "0.2", "hello"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let body: Value = serde_json::from_slice(&rig.server.generations()[0].body).unwrap();
+    let body: Value = serde_json::from_slice(&rig.server.generation_requests()[0].body).unwrap();
     let most = body["max_tokens"].as_u64().unwrap();
     assert!((1_024..20_000).contains(&most), "{most}");
     let ran = rig.task(&["--max-budget-usd", "0.005", "hello"]);
@@ -297,7 +297,11 @@ fn small_budget_shortens_replies_before_it_ends_the_run() {
         "{}",
         ran.stderr()
     );
-    assert_eq!(rig.server.generations().len(), 1, "nothing was sent");
+    assert_eq!(
+        rig.server.generation_requests().len(),
+        1,
+        "nothing was sent"
+    );
 }
 
 #[test]

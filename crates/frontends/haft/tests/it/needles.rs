@@ -146,10 +146,10 @@ fn recall_restores_every_fact_by_an_id_in_the_last_request() {
     );
     let sent = rig
         .server
-        .generations()
+        .generation_requests()
         .last()
         .unwrap()
-        .seen()
+        .decode()
         .unwrap()
         .to_string();
     let messages = rig.export()["messages"].as_array().unwrap().clone();

@@ -271,6 +271,6 @@ fn haft_in_the_project_is_not_replaced_by_commands() {
         fs::read(&program).unwrap().len(),
         fs::metadata(haft()).unwrap().len() as usize
     );
-    let last = rig.server.generations().pop().unwrap();
+    let last = rig.server.generation_requests().pop().unwrap();
     assert!(format!("{last:?}").contains("still confined"));
 }

@@ -201,7 +201,7 @@ fn rules_decide_in_a_headless_run() {
         [exists("made"), exists("written.txt"), exists("forbidden")],
         [true, true, false]
     );
-    let told = rig.server.generations()[3].seen().unwrap();
+    let told = rig.server.generation_requests()[3].decode().unwrap();
     assert!(told.last_message_contains(
         "the rule `execute_command(touch forbidden:*)` denies `touch forbidden`"
     ));
@@ -362,8 +362,8 @@ fn ask_flag_text_denies_with_a_reason() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("made").exists());
     assert!(
-        rig.server.generations()[1]
-            .seen()
+        rig.server.generation_requests()[1]
+            .decode()
             .unwrap()
             .last_message_contains("They said: call it built")
     );
@@ -376,8 +376,8 @@ fn read_file_outside_the_project_needs_approval() {
     let refused = rig.run(&["run", "read it"]);
     assert_eq!(refused.code(), 0, "{}", refused.stderr());
     assert!(
-        rig.server.generations()[1]
-            .seen()
+        rig.server.generation_requests()[1]
+            .decode()
             .unwrap()
             .last_message_contains("outside the project")
     );
@@ -390,10 +390,10 @@ fn read_file_outside_the_project_needs_approval() {
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(shown.contains("/etc/hostname"), "{shown}");
-    let seen = rig.server.generations();
+    let seen = rig.server.generation_requests();
     assert!(
         !seen[1]
-            .seen()
+            .decode()
             .unwrap()
             .last_message_contains("outside the project")
     );

@@ -441,7 +441,7 @@ fn project_offer_narrows_the_tools_but_never_widens_them() {
         let mut all = vec!["go"];
         all.splice(0..0, further.iter().copied());
         assert_eq!(rig.task(&all).code(), 0);
-        let seen = rig.server.generations()[0].seen().unwrap();
+        let seen = rig.server.generation_requests()[0].decode().unwrap();
         let mut names: Vec<_> = seen.tools.iter().map(|tool| tool.name.clone()).collect();
         names.sort();
         names
@@ -522,5 +522,8 @@ fn project_offer_limits_every_kind_of_session() {
     assert_eq!(names(&next.0.stdout), ["read_file"], "{}", next.stderr());
     let ran = rig.run(&["workflow", "run", "look"]);
     assert_eq!(ran.code(), 0, "{}{}", ran.stdout(), ran.stderr());
-    assert_eq!(names(&rig.server.generations()[0].body), ["read_file"]);
+    assert_eq!(
+        names(&rig.server.generation_requests()[0].body),
+        ["read_file"]
+    );
 }

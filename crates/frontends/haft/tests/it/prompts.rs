@@ -66,7 +66,7 @@ fn first_request(profile: &Profile) -> (String, BTreeSet<String>) {
         arguments.push("What is this?");
     }
     let ran = rig.run(&arguments);
-    let generations = rig.server.generations();
+    let generations = rig.server.generation_requests();
     let sent = generations
         .first()
         .unwrap_or_else(|| panic!("{}: nothing was sent: {}", profile.name, ran.stderr()));

@@ -37,9 +37,9 @@ fn run_conversation(api: Api) -> (Vec<Value>, Vec<Seen>, Value) {
     let project = rig.project().display().to_string();
     let seen = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| without_project_path(request.seen().unwrap(), &project))
+        .map(|request| without_project_path(request.decode().unwrap(), &project))
         .collect();
     (ran.events(), seen, rig.export())
 }

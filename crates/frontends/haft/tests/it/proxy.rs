@@ -104,7 +104,7 @@ fn proxy_passes_requests_unchanged_on_every_api() {
         let ran = run_with_base_url(&rig, &proxied_base_url(&rig, api, &proxy.address));
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
         let said = proxy.stop();
-        let sent = rig.server.generations();
+        let sent = rig.server.generation_requests();
         assert_eq!(sent.len(), 3, "{api}");
         let all = recorded_conversations(&rig);
         assert_eq!(all.len(), 1, "{api}: {all:?}");
@@ -258,7 +258,7 @@ fn proxy_forwards_traffic_if_recording_fails() {
     let ran = run_with_base_url(&other, &base_url);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     proxy.stop();
-    assert_eq!(rig.server.generations().len(), 3);
+    assert_eq!(rig.server.generation_requests().len(), 3);
 }
 
 /// Starts an HTTP proxy that only opens tunnels. Returns its address and the requests it receives.

@@ -245,7 +245,7 @@ fn revise_changes_the_stored_and_the_sent_message() {
     let export = rig.export();
     assert_eq!(export["messages"][0]["content"], "say goodbye");
     rig.task(&["-c", "and now?"]);
-    let sent = rig.server.generations()[1].seen().unwrap();
+    let sent = rig.server.generation_requests()[1].decode().unwrap();
     assert!(
         format!("{sent:?}").contains("say goodbye") && !format!("{sent:?}").contains("say hello")
     );

@@ -147,7 +147,7 @@ fn use_rag_tool_queries_a_local_collection_without_approval() {
             .contains("there is no collection `zo`; there are `zoo`"),
         "{last}"
     );
-    let request = rig.server.generations()[0].seen().unwrap();
+    let request = rig.server.generation_requests()[0].decode().unwrap();
     assert!(
         request.tools.iter().any(|tool| tool.name == "use_rag_tool"),
         "the tool is offered"
@@ -184,10 +184,10 @@ fn use_rag_tool_is_not_offered_without_valid_collections() {
         told["message"].as_str().unwrap().contains("[rag.broken]"),
         "{told}"
     );
-    for request in rig.server.generations() {
+    for request in rig.server.generation_requests() {
         assert!(
             request
-                .seen()
+                .decode()
                 .unwrap()
                 .tools
                 .iter()
@@ -418,7 +418,7 @@ fn system_prompt_lists_servers_collections_and_agents_in_order() {
         rig.run(&["trust"]);
         let protocol = format!("models.\"mock/gemini-3-scripted\".tool_protocol=\"{protocol}\"");
         rig.task(&["--set", &protocol, "hello"]);
-        let system = rig.server.generations()[0].seen().unwrap().system;
+        let system = rig.server.generation_requests()[0].decode().unwrap().system;
         let headings = [
             "TOOL USE\n",
             "# MCP_SERVER_LIST\n",

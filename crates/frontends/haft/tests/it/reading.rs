@@ -206,7 +206,7 @@ fn terminal_asks_only_about_trust_and_an_edit() {
     terminal.until_armed();
     assert!(terminal.text().contains("+++ a.txt"), "{}", terminal.text());
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         READING_COMMANDS.len() + 1,
         "nothing was asked before"
     );

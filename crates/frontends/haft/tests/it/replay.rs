@@ -59,7 +59,7 @@ fn recorded_policy_reproduces_the_sent_bodies() {
             &rig,
             &["--policy", "default", "--bodies", folder.to_str().unwrap()],
         );
-        for (index, sent) in rig.server.generations().iter().enumerate() {
+        for (index, sent) in rig.server.generation_requests().iter().enumerate() {
             let body =
                 std::fs::read(folder.join(format!("default/{:04}.json", index + 1))).unwrap();
             assert!(body == sent.body, "{api}, request {}", index + 1);

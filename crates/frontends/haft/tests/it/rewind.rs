@@ -60,12 +60,12 @@ fn rewind_to_a_prompt_removes_its_messages_and_files() {
         rig.task(&["-c", "do it otherwise"]).result()["text"],
         "Another way."
     );
-    let requests = rig.server.generations();
+    let requests = rig.server.generation_requests();
     let [.., before, after] = requests.as_slice() else {
         panic!("{}", requests.len())
     };
-    let before = before.seen().unwrap();
-    let after = after.seen().unwrap();
+    let before = before.decode().unwrap();
+    let after = after.decode().unwrap();
     assert_eq!(
         after.messages[..second],
         before.messages[..second],
@@ -148,10 +148,10 @@ fn rewind_to_the_first_prompt_empties_the_conversation() {
     assert_eq!(rig.task(&["-c", "again"]).result()["text"], "Another way.");
     assert_eq!(
         rig.server
-            .generations()
+            .generation_requests()
             .last()
             .unwrap()
-            .seen()
+            .decode()
             .unwrap()
             .messages
             .len(),

@@ -35,9 +35,9 @@ fn wait_for_task_call(id: &str) -> Reply {
 /// Returns the requests as the model understood them.
 fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect()
 }
 

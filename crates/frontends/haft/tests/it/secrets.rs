@@ -181,7 +181,12 @@ fn secrets_are_never_stored_or_shown() {
         ),
         (
             "the last request",
-            rig.server.generations().last().unwrap().body.to_vec(),
+            rig.server
+                .generation_requests()
+                .last()
+                .unwrap()
+                .body
+                .to_vec(),
         ),
     ];
     for (place, bytes) in places {

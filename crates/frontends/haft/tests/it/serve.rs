@@ -355,7 +355,7 @@ fn editor_quotes_keeps_and_undoes_an_edit_as_predicted() {
     let expected = predicted_body(&page, &id);
     assert!(!expected.contains("alpha line"), "{expected}");
     assert_eq!(rig.run(&["run", "-c", "and now?"]).code(), 0);
-    let sent = rig.server.generations().pop().unwrap().body;
+    let sent = rig.server.generation_requests().pop().unwrap().body;
     assert_eq!(String::from_utf8_lossy(&sent), expected);
     let restored = page.post(&editor, &editor, &[("do", "restore"), ("id", &messages[2])]);
     assert!(restored.contains("Restores 3 messages"), "{restored}");

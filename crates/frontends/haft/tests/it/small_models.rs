@@ -39,7 +39,13 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 
 /// Returns the tool results in the last request, oldest first.
 fn tool_results(rig: &Rig) -> Vec<String> {
-    let seen = rig.server.generations().last().unwrap().seen().unwrap();
+    let seen = rig
+        .server
+        .generation_requests()
+        .last()
+        .unwrap()
+        .decode()
+        .unwrap();
     let text = |part: &SeenPart| match part {
         SeenPart::ToolResult { text, .. } => Some(text.clone()),
         _ => None,
@@ -150,7 +156,13 @@ fn loop_of_two_alternating_calls_is_detected() {
         "{}",
         ran.result()
     );
-    let sent = rig.server.generations().last().unwrap().seen().unwrap();
+    let sent = rig
+        .server
+        .generation_requests()
+        .last()
+        .unwrap()
+        .decode()
+        .unwrap();
     let note = sent.parts().any(|(_, part)| {
         matches!(part, SeenPart::Text { text, .. } if text.contains("the same few calls in turn") && !text.contains("If the task is done"))
     });
@@ -178,11 +190,11 @@ fn success_claim_after_failed_edits_is_doubted_and_marked() {
             .iter()
             .any(|event| event["type"] == "notice" && event["code"] == "nothing_changed")
     );
-    let sent = failing.server.generations();
+    let sent = failing.server.generation_requests();
     assert_eq!(sent.len(), 4);
     assert!(
         sent[3]
-            .seen()
+            .decode()
             .unwrap()
             .last_message_contains("Nothing has been changed"),
         "the model is told"
@@ -239,7 +251,7 @@ fn success_claim_is_not_marked_if_a_later_edit_works() {
     ]);
     let ran = rig.task(&["correct the letter"]);
     assert_eq!((ran.code(), ran.result().get("nothing_changed")), (0, None));
-    assert_eq!(rig.server.generations().len(), 4);
+    assert_eq!(rig.server.generation_requests().len(), 4);
 }
 
 #[test]
@@ -255,7 +267,7 @@ fn answer_without_writes_raises_no_notice() {
         (0, &json!(true))
     );
     assert!(!says_nothing_changed(&ran));
-    assert_eq!(rig.server.generations().len(), 2);
+    assert_eq!(rig.server.generation_requests().len(), 2);
 }
 
 fn says_nothing_changed(ran: &Ran) -> bool {
@@ -384,11 +396,11 @@ fn max_wall_time_interrupts_requests_and_commands() {
                 "{}",
                 ran.result()
             );
-            if let [_request] = rig.server.generations().as_slice() {
+            if let [_request] = rig.server.generation_requests().as_slice() {
                 break;
             }
             assert!(
-                rig.server.generations().is_empty() && seconds != "128",
+                rig.server.generation_requests().is_empty() && seconds != "128",
                 "{}",
                 ran.stdout()
             );
@@ -414,7 +426,7 @@ fn with_profile(
 fn small_profile_offers_few_tools_in_few_tokens() {
     let tools = |profile: &str| {
         let (rig, _) = with_profile([Reply::text("Hello.")], profile, &["hi"]);
-        let seen = rig.server.generations()[0].seen().unwrap();
+        let seen = rig.server.generation_requests()[0].decode().unwrap();
         let tokens = rig.run(&["context", "report", "--json"]).json()["tokens"]
             .as_u64()
             .unwrap();
@@ -452,7 +464,7 @@ fn small_profile_omits_sandbox_and_approval_parameters() {
         "profile=\"small\"",
         &["greet"],
     );
-    let seen = rig.server.generations()[0].seen().unwrap();
+    let seen = rig.server.generation_requests()[0].decode().unwrap();
     let offered = |name: &str| {
         let tool = seen.tools.iter().find(|tool| tool.name == name).unwrap();
         tool.parameters["properties"]
@@ -609,7 +621,7 @@ fn call_as_text_that_cannot_run_gets_an_error() {
         );
         // llama.cpp answers with status 500 if a request holds arguments that its template cannot
         // parse.
-        let sent = rig.server.generations();
+        let sent = rig.server.generation_requests();
         let message =
             &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];
         let arguments: Value = serde_json::from_str(message.as_str().unwrap()).unwrap();
@@ -638,7 +650,7 @@ fn react_keeps_turns_and_drops_invented_results() {
         "{}",
         ran.stderr()
     );
-    let requests = rig.server.generations();
+    let requests = rig.server.generation_requests();
     assert_eq!(requests.len(), 2);
     let body = requests[1].json().unwrap();
     assert_eq!(body["stop"], json!(["\n[tool]", "\nObservation:"]));

@@ -93,10 +93,10 @@ fn prefix_breaks_fewer_than_12_times_in_190_requests() {
         );
         let last = rig
             .server
-            .generations()
+            .generation_requests()
             .last()
             .unwrap()
-            .seen()
+            .decode()
             .unwrap()
             .to_string();
         assert!(
@@ -130,10 +130,10 @@ fn compaction_of_a_long_round_keeps_summary_and_todo_list() {
     assert!(shortened, "{:?}", events_of_type(&events, "compaction"));
     let last = rig
         .server
-        .generations()
+        .generation_requests()
         .last()
         .unwrap()
-        .seen()
+        .decode()
         .unwrap()
         .to_string();
     for kept in [

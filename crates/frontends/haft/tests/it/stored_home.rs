@@ -124,9 +124,9 @@ fn replies_script(replies: impl IntoIterator<Item = Reply>) -> Script {
 fn seen_requests(server: &ScriptedServer) -> Vec<Seen> {
     assert!(server.refusals().is_empty(), "{:?}", server.refusals());
     server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect()
 }
 
@@ -182,7 +182,7 @@ fn interrupted_turns_resume_where_they_stopped() {
         "{told}"
     );
     assert_eq!(
-        conversation_items(&server.generations()[0].body)[..before.len()],
+        conversation_items(&server.generation_requests()[0].body)[..before.len()],
         before,
         "what was sent stays as it was"
     );
@@ -195,7 +195,7 @@ fn interrupted_turns_resume_where_they_stopped() {
         "Two documents."
     );
     assert_eq!(
-        conversation_items(&server.generations()[0].body),
+        conversation_items(&server.generation_requests()[0].body),
         conversation_items(&sent),
         "the same question once more"
     );

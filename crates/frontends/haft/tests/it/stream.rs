@@ -153,9 +153,9 @@ fn stream_json_runs_several_turns_in_one_process() {
     assert_eq!(resumed, [&json!(false), &json!(true)]);
     let requests: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
     assert_eq!(
@@ -193,7 +193,7 @@ fn approval_request_is_answered_over_standard_input() {
         driven.send_line(&json!({"type": "approval", "id": asked["id"], "decision": decision, "message": "not now"}));
         driven.read_until_type("result");
         assert_eq!(rig.project().join("a.txt").exists(), exists);
-        let told = rig.server.generations()[1].seen().unwrap();
+        let told = rig.server.generation_requests()[1].decode().unwrap();
         assert_eq!(told.last_message_contains("They said: not now"), !exists);
         assert_eq!(driven.finish().0, 0);
     }
@@ -388,7 +388,10 @@ fn max_total_tokens_covers_all_turns() {
         (&last["outcome"], &last["code"]),
         (&json!("exhausted"), &json!("max_tokens"))
     );
-    assert_eq!((driven.finish().0, rig.server.generations().len()), (4, 3));
+    assert_eq!(
+        (driven.finish().0, rig.server.generation_requests().len()),
+        (4, 3)
+    );
 }
 
 fn claude_prompt_line(text: &str) -> Value {
@@ -505,10 +508,10 @@ fn prompt_sent_during_a_turn_joins_its_next_request() {
     driven.read_until_type("result");
     let (code, lines) = driven.finish();
     assert_eq!((code, result_texts(&lines)), (0, vec!["Both.", "Third."]));
-    let requests = rig.server.generations();
+    let requests = rig.server.generation_requests();
     let seen: Vec<_> = requests
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert_eq!(
         (
@@ -572,7 +575,7 @@ fn prompt_sent_during_the_last_request_starts_a_turn() {
         (0, vec!["One.", "Two.", "Three."])
     );
     assert!(!lines.iter().any(|line| line["type"] == "input_joined"));
-    let requests = rig.server.generations();
+    let requests = rig.server.generation_requests();
     let held: Vec<_> = requests
         .iter()
         .map(|request| {
@@ -596,7 +599,7 @@ fn prompt_waiting_at_an_interrupt_starts_a_turn() {
     assert_eq!(driven.read_until_type("result")["text"], "As you like.");
     assert_eq!(driven.finish().0, 0);
     assert_eq!(
-        count_occurrences(&rig.server.generations()[1], "never mind"),
+        count_occurrences(&rig.server.generation_requests()[1], "never mind"),
         1
     );
 }
@@ -617,7 +620,7 @@ fn joined_prompt_survives_a_kill_once() {
     driven.child.wait().unwrap();
     let done = rig.run(&["run", "-c", "GO-ON", "--output-format", "json"]);
     assert_eq!(done.json()["text"], "Done.");
-    let last = rig.server.generations().pop().unwrap();
+    let last = rig.server.generation_requests().pop().unwrap();
     assert_eq!(
         (
             count_occurrences(&last, "and JOINED"),
@@ -639,7 +642,7 @@ fn compat_claude_prompts_join_the_turn() {
     let (code, lines) = driven.finish();
     assert_eq!((code, result_texts(&lines)), (0, vec!["Both."]));
     assert_eq!(
-        count_occurrences(&rig.server.generations()[1], "and JOINED"),
+        count_occurrences(&rig.server.generation_requests()[1], "and JOINED"),
         1
     );
 }

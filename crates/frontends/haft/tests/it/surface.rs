@@ -241,7 +241,13 @@ fn classic_tool_names_work_and_results_are_compressed() {
         content
     );
     assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
-    let last = rig.server.generations().last().unwrap().json().unwrap();
+    let last = rig
+        .server
+        .generation_requests()
+        .last()
+        .unwrap()
+        .json()
+        .unwrap();
     let results: Vec<_> = last["messages"]
         .as_array()
         .unwrap()
@@ -274,7 +280,13 @@ fn tool_profile_limits_the_offered_tools() {
     );
     let offered = |arguments: &[&str]| {
         assert_eq!(rig.task(arguments).code(), 0);
-        let seen = rig.server.generations().last().unwrap().seen().unwrap();
+        let seen = rig
+            .server
+            .generation_requests()
+            .last()
+            .unwrap()
+            .decode()
+            .unwrap();
         seen.tools
             .into_iter()
             .map(|tool| tool.name)

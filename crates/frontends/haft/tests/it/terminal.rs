@@ -428,7 +428,7 @@ fn paste_of_5000_lines_is_shown_short_and_sent_whole() {
     terminal.until_text("[pasted 5,000 lines]");
     terminal.press("\r");
     terminal.until_text("Long.");
-    let body = rig.server.generations()[0].json().unwrap();
+    let body = rig.server.generation_requests()[0].json().unwrap();
     assert!(
         body.to_string().contains("line 0\\nline 1\\n") && body.to_string().contains("line 4999")
     );
@@ -445,7 +445,7 @@ fn keys_that_arrive_at_once_are_not_lost() {
     let typed: String = (0..150).map(|number| format!("{number:05} ")).collect();
     terminal.press(&format!("{}\r", typed.trim()));
     terminal.until_text("Fast.");
-    let body = rig.server.generations()[0].json().unwrap();
+    let body = rig.server.generation_requests()[0].json().unwrap();
     assert!(body.to_string().contains(typed.trim()));
     terminal.press("\u{4}");
     assert_eq!(terminal.wait_for_exit().0, 0);
@@ -579,7 +579,10 @@ fn trust_question_comes_before_everything_else() {
         terminal.press(answer);
         terminal.until_text("Hello.");
         terminal.until_idle();
-        let body = rig.server.generations()[0].json().unwrap().to_string();
+        let body = rig.server.generation_requests()[0]
+            .json()
+            .unwrap()
+            .to_string();
         assert_eq!(
             body.contains("Always say Moo."),
             said == "trusted",
@@ -637,7 +640,7 @@ fn ctrl_g_opens_the_editor_with_the_typed_text() {
     terminal.press(" and here\r");
     terminal.until_text("Hello.");
     assert!(
-        rig.server.generations()[0]
+        rig.server.generation_requests()[0]
             .json()
             .unwrap()
             .to_string()

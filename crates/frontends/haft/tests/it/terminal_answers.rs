@@ -25,7 +25,10 @@ fn assert_refused(rig: &Rig, reason: &str) {
         .json()
         .to_string();
     assert!(!rules.contains("touch"), "{rules}");
-    let told = rig.server.generations()[1].json().unwrap().to_string();
+    let told = rig.server.generation_requests()[1]
+        .json()
+        .unwrap()
+        .to_string();
     assert!(told.contains(&format!("They said: {reason}")), "{told}");
 }
 

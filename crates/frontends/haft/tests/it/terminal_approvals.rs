@@ -329,7 +329,10 @@ fn plan_is_carried_out_in_the_chosen_mode() {
             "{}",
             terminal.text()
         );
-        let body = rig.server.generations()[1].json().unwrap().to_string();
+        let body = rig.server.generation_requests()[1]
+            .json()
+            .unwrap()
+            .to_string();
         assert!(
             body.contains("Carry out the plan.") && body.contains("Plan mode is over"),
             "{body}"
@@ -359,10 +362,12 @@ fn plan_is_continued_by_typing_or_closing_the_list() {
         terminal.press("also write tests");
         terminal.until_text("> also write tests");
         terminal.press("\r");
-        terminal.until("another plan", |_| rig.server.generations().len() == 2);
+        terminal.until("another plan", |_| {
+            rig.server.generation_requests().len() == 2
+        });
         terminal.until_text("Carry out this plan?");
         assert!(
-            rig.server.generations()[1]
+            rig.server.generation_requests()[1]
                 .json()
                 .unwrap()
                 .to_string()

@@ -46,7 +46,7 @@ fn open_conversation_is_continued_in_a_copy() {
             "{shown}"
         );
         assert_eq!(
-            rig.server.generations().len(),
+            rig.server.generation_requests().len(),
             if arguments[0] == "-c" { 1 } else { 2 },
             "nothing was sent"
         );
@@ -475,7 +475,7 @@ fn approval_fits_a_tiny_terminal() {
         terminal.press("n");
         // The answer may have scrolled away, because a tiny terminal shows little more than the
         // notice after it.
-        terminal.until("the answer", |_| rig.server.generations().len() > 1);
+        terminal.until("the answer", |_| rig.server.generation_requests().len() > 1);
         terminal.until_idle();
         quit(terminal);
     }
@@ -587,7 +587,7 @@ fn shift_enter_starts_a_new_line_if_reported() {
     terminal.press("\u{1b}[13u");
     terminal.until_text("Hello.");
     assert!(
-        rig.server.generations()[0]
+        rig.server.generation_requests()[0]
             .json()
             .unwrap()
             .to_string()

@@ -29,7 +29,7 @@ fn wait_for_go_call() -> Reply {
 }
 
 fn request_body(rig: &Rig, request: usize) -> Value {
-    rig.server.generations()[request].json().unwrap()
+    rig.server.generation_requests()[request].json().unwrap()
 }
 
 fn send_prompt(terminal: &mut Terminal, words: &str, answer: &str) {

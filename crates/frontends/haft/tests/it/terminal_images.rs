@@ -48,7 +48,7 @@ fn pasted_image_path_attaches_the_image() {
     terminal.until_text("Three.");
     let bodies: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
         .map(|one| one.json().unwrap()["messages"].to_string())
         .collect();
@@ -88,7 +88,7 @@ fn ctrl_v_attaches_the_clipboard_image_or_reports_none() {
     terminal.press(" what is it?\r");
     terminal.until_text("Seen.");
     assert!(
-        rig.server.generations()[0]
+        rig.server.generation_requests()[0]
             .json()
             .unwrap()
             .to_string()

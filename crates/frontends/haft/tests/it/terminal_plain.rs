@@ -117,7 +117,7 @@ fn plain_approval_takes_a_reason_or_an_edited_command() {
     terminal.until_text("Well.");
     assert!(rig.project().join("three").exists() && !rig.project().join("one").exists());
     assert!(
-        rig.server.generations()[1]
+        rig.server.generation_requests()[1]
             .json()
             .unwrap()
             .to_string()

@@ -74,7 +74,7 @@ fn setup_with_server_key_and_model_starts_a_session() {
         (file_mode(&key), file_mode(key.parent().unwrap())),
         (0o600, 0o700)
     );
-    let asked = rig.server.generations();
+    let asked = rig.server.generation_requests();
     assert_eq!(asked.len(), 2);
     for request in asked {
         assert_eq!(
@@ -153,7 +153,7 @@ fn setup_writes_no_file_after_esc() {
         terminal.press("\u{1b}");
         assert_eq!(terminal.wait_for_exit().0, 0);
         assert!(config_text(&rig).is_empty() && !rig.home().join("keys").exists());
-        assert!(rig.server.generations().is_empty());
+        assert!(rig.server.generation_requests().is_empty());
     }
 }
 

@@ -69,7 +69,7 @@ fn question_mark_shows_the_keys_or_is_typed() {
         terminal.press("\r");
         terminal.until_text("Hello.");
         assert!(
-            rig.server.generations()[0]
+            rig.server.generation_requests()[0]
                 .json()
                 .unwrap()
                 .to_string()

@@ -107,6 +107,6 @@ fn purge_and_typo_questions_ignore_input_typed_ahead() {
             json!(id),
             "{arguments:?}"
         );
-        assert_eq!(rig.server.generations().len(), 1, "{arguments:?}");
+        assert_eq!(rig.server.generation_requests().len(), 1, "{arguments:?}");
     }
 }

@@ -123,7 +123,10 @@ fn custom_command_shell_line_can_be_stopped() {
         terminal.press(key);
         terminal.until_text("interrupted while");
         terminal.until_idle();
-        assert!(rig.server.generations().is_empty(), "nothing was sent");
+        assert!(
+            rig.server.generation_requests().is_empty(),
+            "nothing was sent"
+        );
         terminal.press("hi\r");
         terminal.until_text("Hello.");
         quit(terminal);
@@ -184,7 +187,7 @@ fn todo_nudges_need_a_turn_that_used_the_list() {
     terminal.until_text("Four.");
     terminal.until_idle();
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         5,
         "three times, then it is an answer"
     );
@@ -193,7 +196,7 @@ fn todo_nudges_need_a_turn_that_used_the_list() {
         terminal.until_text(answer);
         terminal.until_idle();
         assert_eq!(
-            rig.server.generations().len(),
+            rig.server.generation_requests().len(),
             requests,
             "{}",
             terminal.text()

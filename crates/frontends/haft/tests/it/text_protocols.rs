@@ -125,9 +125,9 @@ fn xml_and_react_complete_a_task_on_every_api() {
             let project = rig.project().display().to_string();
             let mut requests: Vec<_> = rig
                 .server
-                .generations()
+                .generation_requests()
                 .iter()
-                .map(|request| request.seen().unwrap())
+                .map(|request| request.decode().unwrap())
                 .collect();
             for seen in &mut requests {
                 assert!(
@@ -276,8 +276,8 @@ fn execute_view_works_with_xml_and_react() {
             "{protocol}: {:?}",
             rig.server.refusals()
         );
-        for (number, request) in rig.server.generations().iter().enumerate() {
-            let seen = request.seen().unwrap();
+        for (number, request) in rig.server.generation_requests().iter().enumerate() {
+            let seen = request.decode().unwrap();
             let said = seen_texts(&seen)
                 .into_iter()
                 .filter(|(role, _)| *role != SeenRole::System)
@@ -350,8 +350,8 @@ fn unclosed_call_never_runs() {
             "{result}"
         );
         assert!(
-            rig.server.generations()[1]
-                .seen()
+            rig.server.generation_requests()[1]
+                .decode()
                 .unwrap()
                 .last_message_contains("before the call was closed")
         );
@@ -379,7 +379,7 @@ fn quoted_call_does_not_run_and_the_model_is_nudged() {
         );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
-        let second = rig.server.generations()[1].seen().unwrap();
+        let second = rig.server.generation_requests()[1].decode().unwrap();
         assert!(
             second.last_message_contains("no call that could be read"),
             "{protocol}: {second:?}"
@@ -396,7 +396,7 @@ fn answer_without_completion_is_taken_after_three_nudges() {
             (0..4).map(|_| reply_in_pieces("It is 4.", 3)).collect(),
         );
         assert_eq!(
-            (ran.code(), rig.server.generations().len()),
+            (ran.code(), rig.server.generation_requests().len()),
             (0, 4),
             "{protocol}: {}",
             ran.stderr()
@@ -426,7 +426,7 @@ fn token_counts(protocol: &str) -> (u64, u64, u64) {
         .iter()
         .find(|event| event["type"] == "window")
         .unwrap();
-    let seen = rig.server.generations()[0].seen().unwrap();
+    let seen = rig.server.generation_requests()[0].decode().unwrap();
     let counter = haft_model::O200k;
     let texts = seen_texts(&seen)
         .iter()
@@ -473,9 +473,9 @@ fn react_request_holds_a_read_file_once() {
         assert_eq!(rig.task(&["-c", "and now?"]).code(), 0);
         let requests: Vec<Seen> = rig
             .server
-            .generations()
+            .generation_requests()
             .iter()
-            .map(|one| one.seen().unwrap())
+            .map(|one| one.decode().unwrap())
             .collect();
         // The running round, and the first request of the next one.
         for seen in &requests[1..] {

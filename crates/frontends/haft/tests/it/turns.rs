@@ -88,7 +88,7 @@ fn call_without_permission_is_denied_with_exit_code_3() {
         assert_eq!(ran.code(), 3, "{}", ran.stderr());
         assert!(ran.stderr().contains(advice), "{}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists());
-        let told = rig.server.generations()[1].seen().unwrap();
+        let told = rig.server.generation_requests()[1].decode().unwrap();
         assert!(
             told.last_message_contains("nobody can be asked"),
             "the model is told"
@@ -113,13 +113,17 @@ fn question_waits_and_the_answer_becomes_its_result() {
         3,
         "without an answer it still waits"
     );
-    assert_eq!(rig.server.generations().len(), 1, "waiting asks no model");
+    assert_eq!(
+        rig.server.generation_requests().len(),
+        1,
+        "waiting asks no model"
+    );
     let answered = rig.task(&["-c", "spaces"]);
     assert_eq!(
         (answered.code(), answered.result()["text"].clone()),
         (0, json!("Spaces it is."))
     );
-    let seen = rig.server.generations()[1].seen().unwrap();
+    let seen = rig.server.generation_requests()[1].decode().unwrap();
     assert_eq!(seen.count_tool_results(), 1);
     assert!(seen.last_message_contains("spaces"));
     assert_eq!(
@@ -139,7 +143,7 @@ fn continue_without_a_prompt_repeats_the_last_answer() {
         (0, json!("Done."))
     );
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         1,
         "and asks no model for it"
     );
@@ -158,9 +162,9 @@ fn continue_and_resume_only_append_messages() {
     rig.task(&["-r", &id[..8], "third"]);
     let requests: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert_eq!(
         requests
@@ -188,7 +192,7 @@ fn limits_end_the_run_as_exhausted() {
         let rig = rig([look(), look(), look(), look()]);
         let ran = rig.task(&[flags[0], flags[1], "look"]);
         assert_eq!((ran.code(), ran.result()["code"].clone()), (4, json!(code)));
-        assert_eq!(rig.server.generations().len(), 2);
+        assert_eq!(rig.server.generation_requests().len(), 2);
     }
 }
 
@@ -219,8 +223,8 @@ fn open_todos_are_nudged_without_opening_a_round() {
         .collect();
     assert_eq!(rounds, [1, 1, 1, 1]);
     assert!(
-        rig.server.generations()[2]
-            .seen()
+        rig.server.generation_requests()[2]
+            .decode()
             .unwrap()
             .last_message_contains("open items")
     );
@@ -283,7 +287,7 @@ fn reply_cut_by_the_output_limit_is_continued_as_one() {
         let messages = rig.export()["messages"].as_array().unwrap().clone();
         assert_eq!(messages.len(), 2, "one message");
         assert_eq!(messages[1]["content"], "One, two, three, four.");
-        let last = rig.server.generations()[2].seen().unwrap();
+        let last = rig.server.generation_requests()[2].decode().unwrap();
         if prefill == "true" {
             assert_eq!(last.messages.last().unwrap().role, SeenRole::Assistant);
         } else {
@@ -308,7 +312,7 @@ fn reply_cut_repeatedly_exhausts_the_turn() {
         ran.stderr()
     );
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         6,
         "the reply and five continuations"
     );
@@ -389,7 +393,7 @@ fn piped_input_is_the_task_or_an_attachment() {
             .write_all(b"from the pipe\n")
             .unwrap();
         assert!(child.wait().unwrap().success());
-        let seen = rig.server.generations()[0].seen().unwrap();
+        let seen = rig.server.generation_requests()[0].decode().unwrap();
         assert_eq!(seen.texts(SeenRole::User)[0].trim_end(), expected);
     }
 }
@@ -436,9 +440,9 @@ fn json_schema_mismatch_is_asked_for_again() {
     );
     let told: Vec<_> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert!(
         told[0].last_message_contains("fit this JSON schema")
@@ -456,7 +460,7 @@ fn json_schema_mismatch_finally_fails_the_turn() {
         (1, json!("schema"))
     );
     assert_eq!(ran.result().get("structured_output"), None);
-    assert_eq!(rig.server.generations().len(), 4);
+    assert_eq!(rig.server.generation_requests().len(), 4);
     for bad in ["{\"type\": 3}", "{", "/nonexistent.json"] {
         assert_eq!(
             rig.task(&["--json-schema", bad, "count"]).code(),

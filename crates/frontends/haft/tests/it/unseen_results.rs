@@ -40,7 +40,10 @@ fn pruning_keeps_six_parallel_reads_until_the_reply() {
             "read all files",
         ]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
-        let sent = rig.server.generations()[1].seen().unwrap().to_string();
+        let sent = rig.server.generation_requests()[1]
+            .decode()
+            .unwrap()
+            .to_string();
         for number in 0..6 {
             for line in [1, 700, 1_400] {
                 assert!(
@@ -73,7 +76,10 @@ fn newest_step_beyond_the_window_is_sent_as_excerpts() {
             .iter()
             .any(|event| event["type"] == "pruning" && event["step"] == "excerpts")
     );
-    let sent = rig.server.generations()[1].seen().unwrap().to_string();
+    let sent = rig.server.generation_requests()[1]
+        .decode()
+        .unwrap()
+        .to_string();
     let paths: Vec<_> = sent
         .split("The whole text is in `")
         .skip(1)

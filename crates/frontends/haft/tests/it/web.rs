@@ -119,7 +119,7 @@ fn web_search_uses_the_configured_service() {
         text.ends_with("\n1. Stripes\n   https://zoo.example/stripes\n   How many.\n"),
         "{text}"
     );
-    let offered = rig.server.generations()[0].seen().unwrap().tools;
+    let offered = rig.server.generation_requests()[0].decode().unwrap().tools;
     assert!(
         offered.iter().all(|tool| tool.name != "web_crawl"),
         "only what is switched on is offered"

@@ -296,7 +296,10 @@ fn postgres_worker_obeys_only_trusted_repositories() {
             .unwrap());
         assert_eq!(ran.code(), 0, "{}", ran.stderr());
         assert_eq!(team.show_task(id)["result"]["outcome"], "completed");
-        let body = team.rig.server.generations()[0].json().unwrap().to_string();
+        let body = team.rig.server.generation_requests()[0]
+            .json()
+            .unwrap()
+            .to_string();
         assert_eq!(body.contains("MAGPIE"), obeyed, "{pattern}");
         let list = fs::read_to_string(host.path().join("state/trust.toml")).unwrap_or_default();
         assert!(!list.contains("[[folder]]"), "{list}");

@@ -64,9 +64,9 @@ fn find_step(result: &Value, name: &str) -> Value {
 
 fn seen_requests(rig: &Rig) -> Vec<Seen> {
     rig.server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect()
 }
 
@@ -496,7 +496,7 @@ fn continue_after_interrupt_or_kill_skips_finished_steps() {
             .spawn()
             .unwrap();
         let begun = Instant::now();
-        while rig.server.generations().len() < 3 {
+        while rig.server.generation_requests().len() < 3 {
             assert!(begun.elapsed() < Duration::from_mins(1), "never asked");
             std::thread::sleep(Duration::from_millis(20));
         }

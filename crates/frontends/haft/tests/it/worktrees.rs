@@ -326,9 +326,9 @@ fn agent_with_worktree_needs_git_and_trust() {
     );
     let asked: Vec<Seen> = rig
         .server
-        .generations()
+        .generation_requests()
         .iter()
-        .map(|request| request.seen().unwrap())
+        .map(|request| request.decode().unwrap())
         .collect();
     assert!(
         asked

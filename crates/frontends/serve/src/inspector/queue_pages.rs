@@ -166,7 +166,8 @@ impl Inspector {
             text!("serve-conversation").to_owned(),
             task.conversation.clone(),
         );
-        for (name, id) in std::iter::once(own).chain(workflow_steps(&task, record.as_deref())) {
+        for (name, id) in std::iter::once(own).chain(list_workflow_steps(&task, record.as_deref()))
+        {
             let id = ConversationId::new(id);
             if self.store.get(&id).await?.is_some() {
                 live.push(Markup::element(
@@ -312,7 +313,7 @@ impl Inspector {
 
 /// Returns the names and conversations of a workflow's started steps. The steps are read from the
 /// task's result, or from `record` while the task runs.
-fn workflow_steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
+fn list_workflow_steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
     let record: Value = record
         .and_then(|record| serde_json::from_slice(record).ok())
         .unwrap_or_default();

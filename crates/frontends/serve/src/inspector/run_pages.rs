@@ -13,7 +13,9 @@ use haft_text::{format_thousands, reveal_controls};
 use haft_types::{ConversationId, PermissionMode};
 
 use super::conversation_tree::JobRow;
-use super::{Inspector, PageResult, build_page, conversation_path, cost_suffix, render_navigation};
+use super::{
+    Inspector, PageResult, build_page, conversation_path, format_cost_suffix, render_navigation,
+};
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
@@ -130,7 +132,7 @@ impl Inspector {
             };
             runs.tasks
                 .start_task(folder, request)
-                .map_err(|error| error_message(&error))
+                .map_err(|error| task_error_message(&error))
         };
         match started {
             Ok(task) => Some(FormAnswer::Redirect(conversation_path(&task.id, "/live"))),
@@ -281,7 +283,7 @@ impl Inspector {
             ));
         }
         let usage = view.usage;
-        let cost = cost_suffix(view.cost_usd);
+        let cost = format_cost_suffix(view.cost_usd);
         let input = usage.all_input();
         let cached = usage.cached_input;
         let output = usage.output;
@@ -375,7 +377,7 @@ impl Inspector {
             Err(TaskError::Unknown(_)) => return Ok(None),
             Err(error) => {
                 return Ok(self
-                    .render_run(id, self.render_alert(&error_message(&error)))
+                    .render_run(id, self.render_alert(&task_error_message(&error)))
                     .await?
                     .map(FormAnswer::Page));
             }
@@ -394,7 +396,7 @@ impl Inspector {
                 };
                 runs.tasks
                     .start_run(&task, request)
-                    .map_err(|error| error_message(&error))
+                    .map_err(|error| task_error_message(&error))
             }
             "allow" => answer_approval(&task, form, ApprovalReply::Once),
             "always" => answer_approval(&task, form, ApprovalReply::Always),
@@ -417,7 +419,7 @@ impl Inspector {
 
     /// Returns a text that changes whenever the run's page changes, or an empty string if this
     /// server does not have the run.
-    pub(super) fn live_version(&self, id: &ConversationId) -> String {
+    pub(super) fn run_page_version(&self, id: &ConversationId) -> String {
         let task = self
             .runs
             .as_ref()
@@ -457,7 +459,7 @@ fn answer_approval(
     }
 }
 
-fn error_message(error: &TaskError) -> String {
+fn task_error_message(error: &TaskError) -> String {
     match error {
         TaskError::Running => text!("serve-run-busy").to_owned(),
         TaskError::TooMany => text!("serve-run-too-many").to_owned(),

@@ -83,7 +83,7 @@ impl Inspector {
                 let alert = [("class", "broken"), ("role", "alert")];
                 pieces.extend([
                     Markup::text_element("h1", &name),
-                    Markup::element("p", &alert, [Markup::text(error_message(&problem))]),
+                    Markup::element("p", &alert, [Markup::text(session_error_message(&problem))]),
                 ]);
             }
         }
@@ -119,7 +119,7 @@ impl Inspector {
             return Ok(None);
         };
         let read = read_session(&place)
-            .map_err(|error| PageError::Action(localize_text(error_message(&error))))?;
+            .map_err(|error| PageError::Action(localize_text(session_error_message(&error))))?;
         let mut shown = None;
         for one in read {
             let (Imported::New(stored)
@@ -137,7 +137,7 @@ impl Inspector {
     }
 }
 
-fn error_message(error: &SessionError) -> String {
+fn session_error_message(error: &SessionError) -> String {
     match error {
         SessionError::TooLarge => text!("serve-session-too-large").to_owned(),
         SessionError::Io(_) | SessionError::Import(_) => error.to_string(),

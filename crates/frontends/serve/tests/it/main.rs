@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use haft_serve::{
-    AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, html_document, serve,
+    AccessToken, FormAnswer, FormFields, Markup, PageRequest, Site, SiteImage, build_html_document,
+    serve,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,7 +18,7 @@ struct OnePage;
 impl Site for OnePage {
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(html_document(
+            None => Ok(Some(build_html_document(
                 "en",
                 "secret page",
                 Markup::text("the secret"),
@@ -42,7 +43,7 @@ impl Site for OnePage {
         form: &FormFields,
     ) -> Result<Option<FormAnswer>, String> {
         match request.path.first().map(String::as_str) {
-            None => Ok(Some(FormAnswer::Page(html_document(
+            None => Ok(Some(FormAnswer::Page(build_html_document(
                 "en",
                 "done",
                 Markup::text(form.get("text")),

@@ -132,7 +132,7 @@ impl Activity {
     }
 
     /// Returns true if the rows change with time.
-    pub(super) fn is_timed(&self) -> bool {
+    pub(super) fn changes_over_time(&self) -> bool {
         self.retry.is_some() || !self.shells.is_empty()
     }
 
@@ -140,7 +140,7 @@ impl Activity {
         let mut rows: Vec<_> = self
             .shells
             .iter()
-            .map(|shell| self.shell_row(shell).cut(columns))
+            .map(|shell| self.draw_shell_row(shell).cut(columns))
             .collect();
         if let Some(retry) = &self.retry {
             let left = retry.at.saturating_sub(self.now).as_millis().div_ceil(1000) as u64;
@@ -155,9 +155,9 @@ impl Activity {
         rows
     }
 
-    fn shell_row(&self, shell: &ShellRun) -> StyledLine {
+    fn draw_shell_row(&self, shell: &ShellRun) -> StyledLine {
         let row = StyledLine::new("… ", TextStyle::Accent)
-            .and(haft_text::reveal_controls(&shell.line), TextStyle::Strong);
+            .with_text(haft_text::reveal_controls(&shell.line), TextStyle::Strong);
         let rest = if shell.ended {
             text!("app-shell-held").to_owned()
         } else {
@@ -166,7 +166,7 @@ impl Activity {
                 elapsed = format_elapsed(self.now.saturating_sub(shell.since))
             )
         };
-        row.and(format!("  {rest}"), TextStyle::Dim)
+        row.with_text(format!("  {rest}"), TextStyle::Dim)
     }
 
     /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
@@ -190,7 +190,7 @@ impl Activity {
         let silence = self.now.saturating_sub(self.heard);
         if waits && silence >= SILENCE_TIMEOUT && self.retry.is_none() {
             let text = text!("app-silent", elapsed = format_elapsed(silence));
-            return line.and(format!("{}{text}", text!("app-comma")), TextStyle::Warning);
+            return line.with_text(format!("{}{text}", text!("app-comma")), TextStyle::Warning);
         }
         line
     }

@@ -7,7 +7,7 @@ use haft_types::ToolStatus;
 use serde_json::Value;
 
 use super::scrollback::Scrollback;
-use crate::call::{ToolCallView, call_subject};
+use crate::call::{ToolCallView, extract_call_subject};
 use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl CallList {
     ) {
         let link = arguments.and_then(|arguments| self.file_link(arguments));
         let call = self.find_or_add(id, name, now);
-        call.about = arguments.map(call_subject).unwrap_or_default();
+        call.about = arguments.map(extract_call_subject).unwrap_or_default();
         call.since = now;
         call.link = link;
     }
@@ -119,10 +119,10 @@ impl CallList {
             return;
         }
         let link = self.file_link(arguments);
-        let asked = call_subject(&approval.arguments);
+        let asked = extract_call_subject(&approval.arguments);
         let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
         if let Some(call) = self.running.iter_mut().find(is_asked) {
-            call.about = call_subject(arguments);
+            call.about = extract_call_subject(arguments);
             call.link = link;
             call.edited = true;
         }

@@ -152,7 +152,7 @@ impl Completions {
                     text: if is_resource {
                         format!("@{path}")
                     } else {
-                        file_mention(path)
+                        format_file_mention(path)
                     },
                     help: String::new(),
                 }
@@ -172,8 +172,8 @@ impl Completions {
                 ("  ", TextStyle::Plain)
             };
             StyledLine::new(mark, style)
-                .and(haft_text::reveal_controls(&item.text), style)
-                .and(format!("  {}", item.help), TextStyle::Dim)
+                .with_text(haft_text::reveal_controls(&item.text), style)
+                .with_text(format!("  {}", item.help), TextStyle::Dim)
                 .cut(columns)
         };
         let count = menu.items.len();
@@ -195,7 +195,7 @@ impl Completions {
 }
 
 /// Returns the mention of a file in a prompt, quoted if necessary.
-fn file_mention(path: &str) -> String {
+fn format_file_mention(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(is_plain) {
         format!("@{path}")

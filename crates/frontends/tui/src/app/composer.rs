@@ -57,7 +57,7 @@ impl Composer {
         let mut editor = Editor::with_history(history);
         match editing {
             Editing::Shell => {}
-            Editing::Vim => editor.use_vim(),
+            Editing::Vim => editor.enable_vim(),
         }
         Self {
             editor,
@@ -82,7 +82,7 @@ impl Composer {
         self.editor.vim_mode()
     }
 
-    pub(super) fn cursor_is_at_end(&self) -> bool {
+    pub(super) fn is_cursor_at_end(&self) -> bool {
         self.editor.cursor() == self.editor.text().len()
     }
 
@@ -172,7 +172,7 @@ impl Composer {
 
     /// Handles a key in Vim mode. Returns false if the key isn't one of Vim's.
     pub(super) fn handle_vim_key(&mut self, key: KeyEvent) -> bool {
-        !self.completions.is_open() && self.editor.vim_key(key)
+        !self.completions.is_open() && self.editor.handle_vim_key(key)
     }
 
     /// Handles a key that edits the text or moves in the completion menu.
@@ -214,7 +214,7 @@ impl Composer {
     /// Handles Enter. Returns the submitted input, or `None` if Enter only edited the text.
     pub(super) fn handle_enter(&mut self, effects: &mut Vec<Effect>) -> Option<String> {
         if let Some(before) = self.editor.text().strip_suffix('\\')
-            && self.cursor_is_at_end()
+            && self.is_cursor_at_end()
         {
             // A trailing backslash continues the input, for terminals that don't send Alt-Enter.
             let text = format!("{before}\n");
@@ -310,13 +310,13 @@ impl Composer {
     }
 
     /// Removes the first queued input that the session added to the turn.
-    pub(super) fn take_joined(&mut self) -> Option<String> {
+    pub(super) fn take_joined_input(&mut self) -> Option<String> {
         let at = self.queue.iter().position(|queued| queued.joins)?;
         self.queue.remove(at).map(|queued| queued.text)
     }
 
     /// Removes the input that starts the next turn.
-    pub(super) fn take_next(&mut self) -> Option<String> {
+    pub(super) fn take_next_input(&mut self) -> Option<String> {
         self.queue.pop_front().map(|queued| queued.text)
     }
 
@@ -353,8 +353,8 @@ impl Composer {
             .editor
             .layout_rows(PROMPT_MARK, columns, INPUT_ROWS.min(height / 2));
         if let Some(placeholder) = placeholder.filter(|_| self.editor.is_empty()) {
-            let line =
-                StyledLine::new(PROMPT_MARK, TextStyle::Accent).and(placeholder, TextStyle::Dim);
+            let line = StyledLine::new(PROMPT_MARK, TextStyle::Accent)
+                .with_text(placeholder, TextStyle::Dim);
             typed.rows = vec![line.cut(columns)];
         }
         (typed.rows, (typed.row, typed.column.min(columns - 1)))
@@ -366,11 +366,11 @@ impl Composer {
             .search_history(&search.query, search.skip)
             .unwrap_or(text!("app-nothing-found"));
         let line = StyledLine::new(format!("{} ", text!("app-search")), TextStyle::Accent)
-            .and(&search.query, TextStyle::Strong);
+            .with_text(&search.query, TextStyle::Strong);
         let column = line.width().min(columns - 1);
         let row = line
-            .and("  ", TextStyle::Plain)
-            .and(found.replace('\n', " "), TextStyle::Dim)
+            .with_text("  ", TextStyle::Plain)
+            .with_text(found.replace('\n', " "), TextStyle::Dim)
             .cut(columns);
         (vec![row], (0, column))
     }

@@ -74,7 +74,11 @@ impl Dialogs {
     }
 
     /// Creates the dialog for an approval, without opening it.
-    pub(super) fn new_approval(&self, approval: Approval, mode: PermissionMode) -> ApprovalDialog {
+    pub(super) fn create_approval_dialog(
+        &self,
+        approval: Approval,
+        mode: PermissionMode,
+    ) -> ApprovalDialog {
         ApprovalDialog::new(approval, mode, &self.rules_file)
     }
 
@@ -85,15 +89,15 @@ impl Dialogs {
         out: &mut Scrollback,
     ) {
         self.close_overlays();
-        let mut dialog = self.new_approval(approval, mode);
-        out.print_apart(dialog.draw_subject(out.columns()));
+        let mut dialog = self.create_approval_dialog(approval, mode);
+        out.print_separated(dialog.draw_subject(out.columns()));
         self.approval = Some(dialog);
     }
 
     pub(super) fn open_form(&mut self, form: Form, out: &mut Scrollback) {
         self.close_overlays();
         let form = FormDialog::new(form);
-        out.print_apart(form.draw_subject(out.columns()));
+        out.print_separated(form.draw_subject(out.columns()));
         self.form = Some(form);
     }
 
@@ -437,7 +441,7 @@ impl Dialogs {
         match viewer.handle_key(key, results, out.columns(), height) {
             ViewerOutcome::Stay => return,
             ViewerOutcome::Close => {}
-            ViewerOutcome::Print(rows) => out.print_apart(rows),
+            ViewerOutcome::Print(rows) => out.print_separated(rows),
         }
         self.viewer = None;
     }
@@ -478,7 +482,7 @@ fn handle_input_key(
 ) -> ApprovalKey {
     let is_edit = dialog.stage != ApprovalStage::Reason;
     match key.code {
-        KeyCode::Char(c) if is_edit && is_plain_key(key) && composer.cursor_is_at_end() => {
+        KeyCode::Char(c) if is_edit && is_plain_key(key) && composer.is_cursor_at_end() => {
             match dialog.take_begun_sentence(c) {
                 Some(text) => {
                     dialog.stage = ApprovalStage::Reason;

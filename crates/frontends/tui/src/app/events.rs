@@ -5,7 +5,7 @@ use haft_types::{CallPhase, Event, EventBody, SubagentPhase};
 
 use super::App;
 use super::turn_view::translate_message;
-use crate::call::call_subject;
+use crate::call::extract_call_subject;
 use crate::line::TextStyle;
 
 /// Characters of an id that are enough to name a conversation.
@@ -50,7 +50,7 @@ impl App {
                 phase: SubagentPhase::Started,
                 task,
                 ..
-            } => self.turn.show_agent(agent, task.clone()),
+            } => self.turn.show_agent_action(agent, task.clone()),
             EventBody::Subagent {
                 phase: SubagentPhase::Finished,
                 result,
@@ -73,8 +73,12 @@ impl App {
                 arguments,
                 ..
             } => {
-                let about = arguments.as_ref().map(call_subject).unwrap_or_default();
-                self.turn.show_agent(agent, format!("{name} {about}"));
+                let about = arguments
+                    .as_ref()
+                    .map(extract_call_subject)
+                    .unwrap_or_default();
+                self.turn
+                    .show_agent_action(agent, format!("{name} {about}"));
             }
             EventBody::Usage { usage, cost, .. } => self.status.add_usage(*usage, *cost),
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {

@@ -2,7 +2,7 @@
 
 use crate::commands::{self, COMMANDS};
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::definition_rows;
+use crate::wrap::draw_definition_rows;
 
 /// The width of the first column, which contains names of keys and commands.
 const NAME_COLUMNS: usize = 17;
@@ -11,7 +11,7 @@ const KEY_COLUMNS: usize = 62;
 
 /// Draws `/help`. `user_commands` are names and descriptions.
 pub(super) fn draw_help(user_commands: &[(String, String)], columns: usize) -> Vec<StyledLine> {
-    let row = |name: &str, help: &str| definition_rows(name, help, NAME_COLUMNS, columns);
+    let row = |name: &str, help: &str| draw_definition_rows(name, help, NAME_COLUMNS, columns);
     let mut rows: Vec<_> = commands::list_keys()
         .into_iter()
         .flat_map(|(key, help)| row(key, help))
@@ -39,14 +39,14 @@ pub(super) fn draw_key_help(columns: usize, max_rows: usize) -> Vec<StyledLine> 
     let room = columns / beside;
     let entries: Vec<_> = keys
         .iter()
-        .map(|(key, help)| definition_rows(key, help, NAME_COLUMNS, room - 1))
+        .map(|(key, help)| draw_definition_rows(key, help, NAME_COLUMNS, room - 1))
         .collect();
     let shown = entries.concat();
     let height = shown.len().div_ceil(beside);
     let row = |at: usize| -> StyledLine {
         let cells = shown.iter().skip(at).step_by(height);
         let filled = cells.map(|cell| {
-            cell.clone().and(
+            cell.clone().with_text(
                 " ".repeat(room.saturating_sub(cell.width())),
                 TextStyle::Plain,
             )

@@ -210,7 +210,7 @@ impl App {
                     &format!("  {}", text!("app-edits-allowed")),
                     TextStyle::Good,
                 );
-                self.finish_answer(ApprovalReply::Once, effects);
+                self.send_approval_answer(ApprovalReply::Once, effects);
             }
         }
         true
@@ -301,7 +301,7 @@ impl App {
             ApprovalReply::Changed { arguments } => (
                 text!(
                     "app-allowed-as",
-                    call = crate::call::call_subject(arguments)
+                    call = crate::call::extract_call_subject(arguments)
                 ),
                 TextStyle::Good,
             ),
@@ -316,11 +316,11 @@ impl App {
             }
         };
         self.scrollback.print_note(&format!("  {text}"), style);
-        self.finish_answer(reply, effects);
+        self.send_approval_answer(reply, effects);
     }
 
     /// Closes the open approval and sends the answer.
-    fn finish_answer(&mut self, reply: ApprovalReply, effects: &mut Vec<Effect>) {
+    fn send_approval_answer(&mut self, reply: ApprovalReply, effects: &mut Vec<Effect>) {
         self.turn
             .note_approval_answer(self.dialogs.approval(), &reply);
         self.close_question();
@@ -364,7 +364,7 @@ impl App {
             Some(_) if hint == Some(Hint::Opened) => self.dialogs.open_viewer(),
             Some((call, text)) => {
                 let rows = call.draw_opened(text, self.scrollback.columns());
-                self.scrollback.print_apart(rows);
+                self.scrollback.print_separated(rows);
                 self.hint = Some(Hint::Opened);
             }
             None => self.hint = Some(Hint::NothingToOpen),

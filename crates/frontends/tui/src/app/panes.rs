@@ -69,15 +69,15 @@ impl Panes {
         for (name, action) in self.agents.iter().take(PANE_ROWS) {
             rows.push(
                 StyledLine::new("↳ ", TextStyle::Accent)
-                    .and(name, TextStyle::Strong)
-                    .and(format!(" {action}"), TextStyle::Dim),
+                    .with_text(name, TextStyle::Strong)
+                    .with_text(format!(" {action}"), TextStyle::Dim),
             );
         }
         for (id, command) in self.tasks.iter().take(PANE_ROWS) {
             rows.push(
                 StyledLine::new("& ", TextStyle::Accent)
-                    .and(id, TextStyle::Strong)
-                    .and(
+                    .with_text(id, TextStyle::Strong)
+                    .with_text(
                         format!(" {}", haft_text::reveal_controls(command)),
                         TextStyle::Dim,
                     ),
@@ -105,10 +105,9 @@ impl Panes {
         rows.extend(
             open.take(PANE_ROWS - 1)
                 .map(|(status, content)| match status.as_str() {
-                    "in_progress" => {
-                        StyledLine::new("▸ ", TextStyle::Accent).and(content, TextStyle::Strong)
-                    }
-                    _ => StyledLine::new("· ", TextStyle::Dim).and(content, TextStyle::Plain),
+                    "in_progress" => StyledLine::new("▸ ", TextStyle::Accent)
+                        .with_text(content, TextStyle::Strong),
+                    _ => StyledLine::new("· ", TextStyle::Dim).with_text(content, TextStyle::Plain),
                 }),
         );
         rows

@@ -59,7 +59,7 @@ impl Reply {
         self.print_fresh_rows(fresh, false, out);
         let held = std::mem::take(&mut self.held);
         let had_held_rows = !held.is_empty();
-        out.print_apart(held);
+        out.print_separated(held);
         had_held_rows
     }
 
@@ -86,7 +86,7 @@ impl Reply {
     /// Prints the rows of a tool call, set apart from text before it.
     pub(super) fn print_call(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
         if std::mem::take(&mut self.after_text) {
-            out.print_apart(rows);
+            out.print_separated(rows);
         } else {
             out.print_rows(rows);
         }
@@ -97,7 +97,7 @@ impl Reply {
             FreshRows::Next(rows) => {
                 self.after_text |= !rows.is_empty();
                 if is_first {
-                    out.print_apart(rows);
+                    out.print_separated(rows);
                 } else {
                     out.print_rows(rows);
                 }
@@ -105,8 +105,8 @@ impl Reply {
             FreshRows::Again(rows) => {
                 self.after_text = true;
                 let note = StyledLine::new(text!("app-answer-again"), TextStyle::Dim);
-                out.print_apart(wrap_line(&note, out.columns()));
-                out.print_apart(rows);
+                out.print_separated(wrap_line(&note, out.columns()));
+                out.print_separated(rows);
             }
         }
     }

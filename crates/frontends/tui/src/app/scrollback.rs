@@ -43,7 +43,7 @@ impl Scrollback {
     }
 
     /// Prints rows below a blank row; prints nothing if there are no rows.
-    pub(super) fn print_apart(&mut self, rows: Vec<StyledLine>) {
+    pub(super) fn print_separated(&mut self, rows: Vec<StyledLine>) {
         if !rows.is_empty() {
             self.print_echo();
             self.rows.push(StyledLine::empty());
@@ -62,7 +62,7 @@ impl Scrollback {
 
     /// Prints the user's input.
     pub(super) fn print_prompt(&mut self, text: &str) {
-        self.print_apart(layout_prompt(text, self.columns));
+        self.print_separated(layout_prompt(text, self.columns));
     }
 
     /// Holds the user's input back until [`Self::print_echo`] or the next printed row.
@@ -72,7 +72,7 @@ impl Scrollback {
 
     pub(super) fn print_echo(&mut self) {
         if let Some(rows) = self.echo.take() {
-            self.print_apart(rows);
+            self.print_separated(rows);
         }
     }
 

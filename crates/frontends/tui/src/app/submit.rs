@@ -168,7 +168,7 @@ impl App {
     }
 
     pub(super) fn start_turn(&mut self, input: String, effects: &mut Vec<Effect>) {
-        let prompt = self.turn.start_turn_with(input, &mut self.scrollback);
+        let prompt = self.turn.start_turn_with_input(input, &mut self.scrollback);
         let images = self.composer.take_images(&prompt);
         effects.extend(images.map(|path| Effect::Do(Operation::Attach(path))));
         effects.push(Effect::Do(Operation::Submit(prompt)));

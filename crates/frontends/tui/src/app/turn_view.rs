@@ -17,7 +17,7 @@ use super::panes::Panes;
 use super::reply::Reply;
 use super::scrollback::{Scrollback, layout_prompt};
 use crate::approval::ApprovalDialog;
-use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, call_subject, cut_rows, wrap_text};
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut_rows, extract_call_subject, wrap_text};
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
 use crate::link::EarlierMessage;
@@ -71,8 +71,8 @@ impl TurnView {
     }
 
     /// Returns true if the view changes with time.
-    pub(super) fn is_timed(&self) -> bool {
-        self.busy || self.activity.is_timed()
+    pub(super) fn changes_over_time(&self) -> bool {
+        self.busy || self.activity.changes_over_time()
     }
 
     pub(super) fn results(&self) -> &ResultList {
@@ -91,7 +91,7 @@ impl TurnView {
 
     /// Starts a turn with the user's input and returns the prompt: one of the proposed answers if
     /// the input is the number of an answer, else the input.
-    pub(super) fn start_turn_with(&mut self, input: String, out: &mut Scrollback) -> String {
+    pub(super) fn start_turn_with_input(&mut self, input: String, out: &mut Scrollback) -> String {
         let chosen = input
             .trim()
             .parse::<usize>()
@@ -124,7 +124,7 @@ impl TurnView {
     }
 
     /// Returns true once after the model has presented a plan.
-    pub(super) fn take_plan(&mut self) -> bool {
+    pub(super) fn take_plan_flag(&mut self) -> bool {
         std::mem::take(&mut self.has_plan)
     }
 
@@ -160,7 +160,7 @@ impl TurnView {
     pub(super) fn print_text(&mut self, text: &str, out: &mut Scrollback) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            let rows = diff::diff_rows("", text.lines(), out.columns());
+            let rows = diff::draw_diff_rows("", text.lines(), out.columns());
             if rows.len() > DIFF_ROWS {
                 let call = ToolCallView::new("", text!("app-changes"));
                 self.results.push(call, text);
@@ -180,12 +180,16 @@ impl TurnView {
     }
 
     /// Prints the messages of a conversation that was resumed.
-    pub(super) fn print_earlier(&mut self, messages: Vec<EarlierMessage>, out: &mut Scrollback) {
+    pub(super) fn print_earlier_messages(
+        &mut self,
+        messages: Vec<EarlierMessage>,
+        out: &mut Scrollback,
+    ) {
         for message in messages {
             match message {
                 EarlierMessage::User(text) => out.print_prompt(&text),
                 EarlierMessage::Model(text) => {
-                    out.print_apart(markdown::draw_block(&text, out.columns()));
+                    out.print_separated(markdown::draw_block(&text, out.columns()));
                 }
                 EarlierMessage::Result {
                     tool,
@@ -193,7 +197,7 @@ impl TurnView {
                     text,
                 } => {
                     let call = ToolCallView {
-                        about: call_subject(&arguments),
+                        about: extract_call_subject(&arguments),
                         ..ToolCallView::new("", &tool)
                     };
                     self.results.push(call, &text);
@@ -265,7 +269,7 @@ impl TurnView {
             }
             EventBody::Completion { result, command } => {
                 self.finish_text(out);
-                out.print_apart(markdown::draw_block(result, out.columns()));
+                out.print_separated(markdown::draw_block(result, out.columns()));
                 if let Some(command) = command {
                     out.print_note(&text!("app-see-result", command), TextStyle::Dim);
                 }
@@ -375,7 +379,7 @@ impl TurnView {
         }
         self.finish_text(out);
         let call = self.calls.remove(id, name);
-        let text = call.shown_result(text);
+        let text = call.strip_edit_note(text);
         // The TODO list itself is on the screen.
         if name != TODO_TOOL || status != ToolStatus::Success {
             let now = self.activity.now();
@@ -417,7 +421,7 @@ impl TurnView {
 
     fn show_question(&mut self, text: &str, options: &[String], out: &mut Scrollback) {
         self.finish_text(out);
-        out.print_apart(markdown::draw_block(text, out.columns()));
+        out.print_separated(markdown::draw_block(text, out.columns()));
         for (at, option) in options.iter().enumerate() {
             out.print_rows(wrap_hanging(
                 &StyledLine::new(option, TextStyle::Plain),
@@ -436,7 +440,7 @@ impl TurnView {
     }
 
     /// Shows the last action of a sub-agent, in one row.
-    pub(super) fn show_agent(&mut self, agent: &str, action: String) {
+    pub(super) fn show_agent_action(&mut self, agent: &str, action: String) {
         self.panes.update_agent(agent, action);
     }
 

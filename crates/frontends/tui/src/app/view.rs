@@ -79,13 +79,16 @@ impl App {
             Some(Hint::Mode(mode)) => {
                 let front = StyledLine::new(mode.name(), TextStyle::Warning);
                 return front
-                    .and(format!(": {}", describe_mode(mode)), TextStyle::Plain)
+                    .with_text(format!(": {}", describe_mode(mode)), TextStyle::Plain)
                     .cut(columns);
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
             None | Some(Hint::Opened) if self.turn.is_busy() && !self.dialogs.has_question() => {
-                let line = self.turn.draw_working_line().and(" · ", TextStyle::Dim);
+                let line = self
+                    .turn
+                    .draw_working_line()
+                    .with_text(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.draw_line(room);
                 return line

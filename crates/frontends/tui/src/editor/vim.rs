@@ -130,7 +130,7 @@ impl Vim {
                 self.apply_motion(
                     editor,
                     waiting.map(|waiting| waiting.0),
-                    MotionReach::Rows(row_start(&editor.text, count)),
+                    MotionReach::Rows(line_start_by_number(&editor.text, count)),
                 );
             }
             return self.clamp_cursor(editor);
@@ -151,11 +151,11 @@ impl Vim {
             // A doubled operator applies to whole lines.
             (Some((one, _)), Some(other)) => {
                 if one == other {
-                    let last = index_rows_down(&editor.text, editor.cursor, count - 1);
+                    let last = find_line_below(&editor.text, editor.cursor, count - 1);
                     self.apply_motion(editor, Some(one), MotionReach::Rows(last));
                 }
             }
-            (waiting, None) => match motion_target(
+            (waiting, None) => match find_motion_target(
                 editor,
                 c,
                 count,
@@ -180,7 +180,7 @@ impl Vim {
         let Some(operator) = operator else {
             let (MotionReach::Before(to) | MotionReach::Through(to) | MotionReach::Rows(to)) =
                 reach;
-            editor.cursor = editor.boundary_from(to);
+            editor.cursor = editor.boundary_at_or_after(to);
             return;
         };
         let at = editor.cursor;
@@ -193,8 +193,8 @@ impl Vim {
             ),
         };
         // A change never splits a grapheme.
-        let from = editor.boundary_from(from);
-        let to = editor.boundary_from(to);
+        let from = editor.boundary_at_or_after(from);
+        let to = editor.boundary_at_or_after(to);
         self.rows = matches!(reach, MotionReach::Rows(_));
         if operator == VimOperator::Copy {
             editor.text[from..to].clone_into(&mut editor.cut);
@@ -230,7 +230,8 @@ impl Vim {
                 }
             }),
             'I' => self.begin_insert(editor, |editor| {
-                editor.cursor = editor.boundary_from(first_nonblank(&editor.text, editor.cursor));
+                editor.cursor =
+                    editor.boundary_at_or_after(first_nonblank(&editor.text, editor.cursor));
             }),
             'A' => self.begin_insert(editor, Editor::move_to_line_end),
             'o' => self.begin_insert(editor, |editor| {
@@ -337,7 +338,7 @@ impl Vim {
 }
 
 /// Returns the target of a motion, or `None` if `c` isn't a motion.
-fn motion_target(
+fn find_motion_target(
     editor: &Editor,
     c: char,
     count: usize,
@@ -373,9 +374,9 @@ fn motion_target(
         }
         'b' => MotionReach::Before(times(&|at| previous_word_start(text, at))),
         'e' => MotionReach::Through(times(&|at| word_end(text, at))),
-        'G' if counted => MotionReach::Rows(row_start(text, count)),
+        'G' if counted => MotionReach::Rows(line_start_by_number(text, count)),
         'G' => MotionReach::Rows(line_start_at(text, text.len())),
-        'j' if operator.is_some() => MotionReach::Rows(index_rows_down(text, at, count)),
+        'j' if operator.is_some() => MotionReach::Rows(find_line_below(text, at, count)),
         'k' if operator.is_some() => MotionReach::Rows((0..count).fold(at, |at, _| {
             line_start_at(text, at).checked_sub(1).unwrap_or(at)
         })),
@@ -392,7 +393,7 @@ fn line_end_at(text: &str, at: usize) -> usize {
 }
 
 /// Returns an index in the line that is `count` lines down, or in the last line.
-fn index_rows_down(text: &str, at: usize, count: usize) -> usize {
+fn find_line_below(text: &str, at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| {
         Some(line_end_at(text, at) + 1)
             .filter(|below| *below <= text.len())
@@ -401,8 +402,8 @@ fn index_rows_down(text: &str, at: usize, count: usize) -> usize {
 }
 
 /// Returns the start of the line with that number, counted from 1.
-fn row_start(text: &str, number: usize) -> usize {
-    index_rows_down(text, 0, number - 1)
+fn line_start_by_number(text: &str, number: usize) -> usize {
+    find_line_below(text, 0, number - 1)
 }
 
 fn first_nonblank(text: &str, at: usize) -> usize {
@@ -508,7 +509,9 @@ mod tests {
             } else {
                 KeyCode::Char(c)
             };
-            if !editor.vim_key(KeyEvent::new(code, KeyModifiers::NONE)) && code != KeyCode::Esc {
+            if !editor.handle_vim_key(KeyEvent::new(code, KeyModifiers::NONE))
+                && code != KeyCode::Esc
+            {
                 editor.insert(c.encode_utf8(&mut [0; 4]));
             }
         }
@@ -517,7 +520,7 @@ mod tests {
     /// Returns the text after these keys, with `|` at the cursor.
     fn text_after_keys(text: &str, keys: &str) -> String {
         let mut editor = Editor::default();
-        editor.use_vim();
+        editor.enable_vim();
         press(&mut editor, &format!("{text}\u{1b}gg0{keys}"));
         let mut shown = editor.text.clone();
         shown.insert(editor.cursor, '|');
@@ -592,7 +595,7 @@ mod tests {
     fn vim_undo_reverts_all_typing() {
         assert_eq!(text_after_keys("one", "A two\u{1b}xxu"), "one t|w");
         let mut editor = Editor::default();
-        editor.use_vim();
+        editor.enable_vim();
         press(&mut editor, "one\u{1b}uu");
         assert_eq!(editor.text, "");
     }
@@ -600,22 +603,22 @@ mod tests {
     #[test]
     fn vim_is_in_insert_mode_after_submit() {
         let mut editor = Editor::default();
-        editor.use_vim();
+        editor.enable_vim();
         press(&mut editor, "one\u{1b}");
         assert_eq!(editor.vim_mode(), Some("NORMAL"));
         editor.take_text();
         assert_eq!(editor.vim_mode(), Some("INSERT"));
-        assert!(!Editor::default().vim_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)));
+        assert!(!Editor::default().handle_vim_key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)));
     }
 
     #[test]
     fn vim_esc_first_cancels_the_command() {
         let mut editor = Editor::default();
-        editor.use_vim();
+        editor.enable_vim();
         press(&mut editor, "one two\u{1b}0");
         let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
         press(&mut editor, "2d");
-        assert!(editor.vim_key(esc) && !editor.vim_key(esc));
+        assert!(editor.handle_vim_key(esc) && !editor.handle_vim_key(esc));
         press(&mut editor, "w");
         assert_eq!((editor.text(), editor.cursor()), ("one two", 4));
     }
@@ -624,7 +627,7 @@ mod tests {
         #[test]
         fn vim_keeps_the_cursor_valid(keys in "[a-zA-Z0-9$^ \u{1b}日\u{301}]{0,60}", first in "[a-z_ ().\n日\u{301}]{0,30}") {
             let mut editor = Editor::default();
-            editor.use_vim();
+            editor.enable_vim();
             editor.insert(&first);
             press(&mut editor, &format!("\u{1b}{keys}\u{1b}"));
             let boundary = editor.text.grapheme_indices(true).any(|(at, _)| at == editor.cursor);

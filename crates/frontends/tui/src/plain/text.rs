@@ -25,7 +25,7 @@ fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
 }
 
 /// Converts a row to text; empty if the row only separates others.
-pub(super) fn row_text(row: &StyledLine) -> String {
+pub(super) fn row_to_text(row: &StyledLine) -> String {
     // Line numbers are useful only in a visual layout.
     let said = row
         .spans()
@@ -85,7 +85,7 @@ pub(super) fn sanitize_text(text: &str) -> String {
 }
 
 /// Returns the question and the keys that answer it.
-pub(super) fn question_text(asking: &ApprovalDialog) -> String {
+pub(super) fn format_question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let tool = &approval.tool;
     let reason = haft_messages::translate_error(&approval.reason);
@@ -111,7 +111,7 @@ pub(super) fn question_text(asking: &ApprovalDialog) -> String {
 }
 
 /// Returns the confirmation of an answer.
-pub(super) fn confirmation_text(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
+pub(super) fn format_confirmation(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
     match answer {
         ApprovalReply::Once => text!("plain-allowed").to_owned(),
         ApprovalReply::Changed { .. } => text!("plain-allowed-changed").to_owned(),
@@ -124,7 +124,7 @@ pub(super) fn confirmation_text(answer: &ApprovalReply, asking: &ApprovalDialog)
 }
 
 /// Returns the TODO list, one line per item.
-pub(super) fn todo_lines(arguments: &Value) -> Vec<String> {
+pub(super) fn format_todo_lines(arguments: &Value) -> Vec<String> {
     let items = arguments
         .get("todos")
         .and_then(Value::as_array)
@@ -154,29 +154,33 @@ mod tests {
     #[test]
     fn row_text_spells_symbols() {
         let row = StyledLine::new("✓ ", TextStyle::Good)
-            .and("read_file", TextStyle::Strong)
-            .and(" a.rs", TextStyle::Plain);
-        assert_eq!(row_text(&row), "done: read_file a.rs");
+            .with_text("read_file", TextStyle::Strong)
+            .with_text(" a.rs", TextStyle::Plain);
+        assert_eq!(row_to_text(&row), "done: read_file a.rs");
         assert_eq!(
-            row_text(&StyledLine::new("  • item", TextStyle::Plain)),
+            row_to_text(&StyledLine::new("  • item", TextStyle::Plain)),
             "  - item"
         );
-        assert_eq!(row_text(&StyledLine::new("────────", TextStyle::Dim)), "");
         assert_eq!(
-            row_text(&StyledLine::new(
+            row_to_text(&StyledLine::new("────────", TextStyle::Dim)),
+            ""
+        );
+        assert_eq!(
+            row_to_text(&StyledLine::new(
                 "[██▒▒  ] 38%  7 of 20 tokens",
                 TextStyle::Dim
             )),
             "38%  7 of 20 tokens"
         );
         assert_eq!(
-            row_text(
-                &StyledLine::new("> ", TextStyle::Accent).and("what I typed", TextStyle::Strong)
+            row_to_text(
+                &StyledLine::new("> ", TextStyle::Accent)
+                    .with_text("what I typed", TextStyle::Strong)
             ),
             ""
         );
         assert_eq!(
-            row_text(&StyledLine::new("    code ? ✓", TextStyle::Plain)),
+            row_to_text(&StyledLine::new("    code ? ✓", TextStyle::Plain)),
             "    code ? ✓"
         );
     }
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn todo_list_is_one_line_per_item() {
         let list = serde_json::json!({"todos": [{"content": "Test a_b\u{1b}[2J", "status": "in_progress"}]});
-        let said = todo_lines(&list);
+        let said = format_todo_lines(&list);
         assert!(
             said[0].starts_with("todo, in progress: Test a_b") && !said[0].contains('\u{1b}'),
             "{said:?}"

@@ -96,8 +96,8 @@ fn screen_keeps_the_last_character_of_a_full_row() {
 fn screen_without_colors_sends_none() {
     let mut screen = TerminalScreen::new(Vec::new(), Palette::Attributes);
     let line = StyledLine::new("a", TextStyle::Bad)
-        .and("b", TextStyle::Added)
-        .and("c", TextStyle::Link);
+        .with_text("b", TextStyle::Added)
+        .with_text("c", TextStyle::Link);
     screen.draw(&[line], &LiveRegion::default()).unwrap();
     let bytes = String::from_utf8(screen.out).unwrap();
     assert!(

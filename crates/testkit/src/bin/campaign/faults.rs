@@ -140,7 +140,7 @@ impl Fault {
     fn apply_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
         let error = |status: u16, message: &str| Reply::error(status, message);
         let arguments = |text: &str| Reply {
-            tool_calls: vec![command_call(text.into())],
+            tool_calls: vec![build_command_call(text.into())],
             ..reply.clone()
         };
         match self {
@@ -258,7 +258,7 @@ fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     match check_outcome(
         fault.expected_outcome(at),
         &ended,
-        server.generations().len(),
+        server.generation_requests().len(),
         effects,
     ) {
         Ok(()) => {
@@ -284,7 +284,7 @@ fn build_script(
         delta_chars: Some(6),
         ..reply
     };
-    let calling = streamed(Reply::calls([command_call(arguments)]).with_text(&long));
+    let calling = streamed(Reply::calls([build_command_call(arguments)]).with_text(&long));
     let answering = streamed(Reply::text(format!("{long}{ANSWER}")));
     let replies = match at {
         // The reply is kept, so the next one is the answer.
@@ -305,7 +305,7 @@ fn build_script(
     Script::replies(replies)
 }
 
-fn command_call(arguments: Value) -> ScriptCall {
+fn build_command_call(arguments: Value) -> ScriptCall {
     ScriptCall::new("execute_command", arguments)
 }
 

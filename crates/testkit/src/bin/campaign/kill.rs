@@ -144,7 +144,7 @@ impl CaseRun {
         survivors::check_no_survivors(&self.token, &self.place)?;
         let story = CaseOutcome {
             runs: &self.runs,
-            requests: self.server.generations(),
+            requests: self.server.generation_requests(),
             refusals: self.server.refusals(),
             snapshots: &self.snapshots,
             place: &self.place,
@@ -177,7 +177,7 @@ impl CaseRun {
             (None | Some(0), _) => Ok(Start::Continue),
             // The kill came before the task was stored and before any event acknowledged it, so
             // there is nothing to continue.
-            (Some(2), Start::Continue) if self.nothing_acknowledged() => Ok(Start::Again),
+            (Some(2), Start::Continue) if self.has_no_acknowledgment() => Ok(Start::Again),
             (Some(code), _) => Err(format!(
                 "run {} ({start:?}) ended with {code}: {} {}",
                 self.runs.len(),
@@ -187,9 +187,11 @@ impl CaseRun {
         }
     }
 
-    fn nothing_acknowledged(&self) -> bool {
+    fn has_no_acknowledgment(&self) -> bool {
         let told = Acknowledged::from_runs(&self.runs);
-        told.replies.is_empty() && told.results.is_empty() && self.server.generations().is_empty()
+        told.replies.is_empty()
+            && told.results.is_empty()
+            && self.server.generation_requests().is_empty()
     }
 
     /// After a random half of the kills, reads the store and searches the process table. After the

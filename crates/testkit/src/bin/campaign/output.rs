@@ -66,7 +66,7 @@ const FLOODS: [Flood; 7] = [
 
 impl Flood {
     /// Returns the replies whose tool calls produce the whole output.
-    fn call_replies(self, size: u64) -> Vec<Reply> {
+    fn tool_call_replies(self, size: u64) -> Vec<Reply> {
         let command = |line: String, timeout: u64| {
             vec![Reply::call(
                 "execute_command",
@@ -121,7 +121,7 @@ impl Flood {
 fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     let size = case.size.unwrap_or(DEFAULT_SIZE);
     let flood = FLOODS[case.seed as usize % FLOODS.len()];
-    let calls = flood.call_replies(size);
+    let calls = flood.tool_call_replies(size);
     let count = calls.len();
     // Each reply is delayed, so that there is time to measure the waiting process.
     let wait = |reply: Reply| Reply {
@@ -202,7 +202,7 @@ fn peak_memory_at(
     server: &ScriptedServer,
 ) -> Result<u64, String> {
     let asked = poll_until(RUN_TIMEOUT, || {
-        Ok(server.generations().len() >= request || running.is_over()?)
+        Ok(server.generation_requests().len() >= request || running.is_over()?)
     })?;
     if !asked || running.is_over()? {
         return Err(format!("request {request} never came"));

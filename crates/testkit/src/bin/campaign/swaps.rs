@@ -52,9 +52,9 @@ type CaseResult = Result<(), String>;
 fn run_case(case: &mut HaftCase<'_>) -> CaseResult {
     let merges = case.seed % 4 == 3;
     let script = if merges {
-        Script::replies(merge_script())
+        Script::replies(build_merge_script())
     } else {
-        Script::replies(edit_script())
+        Script::replies(build_edit_script())
     };
     let server = ScriptedServer::builder(script.map_err(|error| error.to_string())?)
         .start_in_thread()
@@ -82,11 +82,11 @@ fn run_case(case: &mut HaftCase<'_>) -> CaseResult {
     tried.map_err(|what| format!("{what}\n        kept in {}", place.keep_folders()))
 }
 
-fn edit_script() -> Vec<Reply> {
+fn build_edit_script() -> Vec<Reply> {
     vec![command_reply(EDIT), Reply::text("Edited.")]
 }
 
-fn merge_script() -> Vec<Reply> {
+fn build_merge_script() -> Vec<Reply> {
     let on = |text: &str, reply: Reply| {
         reply.when(When {
             last_contains: Some(text.into()),
@@ -130,7 +130,7 @@ fn run_undo_redo(place: &Workspace, pause: Duration, tally: &mut Tally) -> CaseR
     for number in 0..CALLS {
         let what = if number % 2 == 0 { "undo" } else { "redo" };
         let ended = swapping.swap_during(|| {
-            Running::start(place, &[what, "--json"], 2 + number)?.finish_quietly()
+            Running::start(place, &[what, "--json"], 2 + number)?.wait_ignoring_output()
         })?;
         tally.count(format!(
             "{what}: {}",
@@ -160,13 +160,13 @@ fn run_merge(
         &project,
         "git init -q && git add -A && git -c user.name=t -c user.email=t@t -c commit.gpgsign=false commit -qm begin",
     )?;
-    if Running::start(place, &["trust"], 1)?.finish_quietly()? != Some(0) {
+    if Running::start(place, &["trust"], 1)?.wait_ignoring_output()? != Some(0) {
         return Err("the project could not be trusted".to_owned());
     }
     let swapping = Swapper::new(place, pause)?;
     let mut running = Running::start(place, &run_arguments("begin"), 2)?;
     let asked = poll_until(RUN_TIMEOUT, || {
-        Ok(server.generations().len() >= 3 || running.is_over()?)
+        Ok(server.generation_requests().len() >= 3 || running.is_over()?)
     })?;
     if !asked || running.is_over()? {
         return Err(format!(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{fields::field_not_permitted, iter_blocks};
+use super::{fields::field_not_permitted_problem, iter_blocks};
 use crate::rules::{
     RequestInfo,
     common::{
@@ -137,7 +137,7 @@ pub(super) fn check_known_type(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, block, value) in iter_blocks(body) {
         if let Some(key) = find_unknown_field(value) {
-            return Err(field_not_permitted(&format!(
+            return Err(field_not_permitted_problem(&format!(
                 "messages.{message}.content.{block}.{}.{key}",
                 type_field(value)
             )));
@@ -146,7 +146,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
             if let Some(key) = find_unknown_field(value) {
                 let path =
                     format!("messages.{message}.content.{block}.tool_result.content.{inner}");
-                return Err(field_not_permitted(&format!(
+                return Err(field_not_permitted_problem(&format!(
                     "{path}.{}.{key}",
                     type_field(value)
                 )));
@@ -155,7 +155,9 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     }
     for (block, value) in array_field(body, "system").iter().enumerate() {
         if let Some(key) = find_unknown_field(value) {
-            return Err(field_not_permitted(&format!("system.{block}.{key}")));
+            return Err(field_not_permitted_problem(&format!(
+                "system.{block}.{key}"
+            )));
         }
     }
     Ok(())

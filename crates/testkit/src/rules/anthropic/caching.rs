@@ -29,7 +29,7 @@ pub(super) fn check_no_mark_on_thinking(body: &Value, _: &RequestInfo) -> Verdic
         if matches!(found, "thinking" | "redacted_thinking") && value.get("cache_control").is_some()
         {
             let path = format!("messages.{message}.content.{block}.{found}.cache_control");
-            return Err(super::fields::field_not_permitted(&path));
+            return Err(super::fields::field_not_permitted_problem(&path));
         }
     }
     Ok(())

@@ -53,7 +53,7 @@ pub(super) fn check_request_fields(body: &Value, _: &RequestInfo) -> Verdict {
             !KNOWN_FIELDS.contains(&key.as_str()) && !BETA_FIELDS.contains(&key.as_str())
         })
     });
-    unknown.map_or(Ok(()), |key| Err(field_not_permitted(key)))
+    unknown.map_or(Ok(()), |key| Err(field_not_permitted_problem(key)))
 }
 
 pub(super) fn check_beta_fields(body: &Value, info: &RequestInfo) -> Verdict {
@@ -64,7 +64,7 @@ pub(super) fn check_beta_fields(body: &Value, info: &RequestInfo) -> Verdict {
         .iter()
         .find(|key| non_null_field(body, key).is_some())
     {
-        Some(key) => Err(field_not_permitted(key)),
+        Some(key) => Err(field_not_permitted_problem(key)),
         None => Ok(()),
     }
 }
@@ -96,13 +96,15 @@ pub(super) fn check_message_fields(body: &Value, _: &RequestInfo) -> Verdict {
             _ => &["role", "content"],
         };
         if let Some(key) = find_unknown_key(message, known) {
-            return Err(field_not_permitted(&format!("messages.{index}.{key}")));
+            return Err(field_not_permitted_problem(&format!(
+                "messages.{index}.{key}"
+            )));
         }
     }
     Ok(())
 }
 
 /// Returns the service's error for a field that is not allowed.
-pub(super) fn field_not_permitted(path: &str) -> Problem {
+pub(super) fn field_not_permitted_problem(path: &str) -> Problem {
     Problem::new(format!("{path}: Extra inputs are not permitted"))
 }

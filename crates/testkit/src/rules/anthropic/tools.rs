@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{fields::field_not_permitted, iter_blocks};
+use super::{fields::field_not_permitted_problem, iter_blocks};
 use crate::rules::{
     RequestInfo,
     common::{
@@ -38,7 +38,9 @@ fn iter_custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
 pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (index, tool) in iter_custom_tools(body) {
         if let Some(key) = find_unknown_key(tool, TOOL_FIELDS) {
-            return Err(field_not_permitted(&format!("tools.{index}.custom.{key}")));
+            return Err(field_not_permitted_problem(&format!(
+                "tools.{index}.custom.{key}"
+            )));
         }
     }
     Ok(())

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{array_field, field_problem, get_field, invalid_value, iter_parts, reject_violations};
+use super::{
+    array_field, field_problem, get_field, invalid_value_violation, iter_parts, reject_violations,
+};
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, is_base64},
@@ -77,7 +79,7 @@ fn check_is_object(body: &Value, camel: &str, snake: &str, inner: &str) -> Verdi
         let found = get_field(value, camel).and_then(|holder| get_field(holder, inner));
         if let Some(found) = found.filter(|found| !found.is_object()) {
             let place = format!("contents[{turn}].parts[{part}].{snake}.{inner}");
-            return reject_violations(vec![invalid_value(place, STRUCT_TYPE, found)]);
+            return reject_violations(vec![invalid_value_violation(place, STRUCT_TYPE, found)]);
         }
     }
     Ok(())
@@ -111,7 +113,7 @@ pub(super) fn check_inline_data(body: &Value, _: &RequestInfo) -> Verdict {
             .is_some_and(|data| is_base64(&data.replace('-', "+").replace('_', "/")));
         if !readable {
             let place = format!("contents[{turn}].parts[{part}].inline_data.data");
-            let mut violation = invalid_value(place, "TYPE_BYTES", data);
+            let mut violation = invalid_value_violation(place, "TYPE_BYTES", data);
             violation.description =
                 violation
                     .description

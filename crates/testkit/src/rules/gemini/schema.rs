@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use super::{
-    field_problem, fields::unknown_field_violation, get_field, invalid_value, reject_violations,
-    tools::iter_declarations,
+    field_problem, fields::unknown_field_violation, get_field, invalid_value_violation,
+    reject_violations, tools::iter_declarations,
 };
 use crate::rules::{
     RequestInfo,
@@ -157,7 +157,7 @@ pub(super) fn check_types(body: &Value, _: &RequestInfo) -> Verdict {
             }
             Some(Value::String(found)) if !TYPES.contains(&found.to_ascii_uppercase().as_str()) => {
                 let path = format!("{}.type", place.by_position);
-                violations.push(invalid_value(
+                violations.push(invalid_value_violation(
                     path,
                     TYPE_NAME,
                     &Value::String(found.clone()),
@@ -170,7 +170,7 @@ pub(super) fn check_types(body: &Value, _: &RequestInfo) -> Verdict {
     reject_violations(violations)
 }
 
-fn is_type(schema: &Value, wanted: &str) -> bool {
+fn has_type(schema: &Value, wanted: &str) -> bool {
     schema
         .get("type")
         .and_then(Value::as_str)
@@ -178,7 +178,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
 }
 
 fn require_items(schema: &Value, place: &SchemaPath) -> Verdict {
-    if is_type(schema, "array") && get_field(schema, "items").is_none() {
+    if has_type(schema, "array") && get_field(schema, "items").is_none() {
         return Err(field_problem(
             &format!("{}.items", place.by_key),
             "missing field.",
@@ -194,7 +194,7 @@ pub(super) fn check_items(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn check_enums(body: &Value, _: &RequestInfo) -> Verdict {
     for_each_schema(body, &mut |schema, place| {
         let typed = schema.get("type").is_some();
-        if get_field(schema, "enum").is_some() && typed && !is_type(schema, "string") {
+        if get_field(schema, "enum").is_some() && typed && !has_type(schema, "string") {
             return Err(field_problem(
                 &format!("{}.enum", place.by_key),
                 "only allowed for STRING type",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{array_field, field_problem, get_field, invalid_value, reject_violations};
+use super::{array_field, field_problem, get_field, invalid_value_violation, reject_violations};
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict},
@@ -20,7 +20,7 @@ pub(super) fn check_contents(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn check_system_instruction(body: &Value, _: &RequestInfo) -> Verdict {
     match get_field(body, "systemInstruction") {
         None | Some(Value::Object(_)) => Ok(()),
-        Some(other) => reject_violations(vec![invalid_value(
+        Some(other) => reject_violations(vec![invalid_value_violation(
             "system_instruction".to_owned(),
             CONTENT_TYPE,
             other,

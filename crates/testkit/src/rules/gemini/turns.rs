@@ -23,7 +23,7 @@ fn count_responses(content: &Value) -> usize {
     count_parts(content, "functionResponse")
 }
 
-fn is_model(content: &Value) -> bool {
+fn is_model_turn(content: &Value) -> bool {
     get_field(content, "role").and_then(Value::as_str) == Some("model")
 }
 
@@ -37,7 +37,7 @@ fn turns_with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &V
 
 pub(super) fn check_calls_after_user(body: &Value, _: &RequestInfo) -> Verdict {
     for (before, content) in turns_with_previous(body) {
-        if count_calls(content) > 0 && before.is_none_or(is_model) {
+        if count_calls(content) > 0 && before.is_none_or(is_model_turn) {
             return Err(Problem::new(
                 "Please ensure that function call turn comes immediately after a user turn or after a function response \
                  turn.",
@@ -74,10 +74,10 @@ pub(super) fn check_response_count(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn check_ends_with_user(body: &Value, _: &RequestInfo) -> Verdict {
     let contents = array_field(body, "contents");
     match contents {
-        [only] if is_model(only) => Err(Problem::new(
+        [only] if is_model_turn(only) => Err(Problem::new(
             "Please ensure that single turn requests end with a user role or the role field is empty.",
         )),
-        [.., last] if is_model(last) => Err(Problem::new(
+        [.., last] if is_model_turn(last) => Err(Problem::new(
             "Please ensure that multiturn requests ends with a user role or a function response.",
         )),
         _ => Ok(()),
@@ -96,7 +96,7 @@ pub(super) fn check_signatures(body: &Value, info: &RequestInfo) -> Verdict {
     // A user message begins a turn; function responses continue it.
     let start = contents
         .iter()
-        .rposition(|content| !is_model(content) && count_responses(content) == 0)
+        .rposition(|content| !is_model_turn(content) && count_responses(content) == 0)
         .unwrap_or(0);
     for (at, content) in contents.iter().enumerate().skip(start) {
         let Some(first) = array_field(content, "parts")

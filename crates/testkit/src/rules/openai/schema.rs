@@ -36,7 +36,7 @@ pub(in crate::rules) fn check_function_schema(
         return refuse("In context=(), object schema missing properties.".to_owned());
     }
     let found = find_fault(parameters, &|schema| {
-        let lacking = is_type(schema, "array")
+        let lacking = has_type(schema, "array")
             && schema.get("items").is_none()
             && schema.get("prefixItems").is_none();
         lacking.then(|| "array schema missing items.".to_owned())
@@ -51,7 +51,7 @@ pub(in crate::rules) fn check_strict_schema(
     parameters: &Value,
     param: &str,
 ) -> Verdict {
-    match find_fault(parameters, &strictness_fault) {
+    match find_fault(parameters, &find_strictness_fault) {
         Some(what) => {
             let message = format!("Invalid schema for function '{function}': {what}");
             Err(Problem::new(message)
@@ -62,8 +62,8 @@ pub(in crate::rules) fn check_strict_schema(
     }
 }
 
-fn strictness_fault(schema: &Value) -> Option<String> {
-    if !is_type(schema, "object") {
+fn find_strictness_fault(schema: &Value) -> Option<String> {
+    if !has_type(schema, "object") {
         return None;
     }
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
@@ -84,7 +84,7 @@ fn strictness_fault(schema: &Value) -> Option<String> {
     ))
 }
 
-fn is_type(schema: &Value, wanted: &str) -> bool {
+fn has_type(schema: &Value, wanted: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(found)) => found == wanted,
         Some(Value::Array(found)) => found.iter().any(|found| found == wanted),

@@ -7,7 +7,10 @@ use crate::rules::{
     common::{
         Problem, Verdict, array_field, find_unknown_key, non_null_field, string_field, type_field,
     },
-    openai::{missing_parameter, unknown_parameter, unsupported_value, wrong_type},
+    openai::{
+        missing_parameter_problem, unknown_parameter_problem, unsupported_value_problem,
+        wrong_type_problem,
+    },
 };
 
 const ROLES: &[&str] = &[
@@ -54,13 +57,13 @@ pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
         match string_field(message, "role") {
             Some(role) if ROLES.contains(&role) => {}
             Some(role) => {
-                return Err(unsupported_value(
+                return Err(unsupported_value_problem(
                     &format!("messages[{at}].role"),
                     role,
                     ROLES,
                 ));
             }
-            None => return Err(missing_parameter(&format!("messages[{at}].role"))),
+            None => return Err(missing_parameter_problem(&format!("messages[{at}].role"))),
         }
     }
     Ok(())
@@ -74,7 +77,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
             _ => &["role", "content", "name"],
         };
         if let Some(key) = find_unknown_key(message, known) {
-            return Err(unknown_parameter(&format!("messages[{at}].{key}")));
+            return Err(unknown_parameter_problem(&format!("messages[{at}].{key}")));
         }
     }
     Ok(())
@@ -115,7 +118,7 @@ pub(super) fn check_content(body: &Value, _: &RequestInfo) -> Verdict {
             }
             Some(other) => {
                 let param = format!("messages[{at}].content");
-                return Err(wrong_type(
+                return Err(wrong_type_problem(
                     &param,
                     "one of a string or array of objects",
                     other,
@@ -144,7 +147,7 @@ pub(super) fn check_part_type(body: &Value, _: &RequestInfo) -> Verdict {
         let found = type_field(value);
         if !PARTS.iter().any(|(name, _)| *name == found) {
             let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
-            return Err(unsupported_value(
+            return Err(unsupported_value_problem(
                 &format!("messages[{message}].content[{part}].type"),
                 found,
                 &names,
@@ -158,7 +161,7 @@ pub(super) fn check_part_fields(body: &Value, _: &RequestInfo) -> Verdict {
     for (message, part, value) in iter_parts(body) {
         let known = PARTS.iter().find(|(name, _)| *name == type_field(value));
         if let Some(key) = known.and_then(|(_, known)| find_unknown_key(value, known)) {
-            return Err(unknown_parameter(&format!(
+            return Err(unknown_parameter_problem(&format!(
                 "messages[{message}].content[{part}].{key}"
             )));
         }

@@ -6,8 +6,9 @@ use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
     openai::{
-        check_stream_options, check_temperature_range, empty_array, has_fixed_temperature,
-        is_reasoning_model, mentions_json, missing_parameter, unsupported_value, wrong_type,
+        check_stream_options, check_temperature_range, empty_array_problem, has_fixed_temperature,
+        is_reasoning_model, mentions_json, missing_parameter_problem, unsupported_value_problem,
+        wrong_type_problem,
     },
 };
 
@@ -79,10 +80,10 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 
 pub(super) fn check_messages(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("messages") {
-        None => Err(missing_parameter("messages")),
-        Some(Value::Array(messages)) if messages.is_empty() => Err(empty_array("messages")),
+        None => Err(missing_parameter_problem("messages")),
+        Some(Value::Array(messages)) if messages.is_empty() => Err(empty_array_problem("messages")),
         Some(Value::Array(_)) => Ok(()),
-        Some(other) => Err(wrong_type("messages", "an array of objects", other)),
+        Some(other) => Err(wrong_type_problem("messages", "an array of objects", other)),
     }
 }
 
@@ -133,15 +134,17 @@ pub(super) fn check_response_format(body: &Value, _: &RequestInfo) -> Verdict {
         "text" | "json_object" => Ok(()),
         "json_schema" => {
             let Some(schema) = non_null_field(format, "json_schema") else {
-                return Err(missing_parameter("response_format.json_schema"));
+                return Err(missing_parameter_problem("response_format.json_schema"));
             };
             match string_field(schema, "name") {
                 Some(_) => Ok(()),
-                None => Err(missing_parameter("response_format.json_schema.name")),
+                None => Err(missing_parameter_problem(
+                    "response_format.json_schema.name",
+                )),
             }
         }
-        "" => Err(missing_parameter("response_format.type")),
-        other => Err(unsupported_value(
+        "" => Err(missing_parameter_problem("response_format.type")),
+        other => Err(unsupported_value_problem(
             "response_format.type",
             other,
             &["json_object", "json_schema", "text"],

@@ -8,8 +8,8 @@ use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
     openai::{
-        check_function_name, check_function_schema, check_strict_schema, empty_array,
-        missing_parameter, unsupported_value, wrong_type,
+        check_function_name, check_function_schema, check_strict_schema, empty_array_problem,
+        missing_parameter_problem, unsupported_value_problem, wrong_type_problem,
     },
 };
 
@@ -35,7 +35,7 @@ pub(super) fn check_calls_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
             .and_then(Value::as_array)
             .is_some_and(Vec::is_empty)
         {
-            return Err(empty_array(&format!("messages[{at}].tool_calls")));
+            return Err(empty_array_problem(&format!("messages[{at}].tool_calls")));
         }
     }
     Ok(())
@@ -46,8 +46,14 @@ pub(super) fn check_call_type(body: &Value, _: &RequestInfo) -> Verdict {
         let param = || format!("messages[{message}].tool_calls[{call}].type");
         match string_field(value, "type") {
             Some("function" | "custom") => {}
-            Some(other) => return Err(unsupported_value(&param(), other, &["function", "custom"])),
-            None => return Err(missing_parameter(&param())),
+            Some(other) => {
+                return Err(unsupported_value_problem(
+                    &param(),
+                    other,
+                    &["function", "custom"],
+                ));
+            }
+            None => return Err(missing_parameter_problem(&param())),
         }
     }
     Ok(())
@@ -59,18 +65,18 @@ pub(super) fn check_call_arguments(body: &Value, _: &RequestInfo) -> Verdict {
     {
         let param = || format!("messages[{message}].tool_calls[{call}].function");
         let Some(function) = non_null_field(value, "function") else {
-            return Err(missing_parameter(&param()));
+            return Err(missing_parameter_problem(&param()));
         };
         match function.get("arguments") {
             Some(Value::String(_)) => {}
             Some(other) => {
-                return Err(wrong_type(
+                return Err(wrong_type_problem(
                     &format!("{}.arguments", param()),
                     "a string",
                     other,
                 ));
             }
-            None => return Err(missing_parameter(&format!("{}.arguments", param()))),
+            None => return Err(missing_parameter_problem(&format!("{}.arguments", param()))),
         }
     }
     Ok(())
@@ -81,7 +87,9 @@ pub(super) fn check_result_id(body: &Value, _: &RequestInfo) -> Verdict {
         if string_field(message, "role") == Some("tool")
             && string_field(message, "tool_call_id").is_none()
         {
-            return Err(missing_parameter(&format!("messages[{at}].tool_call_id")));
+            return Err(missing_parameter_problem(&format!(
+                "messages[{at}].tool_call_id"
+            )));
         }
     }
     Ok(())
@@ -144,7 +152,7 @@ pub(super) fn check_every_result_has_call(body: &Value, _: &RequestInfo) -> Verd
 
 pub(super) fn check_not_empty(body: &Value, _: &RequestInfo) -> Verdict {
     match body.get("tools").and_then(Value::as_array) {
-        Some(tools) if tools.is_empty() => Err(empty_array("tools")),
+        Some(tools) if tools.is_empty() => Err(empty_array_problem("tools")),
         Some(_) | None => Ok(()),
     }
 }
@@ -167,12 +175,12 @@ pub(super) fn check_function_nested(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, tool) in array_field(body, "tools").iter().enumerate() {
         match type_field(tool) {
             "function" if non_null_field(tool, "function").is_none() => {
-                return Err(missing_parameter(&format!("tools[{at}].function")));
+                return Err(missing_parameter_problem(&format!("tools[{at}].function")));
             }
             "function" | "custom" => {}
-            "" => return Err(missing_parameter(&format!("tools[{at}].type"))),
+            "" => return Err(missing_parameter_problem(&format!("tools[{at}].type"))),
             other => {
-                return Err(unsupported_value(
+                return Err(unsupported_value_problem(
                     &format!("tools[{at}].type"),
                     other,
                     &["function", "custom"],
@@ -196,7 +204,7 @@ pub(super) fn check_name(body: &Value, _: &RequestInfo) -> Verdict {
         let param = format!("tools[{at}].function.name");
         match string_field(function, "name") {
             Some(name) => check_function_name(name, &param)?,
-            None => return Err(missing_parameter(&param)),
+            None => return Err(missing_parameter_problem(&param)),
         }
     }
     Ok(())

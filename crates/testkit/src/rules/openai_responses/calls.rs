@@ -8,7 +8,7 @@ use super::items::item_type;
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, array_field, non_null_field, string_field},
-    openai::{missing_parameter, string_too_long, wrong_type},
+    openai::{missing_parameter_problem, string_too_long_problem, wrong_type_problem},
 };
 
 const MAX_ID_LEN: usize = 64;
@@ -22,8 +22,8 @@ pub(super) fn check_arguments(body: &Value, _: &RequestInfo) -> Verdict {
         let param = || format!("input[{at}].arguments");
         match item.get("arguments") {
             Some(Value::String(_)) => {}
-            Some(other) => return Err(wrong_type(&param(), "a string", other)),
-            None => return Err(missing_parameter(&param())),
+            Some(other) => return Err(wrong_type_problem(&param(), "a string", other)),
+            None => return Err(missing_parameter_problem(&param())),
         }
     }
     Ok(())
@@ -33,7 +33,7 @@ pub(super) fn check_id_length(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in array_field(body, "input").iter().enumerate() {
         let length = string_field(item, "call_id").map_or(0, |id| id.chars().count());
         if length > MAX_ID_LEN {
-            return Err(string_too_long(
+            return Err(string_too_long_problem(
                 &format!("input[{at}].call_id"),
                 MAX_ID_LEN,
                 length,

@@ -9,7 +9,7 @@ use crate::rules::{
     common::{
         Problem, Verdict, array_field, find_unknown_key, non_null_field, string_field, type_field,
     },
-    openai::{unknown_parameter, unsupported_value},
+    openai::{unknown_parameter_problem, unsupported_value_problem},
 };
 
 /// An item type: its name, the prefix of its ids, and its fields. A prefix or field list that isn't
@@ -114,7 +114,11 @@ pub(super) fn check_known_type(body: &Value, _: &RequestInfo) -> Verdict {
         let found = item_type(item);
         if !TYPES.iter().any(|ItemType(name, ..)| *name == found) {
             let names: Vec<&str> = TYPES.iter().map(|ItemType(name, ..)| *name).collect();
-            return Err(unsupported_value(&format!("input[{at}]"), found, &names));
+            return Err(unsupported_value_problem(
+                &format!("input[{at}]"),
+                found,
+                &names,
+            ));
         }
     }
     Ok(())
@@ -127,7 +131,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
             .find(|ItemType(name, ..)| *name == item_type(item));
         if let Some(key) = found.and_then(|ItemType(_, _, known)| find_unknown_key(item, (*known)?))
         {
-            return Err(unknown_parameter(&format!("input[{at}].{key}")));
+            return Err(unknown_parameter_problem(&format!("input[{at}].{key}")));
         }
         if item_type(item) != "message" {
             continue;
@@ -147,7 +151,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
                 _ => continue,
             };
             if let Some(key) = find_unknown_key(value, known) {
-                return Err(unknown_parameter(&format!(
+                return Err(unknown_parameter_problem(&format!(
                     "input[{at}].content[{part}].{key}"
                 )));
             }
@@ -197,7 +201,11 @@ pub(super) fn check_role(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, item) in array_field(body, "input").iter().enumerate() {
         let role = string_field(item, "role").unwrap_or_default();
         if item_type(item) == "message" && !ROLES.contains(&role) {
-            return Err(unsupported_value(&format!("input[{at}]"), role, ROLES));
+            return Err(unsupported_value_problem(
+                &format!("input[{at}]"),
+                role,
+                ROLES,
+            ));
         }
     }
     Ok(())
@@ -212,7 +220,7 @@ pub(super) fn check_content_type(body: &Value, _: &RequestInfo) -> Verdict {
         };
         for (part, value) in array_field(item, "content").iter().enumerate() {
             if !supported.contains(&type_field(value)) {
-                return Err(unsupported_value(
+                return Err(unsupported_value_problem(
                     &format!("input[{at}].content[{part}]"),
                     type_field(value),
                     supported,

@@ -9,8 +9,8 @@ use crate::rules::{
     },
     openai::{
         check_stream_options, check_temperature_range, has_fixed_temperature,
-        is_non_reasoning_model, mentions_json, missing_parameter, unknown_parameter,
-        unsupported_value, wrong_type,
+        is_non_reasoning_model, mentions_json, missing_parameter_problem,
+        unknown_parameter_problem, unsupported_value_problem, wrong_type_problem,
     },
 };
 
@@ -75,7 +75,7 @@ const MIN_OUTPUT_TOKENS: i64 = 16;
 
 pub(super) fn check_model(body: &Value, _: &RequestInfo) -> Verdict {
     if string_field(body, "model").is_none() && non_null_field(body, "prompt").is_none() {
-        return Err(missing_parameter("model"));
+        return Err(missing_parameter_problem("model"));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     match find_unknown_key(body, KNOWN_FIELDS)
         .filter(|key| !MOVED_FIELDS.iter().any(|(old, _)| old == key))
     {
-        Some(key) => Err(unknown_parameter(key)),
+        Some(key) => Err(unknown_parameter_problem(key)),
         None => Ok(()),
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
 pub(super) fn check_input(body: &Value, _: &RequestInfo) -> Verdict {
     match non_null_field(body, "input") {
         Some(Value::String(_) | Value::Array(_)) => Ok(()),
-        Some(other) => Err(wrong_type(
+        Some(other) => Err(wrong_type_problem(
             "input",
             "one of a string or array of input items",
             other,
@@ -132,7 +132,7 @@ pub(super) fn check_include(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, value) in array_field(body, "include").iter().enumerate() {
         let found = value.as_str().unwrap_or_default();
         if !INCLUDABLE.contains(&found) {
-            return Err(unsupported_value(
+            return Err(unsupported_value_problem(
                 &format!("include[{at}]"),
                 found,
                 INCLUDABLE,
@@ -156,7 +156,7 @@ pub(super) fn check_max_output_tokens(body: &Value, _: &RequestInfo) -> Verdict 
                     .code("integer_below_min_value"))
             }
             Some(_) => Ok(()),
-            None => Err(wrong_type("max_output_tokens", "an integer", limit)),
+            None => Err(wrong_type_problem("max_output_tokens", "an integer", limit)),
         },
     }
 }
@@ -218,11 +218,11 @@ pub(super) fn check_text_format(body: &Value, _: &RequestInfo) -> Verdict {
             .iter()
             .find(|key| non_null_field(format, key).is_none())
         {
-            Some(key) => Err(missing_parameter(&format!("text.format.{key}"))),
+            Some(key) => Err(missing_parameter_problem(&format!("text.format.{key}"))),
             None => Ok(()),
         },
-        "" => Err(missing_parameter("text.format.type")),
-        other => Err(unsupported_value(
+        "" => Err(missing_parameter_problem("text.format.type")),
+        other => Err(unsupported_value_problem(
             "text.format.type",
             other,
             &["json_object", "json_schema", "text"],

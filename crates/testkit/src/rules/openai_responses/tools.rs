@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::rules::{
     RequestInfo,
     common::{Problem, Verdict, array_field, non_null_field, string_field, type_field},
-    openai::{check_function_name, check_function_schema, check_strict_schema, missing_parameter},
+    openai::{
+        check_function_name, check_function_schema, check_strict_schema, missing_parameter_problem,
+    },
 };
 
 /// Iterates over function tools, with their indexes.
@@ -18,7 +20,7 @@ fn iter_functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
 
 pub(super) fn check_function_not_nested(body: &Value, _: &RequestInfo) -> Verdict {
     match iter_functions(body).find(|(_, tool)| string_field(tool, "name").is_none()) {
-        Some((at, _)) => Err(missing_parameter(&format!("tools[{at}].name"))),
+        Some((at, _)) => Err(missing_parameter_problem(&format!("tools[{at}].name"))),
         None => Ok(()),
     }
 }

@@ -78,7 +78,7 @@ fn hinted_puts_the_hint_before_calls_and_after_signed_parts() {
     });
     let parts = vec![thinking.clone(), signed.clone(), call("1", "t", "{}")];
     let message = entry(Message::new(id(7), Role::Assistant, parts, at(7)));
-    let made = with_hint(&message, MAKER);
+    let made = add_hint(&message, MAKER);
     assert_eq!(
         made.message.content,
         [

@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(waited.is_some(), warm.cached_input > really.cached_input);
 
         let another = priced(rule, 1.1);
-        let quote = driven.known.quote_switch(&another);
+        let quote = driven.known.quote_model_switch(&another);
         let request = driven.given.assemble(&another, None).request;
         let really = CacheSimulator::new(&another.cache).send_request(Duration::ZERO, &request_pieces(&request, 1.1));
         prop_assert!(is_close(quote.usage, really), "another model: {:?} but {really:?}", quote.usage);

@@ -54,13 +54,13 @@ fn settle_adds_to_the_totals_and_the_shared_budget() {
 fn add_relayed_leaves_the_shared_budget_unchanged() {
     let (mut meter, budget) = meter(TurnLimits::default());
     meter.begin_turn(Some(price()));
-    meter.add_relayed(
+    meter.add_relayed_usage(
         tokens(10, 5),
         vec![Some(price().request_cost(tokens(10, 5)))],
     );
     assert_eq!((meter.usage().total(), budget.tokens()), (15, 0));
     assert!(meter.cost().is_some_and(|cost| cost.total > 0.0));
-    meter.add_relayed(tokens(1, 1), vec![None]);
+    meter.add_relayed_usage(tokens(1, 1), vec![None]);
     let cost = meter.cost().unwrap();
     assert!(
         cost.total > 0.0 && cost.incomplete,

@@ -57,17 +57,21 @@ impl AdviceContext<'_> {
                     required_mode: Some(mode),
                     ..*self
                 };
-                Some(context.describe_ways(call, &verdict))
+                Some(context.describe_ways_to_allow(call, &verdict))
             }
         }
     }
 
     /// Describes, as the end of a sentence, how a user can allow `call`.
-    pub(super) fn describe_ways(&self, call: &PermissionRequest<'_>, verdict: &Verdict) -> String {
+    pub(super) fn describe_ways_to_allow(
+        &self,
+        call: &PermissionRequest<'_>,
+        verdict: &Verdict,
+    ) -> String {
         let mut ways = Vec::new();
         // A rule does not help if a hook wants the user to be asked.
         if !verdict.remember.is_empty() && self.opinion != Opinion::Ask {
-            ways.push(self.describe_rules(&verdict.remember));
+            ways.push(self.describe_how_to_add(&verdict.remember));
         }
         let added = self.outside_folders(call, verdict);
         if added.is_empty() {
@@ -84,7 +88,7 @@ impl AdviceContext<'_> {
             let mut wider = self.workspace.clone();
             wider.extra.extend(added);
             if self.allows(self.permissions, call, &wider) {
-                let flags = self.with_required_mode(&flags);
+                let flags = self.append_required_mode(&flags);
                 ways.push(format!("`{flags}` (everything in this folder)"));
             } else if let Some(mode) = self.strictest_allowing_mode(call, &wider) {
                 ways.push(format!(
@@ -95,15 +99,15 @@ impl AdviceContext<'_> {
         if ways.is_empty() {
             return format!(
                 "an answer at a terminal: `{}`, or `{}`",
-                self.with_required_mode("haft"),
-                self.with_required_mode("haft run --ask")
+                self.append_required_mode("haft"),
+                self.append_required_mode("haft run --ask")
             );
         }
         ways.join(", or ")
     }
 
     /// Returns the commands or flags that add `rules`: permanently, or for one run in another mode.
-    fn describe_rules(&self, rules: &[String]) -> String {
+    fn describe_how_to_add(&self, rules: &[String]) -> String {
         if self.required_mode.is_none() {
             let added: Vec<_> = rules
                 .iter()
@@ -115,11 +119,11 @@ impl AdviceContext<'_> {
             .iter()
             .map(|rule| format!("--allow {}", quote_rule(rule)))
             .collect();
-        format!("`{}`", self.with_required_mode(&flags.join(" ")))
+        format!("`{}`", self.append_required_mode(&flags.join(" ")))
     }
 
     /// Returns `words` of a command line followed by the flag of the required mode, if any.
-    fn with_required_mode(&self, words: &str) -> String {
+    fn append_required_mode(&self, words: &str) -> String {
         match self.required_mode {
             Some(mode) => format!("{words} --permission-mode {mode}"),
             None => words.to_owned(),

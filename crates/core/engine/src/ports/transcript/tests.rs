@@ -55,7 +55,8 @@ async fn transcript(folder: &std::path::Path) -> (StoredTranscript, Arc<StoredMa
             .await
             .unwrap(),
     );
-    let children = Children::new(StoredState::default().keep(&store, &conversation_id));
+    let children =
+        Children::new(StoredState::default().take_kept_document(&store, &conversation_id));
     let transcript = stored_transcript(
         store,
         conversation_id,

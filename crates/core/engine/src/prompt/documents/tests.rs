@@ -54,7 +54,7 @@ impl Place {
 
     fn look(&mut self) -> bool {
         self.documents.refresh(
-            Touched {
+            TouchedFiles {
                 reads: &self.reads,
                 mentions: &self.mentions,
             },
@@ -69,7 +69,8 @@ impl Place {
             mtime_ns: 0,
             hash: ContentHash::from_content(b""),
         };
-        self.reads.saw(&self.documents.paths.root.join(name), state);
+        self.reads
+            .record_seen(&self.documents.paths.root.join(name), state);
     }
 
     fn headings(&self) -> Vec<String> {

@@ -116,7 +116,9 @@ async fn open_prompt_context(
         registry,
         unkept_descriptions: None,
         skills: SkillWatch::new(&config.knowledge.paths),
-        todo: Arc::new(StoredTodo::new(state.keep(store, transcript.id()))),
+        todo: Arc::new(StoredTodo::new(
+            state.take_kept_document(store, transcript.id()),
+        )),
         starter_reads: None,
         knowledge: Knowledge::open(&services, config, transcript.id(), None, &mut state)
             .await
@@ -137,12 +139,18 @@ async fn render_changes_the_system_message_only_with_its_inputs() {
     let mut prompt = open_prompt_context(&config, &transcript, &store).await;
     assert!(!prompt.offers_completion());
     assert_eq!(prompt.canonical_name("no such tool"), "no such tool");
-    let before = prompt.system().hash;
+    let before = prompt.system_message().hash;
     prompt.render(&config).unwrap();
-    assert_eq!(prompt.system().hash, before, "nothing has changed");
+    assert_eq!(prompt.system_message().hash, before, "nothing has changed");
     config.prompt.focus_files = vec!["src/lib.rs".into()];
     prompt.render(&config).unwrap();
-    assert!(prompt.system().message.joined_text().contains("src/lib.rs"));
+    assert!(
+        prompt
+            .system_message()
+            .message
+            .joined_text()
+            .contains("src/lib.rs")
+    );
 }
 
 #[tokio::test]
@@ -152,7 +160,7 @@ async fn execution_state_names_the_last_changed_file() {
     let mut prompt = open_prompt_context(&config, &transcript, &store).await;
     let last_write = |prompt: &PromptContext| {
         prompt
-            .execution_state(&config, PermissionMode::Plan, ListOwner::Reader, &[])
+            .build_execution_state(&config, PermissionMode::Plan, ListOwner::Reader, &[])
             .last_write
     };
     assert_eq!(last_write(&prompt), None);
@@ -241,7 +249,7 @@ async fn execution_state_reflects_limits_mode_and_todo_list() {
         call_id: "c".into(),
     };
     prompt.knowledge().children.add(child).await.unwrap();
-    let state = prompt.execution_state(
+    let state = prompt.build_execution_state(
         &config,
         PermissionMode::Auto,
         ListOwner::Reader,
@@ -253,7 +261,7 @@ async fn execution_state_reflects_limits_mode_and_todo_list() {
         state.tasks,
         ["sub-agent scout (conversation 01234567): ended"]
     );
-    let of_sub = prompt.execution_state(
+    let of_sub = prompt.build_execution_state(
         &config,
         PermissionMode::Auto,
         ListOwner::MainAgent,
@@ -274,7 +282,7 @@ async fn agents_md_appears_in_documents_and_once_in_the_role_reminder() {
     config.knowledge.paths.trusted = true;
     config.prompt.environment.os = "linux (Debian)".into();
     let prompt = open_prompt_context(&config, &transcript, &store).await;
-    let system = prompt.system().message.joined_text();
+    let system = prompt.system_message().message.joined_text();
     assert!(
         system.starts_with("You test.") && system.contains("Platform: Linux."),
         "{system}"
@@ -289,14 +297,14 @@ async fn agents_md_appears_in_documents_and_once_in_the_role_reminder() {
         1
     );
     let role = prompt
-        .reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
+        .build_reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
         .role
         .unwrap();
     assert_eq!(role.matches("Use tabs.").count(), 1, "{role}");
     config.prompt.roles.main = None;
     assert_eq!(
         prompt
-            .reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
+            .build_reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH)
             .role,
         None
     );
@@ -311,7 +319,7 @@ async fn reminders_show_sub_agents_notes_on_inherited_reads() {
     kept.add("src", "No panics here.").await.unwrap();
     let notes = |prompt: &PromptContext| {
         prompt
-            .reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH)
+            .build_reminders(&config, ListOwner::MainAgent, Timestamp::UNIX_EPOCH)
             .folder_notes
             .unwrap()
     };
@@ -322,7 +330,7 @@ async fn reminders_show_sub_agents_notes_on_inherited_reads() {
         mtime_ns: 1,
         hash: haft_types::ContentHash::from_content(b"a"),
     };
-    starter.saw(&folder.path().join("src/a.rs"), state);
+    starter.record_seen(&folder.path().join("src/a.rs"), state);
     prompt.starter_reads = Some(Arc::new(starter));
     assert_eq!(notes(&prompt), "### `src`\n\n- n1: No panics here.\n");
 }
@@ -336,7 +344,7 @@ async fn useful_ranges_are_reminded_of_with_their_lines() {
     let prompt = open_prompt_context(&config, &transcript, &store).await;
     std::fs::write(folder.path().join("a.rs"), "one\ntwo\nthree\n").unwrap();
     for (path, end_line) in [("a.rs", 2), ("b.rs", 1)] {
-        let new = haft_tools::NewUseful {
+        let new = haft_tools::NewUsefulItem {
             path: path.into(),
             start_line: 1,
             end_line,
@@ -344,7 +352,7 @@ async fn useful_ranges_are_reminded_of_with_their_lines() {
         };
         prompt.knowledge().useful.add(new).await.unwrap();
     }
-    let reminders = prompt.reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH);
+    let reminders = prompt.build_reminders(&config, ListOwner::Reader, Timestamp::UNIX_EPOCH);
     assert_eq!(
         reminders.useful.unwrap(),
         "### `a.rs` lines 1-2: why\n\n```\none\ntwo\n```\n\n\
@@ -612,7 +620,7 @@ async fn prompt_in_chinese_is_complete_and_uses_the_english_names() {
             assert_eq!(names(&english), names(&chinese), "{tool}: {what}");
         }
     }
-    let text = |prompt: &PromptContext| prompt.system().message.joined_text();
+    let text = |prompt: &PromptContext| prompt.system_message().message.joined_text();
     let english = text(&english);
     let chinese = text(&chinese);
     // `path:line` of the English text is translated in the Chinese text.

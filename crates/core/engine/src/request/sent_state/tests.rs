@@ -25,13 +25,21 @@ async fn note_failure_counts_across_processes() {
         .await
         .unwrap();
     for _ in 0..2 {
-        assert!(!sent.has_given_up());
+        assert!(!sent.has_stopped_compacting());
         sent.record_failure(&transcript).await.unwrap();
     }
-    assert!(sent.has_given_up());
-    assert!(restored(store.as_ref(), &transcript).await.has_given_up());
+    assert!(sent.has_stopped_compacting());
+    assert!(
+        restored(store.as_ref(), &transcript)
+            .await
+            .has_stopped_compacting()
+    );
     sent.reset_failures(&transcript).await.unwrap();
-    assert!(!restored(store.as_ref(), &transcript).await.has_given_up());
+    assert!(
+        !restored(store.as_ref(), &transcript)
+            .await
+            .has_stopped_compacting()
+    );
 }
 
 #[tokio::test]

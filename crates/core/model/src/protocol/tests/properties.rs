@@ -95,13 +95,13 @@ proptest! {
                     TextEvent::CallClosed { arguments } => {
                         let name = open.take().unwrap();
                         let call = ToolCall { id: String::new(), name, arguments, signature: None };
-                        prop_assert!(!crate::was_left_open(&call) || protocol == ToolProtocol::React);
+                        prop_assert!(!crate::is_unclosed_call(&call) || protocol == ToolProtocol::React);
                     }
                     TextEvent::CallLeftOpen { source } => {
                         prop_assert!(serde_json::from_str::<Value>(&source).is_err());
                         let name = open.take().unwrap();
                         let call = ToolCall { id: String::new(), name, arguments: source, signature: None };
-                        prop_assert!(crate::was_left_open(&call));
+                        prop_assert!(crate::is_unclosed_call(&call));
                     }
                 }
             }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, append_field};
-use crate::wire::names::{plain_id, plain_tool_name};
+use crate::wire::names::{sanitize_id, sanitize_tool_name};
 use crate::wire::{
     CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrap_as_user_text,
 };
@@ -220,8 +220,8 @@ impl AnthropicWire {
                 }
                 Part::ToolCall(call) => {
                     pieces.push(AnthropicPiece::Block(AnthropicBlock::ToolUse {
-                        id: plain_id(&call.id, MAX_CALL_ID_LEN),
-                        name: plain_tool_name(&call.name),
+                        id: sanitize_id(&call.id, MAX_CALL_ID_LEN),
+                        name: sanitize_tool_name(&call.name),
                         input: json::object_or_empty(&call.arguments),
                         cache_control: None,
                     }));
@@ -284,7 +284,7 @@ fn result_block(result: &ToolResult) -> AnthropicBlock<'_> {
         &result.envelope.text
     };
     AnthropicBlock::ToolResult {
-        tool_use_id: plain_id(&result.tool_call_id, MAX_CALL_ID_LEN),
+        tool_use_id: sanitize_id(&result.tool_call_id, MAX_CALL_ID_LEN),
         content: AnthropicContent::Text(text),
         is_error,
         cache_control: None,

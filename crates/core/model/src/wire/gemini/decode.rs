@@ -141,7 +141,7 @@ impl GeminiDecoder {
             return Err(Fault::Bad("`candidates` is missing".into()));
         }
         if let Some(usage) = &response.usage_metadata {
-            self.usage = neutral_usage(usage);
+            self.usage = to_neutral_usage(usage);
         }
         if blocked.is_some() {
             self.stop = Some(StopReason::Refusal);
@@ -155,7 +155,7 @@ impl GeminiDecoder {
             .and_then(|content| content.parts)
             .unwrap_or_default();
         if parts.iter().any(|part| part.function_call.is_some()) {
-            self.check_new_calls(data)?;
+            self.reject_repeated_calls(data)?;
         }
         for part in parts {
             self.read_part(part, sink);
@@ -168,7 +168,7 @@ impl GeminiDecoder {
 
     /// Rejects an event that repeats the last event with calls. Calls often have no id in this API,
     /// so a repeated event would run its calls twice.
-    fn check_new_calls(&mut self, data: &str) -> Result<(), Fault> {
+    fn reject_repeated_calls(&mut self, data: &str) -> Result<(), Fault> {
         if self.stop.is_some() {
             return Err(Fault::Bad("a call after the end of the message".into()));
         }
@@ -235,7 +235,7 @@ fn parse_stop_reason(reason: String) -> StopReason {
 
 /// Converts token counts. The prompt count includes cached tokens; the candidate count excludes
 /// thoughts.
-fn neutral_usage(usage: &GeminiUsage) -> Usage {
+fn to_neutral_usage(usage: &GeminiUsage) -> Usage {
     let prompt = usage.prompt.unwrap_or(0);
     let tool_use = usage.tool_use_prompt.unwrap_or(0);
     let cached = usage.cached.unwrap_or(0);

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::wire::json;
-use crate::wire::names::plain_tool_name;
+use crate::wire::names::sanitize_tool_name;
 use crate::wire::{
     CacheMark, CallIds, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn,
     wrap_as_user_text,
@@ -178,7 +178,7 @@ impl Wire for GeminiWire {
                 }
                 Part::ToolCall(call) => {
                     let own = signed(&call.signature);
-                    let stand_in = (calls == 0).then(|| self.stand_in_signature()).flatten();
+                    let stand_in = (calls == 0).then(|| self.placeholder_signature()).flatten();
                     json::append_item(
                         &mut fragment.items,
                         &call_part(call, own.as_deref().or(stand_in)),
@@ -208,7 +208,7 @@ impl Wire for GeminiWire {
 fn call_part<'a>(call: &'a ToolCall, thought_signature: Option<&'a str>) -> GeminiCallPart<'a> {
     let function_call = GeminiCall {
         id: known_id(&call.id),
-        name: plain_tool_name(&call.name),
+        name: sanitize_tool_name(&call.name),
         args: json::object_or_empty(&call.arguments),
     };
     GeminiCallPart {
@@ -224,7 +224,7 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
         ToolStatus::Success | ToolStatus::Partial => GeminiResult::Output(text),
     };
     let id = known_id(&result.tool_call_id);
-    let name = plain_tool_name(&result.name);
+    let name = sanitize_tool_name(&result.name);
     GeminiPart {
         kind: GeminiPartKind::FunctionResponse(GeminiResponse { id, name, response }),
         thought_signature: None,
@@ -235,7 +235,7 @@ impl GeminiWire {
     /// Returns the signature that the documentation prescribes for calls made by other models.
     /// Models since the third generation reject a first call without a signature, even if another
     /// model made the call.
-    fn stand_in_signature(&self) -> Option<&'static str> {
+    fn placeholder_signature(&self) -> Option<&'static str> {
         let name = self.0.spec.name.trim_start_matches("models/");
         let generation = name
             .strip_prefix("gemini-")?

@@ -151,7 +151,7 @@ impl ChatDecoder {
         // Requests never ask for more than one choice.
         let mut choice = chunk.choices.into_iter().flatten().next();
         if let Some(usage) = chunk.usage.or_else(|| choice.as_mut()?.usage.take()) {
-            self.usage = neutral_usage(usage);
+            self.usage = to_neutral_usage(usage);
         }
         let Some(choice) = choice else { return Ok(()) };
         for delta in [choice.delta, choice.message].into_iter().flatten() {
@@ -274,13 +274,13 @@ fn parse_stop_reason(reason: String) -> StopReason {
     }
 }
 
-fn neutral_usage(usage: ChatUsage) -> Usage {
+fn to_neutral_usage(usage: ChatUsage) -> Usage {
     let mut details = usage.prompt_tokens_details.unwrap_or_default();
     details.cached_tokens = details
         .cached_tokens
         .or(usage.prompt_cache_hit_tokens)
         .or(usage.cached_tokens);
-    openai::neutral_usage(
+    openai::to_neutral_usage(
         usage.prompt_tokens,
         details,
         usage.completion_tokens,

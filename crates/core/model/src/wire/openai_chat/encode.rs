@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, append_field};
-use crate::wire::names::{plain_tool_name, short_id};
+use crate::wire::names::{limit_id_length, sanitize_tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
@@ -209,7 +209,7 @@ impl OpenaiMessages for ChatWire {
                 id: self.wire_call_id(&call.id),
                 r#type: "function",
                 function: ChatFunction {
-                    name: plain_tool_name(&call.name),
+                    name: sanitize_tool_name(&call.name),
                     arguments: self.0.call_arguments(call),
                 },
             })
@@ -231,7 +231,7 @@ impl OpenaiMessages for ChatWire {
 
 impl ChatWire {
     fn image_piece(&self, image: &Image) -> ChatPiece<'static> {
-        match openai::image_url(&self.0, image) {
+        match openai::image_data_url(&self.0, image) {
             Some(url) => ChatPiece::ImageUrl {
                 image_url: ChatImageUrl { url },
                 prompt_cache_breakpoint: None,
@@ -272,7 +272,7 @@ impl ChatWire {
     /// Returns a call id that the server accepts. OpenAI limits the length; other servers issue ids
     /// of any form and expect them back unchanged.
     fn wire_call_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
-        short_id(
+        limit_id_length(
             id,
             if self.0.is_openai {
                 MAX_CALL_ID_LEN

@@ -410,7 +410,7 @@ impl ResponsesDecoder {
         };
         if let Some(usage) = response.usage {
             let details = usage.input_tokens_details.unwrap_or_default();
-            self.usage = openai::neutral_usage(
+            self.usage = openai::to_neutral_usage(
                 usage.input_tokens,
                 details,
                 usage.output_tokens,

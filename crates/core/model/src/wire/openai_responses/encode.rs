@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::json::{self, append_field};
-use crate::wire::names::{plain_tool_name, short_id};
+use crate::wire::names::{limit_id_length, sanitize_tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
@@ -163,8 +163,8 @@ impl OpenaiMessages for ResponsesWire {
                     content: vec![ResponsesPiece::OutputText { text }],
                 },
                 Part::ToolCall(call) => ResponsesItem::FunctionCall {
-                    call_id: short_id(&call.id, MAX_CALL_ID_LEN),
-                    name: plain_tool_name(&call.name),
+                    call_id: limit_id_length(&call.id, MAX_CALL_ID_LEN),
+                    name: sanitize_tool_name(&call.name),
                     arguments: self.0.call_arguments(call),
                 },
                 Part::Thinking(thinking) => {
@@ -193,7 +193,7 @@ impl OpenaiMessages for ResponsesWire {
             match part {
                 Part::ToolResult(result) => {
                     items.push((
-                        short_id(&result.tool_call_id, MAX_CALL_ID_LEN),
+                        limit_id_length(&result.tool_call_id, MAX_CALL_ID_LEN),
                         vec![input_text(&result.envelope.text)],
                     ));
                 }
@@ -230,7 +230,7 @@ impl OpenaiMessages for ResponsesWire {
 
 impl ResponsesWire {
     fn image_piece(&self, image: &Image) -> ResponsesPiece<'static> {
-        match openai::image_url(&self.0, image) {
+        match openai::image_data_url(&self.0, image) {
             Some(image_url) => ResponsesPiece::InputImage {
                 image_url,
                 prompt_cache_breakpoint: None,

@@ -121,7 +121,7 @@ impl FolderCovers {
         }
         let mut known = KnownFolders::read(
             notes.lock_file.with_extension(FOLDERS_EXTENSION),
-            protected_names::searched_names_text(),
+            protected_names::format_searched_names(),
             &list.metadata()?,
         );
         let found = protected_names::find_protected(folder, &mut known)?;
@@ -183,7 +183,7 @@ impl CoverNotes {
 
     /// Waits for the exclusive lock that is needed to change covers and notes.
     fn lock(&self) -> io::Result<LockFile> {
-        LockFile::wait(&self.lock_file)
+        LockFile::acquire(&self.lock_file)
     }
 
     fn open_list(&self) -> io::Result<File> {

@@ -185,7 +185,7 @@ mod tests {
         /// Returns the protected files found `later` seconds from now, and the number of folders
         /// that were known.
         fn look(&self, later: u64) -> (Vec<String>, usize) {
-            self.look_for(protected_names::searched_names_text(), later)
+            self.look_for(protected_names::format_searched_names(), later)
         }
 
         fn look_for(&self, names: String, later: u64) -> (Vec<String>, usize) {

@@ -82,7 +82,7 @@ fn build_rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
         .create()?;
     // The names of all files can be listed, even those of hidden files.
     rules = allow_below(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-    let hidden = hidden_paths(policy);
+    let hidden = collect_hidden_paths(policy);
     // A hidden path inside a readable folder stays hidden.
     let readable = policy
         .readable
@@ -132,7 +132,7 @@ fn allow_below(
     }
 }
 
-fn hidden_paths(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
+fn collect_hidden_paths(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     // Devices are allowed one by one, so that neither disks nor the user's terminal can be read.
     let devices = PathBuf::from("/dev");
     policy.existing_hidden_paths().chain([devices]).collect()

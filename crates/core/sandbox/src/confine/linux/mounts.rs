@@ -111,7 +111,7 @@ impl Mount {
     /// Creates a read-only view of a folder in which named pipes are disconnected from those
     /// outside: an overlay gives each pipe a separate inode. `empty` is an empty folder, which
     /// serves as the second layer: an overlay without a writable layer needs two others.
-    fn overlay_view(folder: &Path, empty: &Path) -> io::Result<Self> {
+    fn create_overlay_view(folder: &Path, empty: &Path) -> io::Result<Self> {
         let mut layers = Vec::new();
         for byte in folder.as_os_str().as_bytes() {
             if matches!(byte, b':' | b'\\') {
@@ -269,7 +269,7 @@ fn open_readable_in_private_folders(
             continue;
         };
         let mount = if real.is_dir() {
-            Mount::overlay_view(&real, empty).or_else(|_| Mount::copy_from_path(&real))?
+            Mount::create_overlay_view(&real, empty).or_else(|_| Mount::copy_from_path(&real))?
         } else if real.is_file() {
             Mount::copy_from_path(&real)?
         } else {
@@ -306,7 +306,7 @@ fn create_synthetic_pieces(
             .and_then(|path| Mount::copy_from_path(&path))
             .ok(),
     };
-    let hidden = hidden_entries(policy);
+    let hidden = list_hidden_entries(policy);
 
     mount(
         "tmpfs",
@@ -364,7 +364,7 @@ fn create_synthetic_pieces(
 
 /// Returns the existing hidden paths with links resolved, each with a flag that is true for a
 /// folder.
-fn hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
+fn list_hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
     policy
         .existing_hidden_paths()
         .map(|path| (path.is_dir(), path))

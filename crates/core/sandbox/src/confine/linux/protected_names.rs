@@ -211,7 +211,7 @@ static SPLIT_NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
 });
 
 /// Returns all names that are searched for or skipped, as one text.
-pub(super) fn searched_names_text() -> String {
+pub(super) fn format_searched_names() -> String {
     let names = PROTECTED_PATHS
         .iter()
         .chain(STEERING_FILES)

@@ -125,7 +125,7 @@ pub(super) fn build_filter(families: SocketFamilies) -> io::Result<BpfProgram> {
     let unsupported = |_| io::Error::from_raw_os_error(libc::ENOSYS);
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(unsupported)?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let rules = refusal_rules(families).map_err(unsupported)?;
+    let rules = build_refusal_rules(families).map_err(unsupported)?;
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).map_err(unsupported)?;
     let mut program = filter_prologue();
@@ -133,7 +133,7 @@ pub(super) fn build_filter(families: SocketFamilies) -> io::Result<BpfProgram> {
     Ok(program)
 }
 
-fn refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::BackendError> {
+fn build_refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::BackendError> {
     let is = |argument, value| compare_argument(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| compare_argument(argument, SeccompCmpOp::Ne, value);
     let has = |argument, bit| compare_argument(argument, SeccompCmpOp::MaskedEq(bit), bit);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Returns the paths of the Unix sockets in this process's network namespace.
-pub(crate) fn bound_sockets() -> Vec<PathBuf> {
+pub(crate) fn list_bound_sockets() -> Vec<PathBuf> {
     parse_socket_paths(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const BACKGROUND: &str = "background";
 
 /// Returns the result for agents that were started in the background.
-pub(super) fn started_envelope(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
+pub(super) fn build_started_envelope(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
     let line =
         |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
     let lines: Vec<_> = agents.iter().map(line).collect();
@@ -66,14 +66,14 @@ fn format_sections(
 }
 
 /// Returns the result with one section for each agent, in the order of `reports`.
-pub(super) fn reports_envelope(
+pub(super) fn build_reports_envelope(
     order: WorkOrder,
     reports: &[AgentReport],
     limits: OutputLimits,
     tools: &ToolNames,
 ) -> Envelope {
     let sections = format_sections(reports, limits, tools);
-    let data = json!({ "mode": order_name(order), "agents": reports.iter().map(report_data).collect::<Vec<_>>() });
+    let data = json!({ "mode": order_name(order), "agents": reports.iter().map(build_report_data).collect::<Vec<_>>() });
     let completed = reports
         .iter()
         .filter(|report| report.outcome == Outcome::Completed)
@@ -130,7 +130,7 @@ fn format_section(report: &AgentReport, limits: CutLimits, tools: &ToolNames) ->
     text
 }
 
-fn report_data(report: &AgentReport) -> Value {
+fn build_report_data(report: &AgentReport) -> Value {
     json!({
         "name": report.name,
         "outcome": report.outcome,

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::FileState;
 
-use super::file_attributes::{self, KeepError};
+use super::file_attributes::{self, AttributeError};
 use super::folder::OpenFolder;
 use super::journal::{self, Fingerprint, Journal, JournalEntry, JournalRecord, JournalStage};
 use super::place::{self, OpenFolders, PlaceResult, RollbackResult};
 use super::{ChangeAction, ChangeError, PlannedChange};
-use crate::files::disk::{LoadedFile, file_state};
+use crate::files::disk::{LoadedFile, compute_file_state};
 
 /// The kernel's error code for a symbolic link that was not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
@@ -42,7 +42,7 @@ pub(super) fn commit_changes(
         at: journal.to_owned(),
         source,
     };
-    let record = plan_record(changes).map_err(noted)?;
+    let record = build_journal_record(changes).map_err(noted)?;
     let mut journal = Journal::begin(journal, &record).map_err(noted)?;
     let mut folders = OpenFolders::default();
     let stages = if changes.len() == 1 {
@@ -50,7 +50,7 @@ pub(super) fn commit_changes(
     } else {
         (JournalStage::Placing, Some(JournalStage::Done))
     };
-    let prepared = write_temporaries(changes, &record, &mut folders).and_then(|written| {
+    let prepared = write_temporary_files(changes, &record, &mut folders).and_then(|written| {
         journal
             .advance_to(stages.0)
             .map(|()| written)
@@ -59,7 +59,7 @@ pub(super) fn commit_changes(
     let written = match prepared {
         Ok(written) => written,
         Err(error) => {
-            discard_prepared(&record, &mut folders);
+            discard_prepared_files(&record, &mut folders);
             journal.remove_file();
             return Err(error);
         }
@@ -76,7 +76,7 @@ pub(super) fn commit_changes(
         return Err(match roll_back(&record, &mut folders) {
             Ok(left) => {
                 journal.remove_file();
-                error.with_left(left)
+                error.with_unrestored(left)
             }
             Err(source) => ChangeError::Stuck {
                 cause: Box::new(error),
@@ -85,12 +85,12 @@ pub(super) fn commit_changes(
             },
         });
     }
-    discard_temporaries(&record, &mut folders);
+    discard_temporary_files(&record, &mut folders);
     journal.remove_file();
     Ok(written)
 }
 
-fn plan_record(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
+fn build_journal_record(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
     let mut record = JournalRecord::default();
     for change in changes {
         let (before, after) = match &change.step {
@@ -122,7 +122,7 @@ fn plan_record(changes: &[PlannedChange<'_>]) -> io::Result<JournalRecord> {
     Ok(record)
 }
 
-fn write_temporaries(
+fn write_temporary_files(
     changes: &[PlannedChange<'_>],
     record: &JournalRecord,
     folders: &mut OpenFolders,
@@ -143,12 +143,14 @@ fn write_temporaries(
                 }
             })?;
         written.push(match &change.step {
-            ChangeAction::Create { bytes } => write_temporary(&folder, entry, change, bytes, None)?,
+            ChangeAction::Create { bytes } => {
+                write_temporary_file(&folder, entry, change, bytes, None)?
+            }
             ChangeAction::CreateLike { bytes, like } => {
-                write_temporary(&folder, entry, change, bytes, Some(like))?
+                write_temporary_file(&folder, entry, change, bytes, Some(like))?
             }
             ChangeAction::Replace { old, bytes } => {
-                write_temporary(&folder, entry, change, bytes, Some(old))?
+                write_temporary_file(&folder, entry, change, bytes, Some(old))?
             }
             ChangeAction::Delete { .. } => WrittenFile {
                 state: None,
@@ -159,7 +161,7 @@ fn write_temporaries(
     Ok(written)
 }
 
-fn write_temporary(
+fn write_temporary_file(
     folder: &OpenFolder,
     entry: &JournalEntry,
     change: &PlannedChange<'_>,
@@ -183,13 +185,13 @@ fn write_temporary(
     let mut notes = Vec::new();
     if let Some(like) = like {
         let lost = file_attributes::copy_attributes(&file, like).map_err(|error| match error {
-            KeepError::Owner { uid, gid, source } => ChangeError::Owner {
+            AttributeError::Owner { uid, gid, source } => ChangeError::Owner {
                 name: change.name.to_owned(),
                 uid,
                 gid,
                 source,
             },
-            KeepError::Mode(source) => fail("set the mode of")(source),
+            AttributeError::Mode(source) => fail("set the mode of")(source),
         })?;
         notes.extend(lost.iter().map(|name| {
             format!(
@@ -201,7 +203,7 @@ fn write_temporary(
     file.sync_all().map_err(fail("sync"))?;
     let metadata = file.metadata().map_err(fail("look at"))?;
     Ok(WrittenFile {
-        state: Some(file_state(bytes, &metadata)),
+        state: Some(compute_file_state(bytes, &metadata)),
         notes,
     })
 }
@@ -271,13 +273,13 @@ pub(super) fn roll_back(
 }
 
 /// Removes temporary files and created folders of a change that has not changed any file yet.
-pub(super) fn discard_prepared(record: &JournalRecord, folders: &mut OpenFolders) {
-    discard_temporaries(record, folders);
+pub(super) fn discard_prepared_files(record: &JournalRecord, folders: &mut OpenFolders) {
+    discard_temporary_files(record, folders);
     remove_empty_folders(record);
 }
 
 /// Removes the temporary files. A failure is ignored: a leftover temporary file does no harm.
-pub(super) fn discard_temporaries(record: &JournalRecord, folders: &mut OpenFolders) {
+pub(super) fn discard_temporary_files(record: &JournalRecord, folders: &mut OpenFolders) {
     for entry in &record.entries {
         if let Ok(folder) = folders.get_or_open(entry.folder(), OpenFolder::open) {
             let _ = folder.finish_interrupted(entry.temporary_name(), entry.name());

@@ -22,7 +22,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 const CAPABILITIES: &str = "security.capability";
 
 /// A failure to copy the owner or the mode of the old file.
-pub(super) enum KeepError {
+pub(super) enum AttributeError {
     Owner {
         uid: u32,
         gid: u32,
@@ -33,22 +33,22 @@ pub(super) enum KeepError {
 
 /// Copies owner, mode and extended attributes to a new file. Returns the names of attributes that
 /// could not be copied.
-pub(super) fn copy_attributes(new: &File, old: &LoadedFile) -> Result<Vec<String>, KeepError> {
+pub(super) fn copy_attributes(new: &File, old: &LoadedFile) -> Result<Vec<String>, AttributeError> {
     let uid = old.metadata.uid();
     let gid = old.metadata.gid();
-    let made = new.metadata().map_err(KeepError::Mode)?;
+    let made = new.metadata().map_err(AttributeError::Mode)?;
     if (made.uid(), made.gid()) != (uid, gid) {
         let owner = fchown(new, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-        owner.map_err(|error| KeepError::Owner {
+        owner.map_err(|error| AttributeError::Owner {
             uid,
             gid,
             source: error.into(),
         })?;
     }
-    let lost = copy_extended_attributes(new, &old.file).map_err(KeepError::Mode)?;
+    let lost = copy_extended_attributes(new, &old.file).map_err(AttributeError::Mode)?;
     // The mode comes last: changing the owner or the access control list clears set-id bits.
     let mode = Permissions::from_mode(old.metadata.mode() & 0o7777);
-    new.set_permissions(mode).map_err(KeepError::Mode)?;
+    new.set_permissions(mode).map_err(AttributeError::Mode)?;
     Ok(lost)
 }
 
@@ -78,7 +78,7 @@ fn copy_extended_attributes(new: &File, old: &File) -> io::Result<Vec<String>> {
 }
 
 fn list_extended_attributes(file: &File) -> Result<Vec<OsString>, Errno> {
-    let list = read_growing(|| flistxattr_query(file), |buffer| flistxattr(file, buffer))?;
+    let list = read_variable_length(|| flistxattr_query(file), |buffer| flistxattr(file, buffer))?;
     let names = list
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty());
@@ -88,7 +88,7 @@ fn list_extended_attributes(file: &File) -> Result<Vec<OsString>, Errno> {
 }
 
 fn read_extended_attribute(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> {
-    read_growing(
+    read_variable_length(
         || fgetxattr_query(file, name),
         |buffer| fgetxattr(file, name, buffer),
     )
@@ -96,7 +96,7 @@ fn read_extended_attribute(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> 
 
 /// Reads a list or value of unknown length. Queries the length first, and starts again if the
 /// content grew before it was read.
-fn read_growing(
+fn read_variable_length(
     length: impl Fn() -> Result<usize, Errno>,
     fill: impl Fn(&mut [u8]) -> Result<usize, Errno>,
 ) -> Result<Vec<u8>, Errno> {

@@ -165,7 +165,7 @@ impl Journal {
     /// Takes over the journal of a dead process. Returns `None` if the process lives, or another
     /// one has taken the journal over.
     pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
-        let taken = match LockFile::try_existing(path) {
+        let taken = match LockFile::try_acquire_existing(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             result => result?,
         };
@@ -192,16 +192,16 @@ impl Journal {
 
     /// Moves the journal to the next stage.
     pub(super) fn advance_to(&mut self, stage: JournalStage) -> io::Result<()> {
-        self.rename_stage(stage.extension())
+        self.rename_to_stage(stage.extension())
     }
 
     /// Sets the journal aside for a person to inspect.
     pub(super) fn set_aside(mut self) -> PathBuf {
-        let _ = self.rename_stage("failed");
+        let _ = self.rename_to_stage("failed");
         self.path
     }
 
-    fn rename_stage(&mut self, extension: &str) -> io::Result<()> {
+    fn rename_to_stage(&mut self, extension: &str) -> io::Result<()> {
         let next = self.path.with_extension(extension);
         haft_files::rename(&self.path, &next, self.durability)?;
         self.path = next;

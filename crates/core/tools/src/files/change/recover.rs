@@ -118,7 +118,7 @@ pub fn recover_changes(journal: &Path) -> io::Result<Vec<Recovery>> {
             }
             None => recovered.push(Recovery {
                 files: Vec::new(),
-                outcome: report_damaged(journal),
+                outcome: report_damaged_journal(journal),
             }),
         }
     }
@@ -126,7 +126,7 @@ pub fn recover_changes(journal: &Path) -> io::Result<Vec<Recovery>> {
 }
 
 /// Reports a journal that had been written completely and is damaged now.
-fn report_damaged(journal: Journal) -> RecoveryOutcome {
+fn report_damaged_journal(journal: Journal) -> RecoveryOutcome {
     RecoveryOutcome::Failed {
         reason: "its journal is damaged".into(),
         journal: journal.set_aside(),
@@ -137,18 +137,18 @@ fn recover_change(journal: Journal, record: &JournalRecord, stage: JournalStage)
     let mut folders = OpenFolders::default();
     let outcome = match stage {
         JournalStage::Writing => {
-            commit::discard_prepared(record, &mut folders);
+            commit::discard_prepared_files(record, &mut folders);
             RecoveryOutcome::NothingChanged
         }
         JournalStage::Done => {
-            commit::discard_temporaries(record, &mut folders);
+            commit::discard_temporary_files(record, &mut folders);
             RecoveryOutcome::AllChanged
         }
         JournalStage::Placing => match commit::roll_back(record, &mut folders) {
             Ok(left) => rollback_outcome(&left, RecoveryOutcome::RolledBack),
             Err(error) => return report_failure(journal, record, &error),
         },
-        JournalStage::Single => match finish_single(record, &mut folders) {
+        JournalStage::Single => match finish_single_file(record, &mut folders) {
             Ok(outcome) => outcome,
             Err(error) => return report_failure(journal, record, &error),
         },
@@ -162,7 +162,10 @@ fn recover_change(journal: Journal, record: &JournalRecord, stage: JournalStage)
 
 /// Recovers a change of a single file, which has either its old or its new content and keeps it.
 /// The content under the temporary name is removed, unless another process wrote it.
-fn finish_single(record: &JournalRecord, folders: &mut OpenFolders) -> io::Result<RecoveryOutcome> {
+fn finish_single_file(
+    record: &JournalRecord,
+    folders: &mut OpenFolders,
+) -> io::Result<RecoveryOutcome> {
     let [entry] = record.entries.as_slice() else {
         return Err(io::Error::other("its journal is damaged"));
     };

@@ -9,7 +9,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lines::{TextLine, has_cr_line_ends, line_end_near, restore_returns, split_lines};
+use super::lines::{
+    TextLine, has_cr_line_ends, line_end_near, restore_carriage_returns, split_lines,
+};
 use super::nearest::{self, EditTerms};
 
 /// What happens when a block fits more than one place.
@@ -87,7 +89,7 @@ impl EditBlock {
             return self.clone();
         }
         let lines = |text: &str| -> Vec<String> {
-            let text = restore_returns(text, file);
+            let text = restore_carriage_returns(text, file);
             if has_cr_line_ends(file) {
                 text.split('\r').map(str::to_owned).collect()
             } else {
@@ -214,7 +216,7 @@ pub(crate) fn apply_blocks(
         if comparison == Comparison::Tolerant {
             tolerant.push(number);
         }
-        changes.extend(block_changes(&lines, block, &place, comparison));
+        changes.extend(plan_block_changes(&lines, block, &place, comparison));
         found.push(place);
     }
     // Lines inserted before a line precede the replacement of that line.
@@ -259,7 +261,12 @@ impl BlockSearch<'_> {
             }
         }
         Err(MisfitReason::NotFound {
-            hint: nearest::describe_nearest(self.lines, &old, &self.block.new_lines(), terms),
+            hint: nearest::describe_nearest_places(
+                self.lines,
+                &old,
+                &self.block.new_lines(),
+                terms,
+            ),
         })
     }
 
@@ -402,7 +409,7 @@ fn find_matches(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) ->
 
 /// Returns the changes that a block makes at `place`. Kept lines are not among them, so they stay
 /// as they are in the file.
-fn block_changes(
+fn plan_block_changes(
     lines: &[TextLine<'_>],
     block: &EditBlock,
     place: &Range<usize>,

@@ -165,7 +165,7 @@ impl EditOutcome {
     }
 
     /// Returns the result of a call about one file.
-    pub(crate) fn into_single(mut self) -> ToolOutput {
+    pub(crate) fn into_single_output(mut self) -> ToolOutput {
         let Some(EditedFile { text, data }) = self.files.pop() else {
             return ToolOutput::default();
         };

@@ -16,7 +16,7 @@ pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
         let line = |whole: &str| whole.strip_suffix('\r').unwrap_or(whole).len();
         return text
             .split_inclusive('\r')
-            .map(|whole| cut_line_end(whole, line(whole)))
+            .map(|whole| split_line_end(whole, line(whole)))
             .collect();
     }
     let line = |whole: &str| {
@@ -25,7 +25,7 @@ pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
         })
     };
     text.split_inclusive('\n')
-        .map(|whole| cut_line_end(whole, line(whole)))
+        .map(|whole| split_line_end(whole, line(whole)))
         .collect()
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn has_cr_line_ends(file: &str) -> bool {
 
 /// Replaces each symbol `␍` by a carriage return, if the file has carriage returns: the model reads
 /// them as this symbol and writes it back.
-pub(crate) fn restore_returns(text: &str, file: &str) -> String {
+pub(crate) fn restore_carriage_returns(text: &str, file: &str) -> String {
     if file.contains('\r') && !file.contains('␍') {
         text.replace('␍', "\r")
     } else {
@@ -44,7 +44,7 @@ pub(crate) fn restore_returns(text: &str, file: &str) -> String {
     }
 }
 
-fn cut_line_end(whole: &str, body: usize) -> TextLine<'_> {
+fn split_line_end(whole: &str, body: usize) -> TextLine<'_> {
     let (text, end) = whole.split_at_checked(body).unwrap_or((whole, ""));
     TextLine { text, end }
 }

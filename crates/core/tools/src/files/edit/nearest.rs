@@ -32,7 +32,7 @@ pub(crate) struct EditTerms {
 
 /// Describes the places of the file most similar to `old`, as sentences that follow "not in the
 /// file".
-pub(crate) fn describe_nearest(
+pub(crate) fn describe_nearest_places(
     lines: &[TextLine<'_>],
     old: &[&str],
     new: &[&str],

@@ -54,7 +54,7 @@ impl EditSource {
     pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
         let path = paths::resolve_path(&scope.workspace, given)?;
         let name = paths::display_path(&scope.workspace, &path);
-        let loaded = scope.with_unsaved(&path, disk::load_file(&path, &name)?);
+        let loaded = scope.apply_unsaved(&path, disk::load_file(&path, &name)?);
         write_guard::check_changeable(scope, &path, &name, &loaded, ReadRequirement::Proven)?;
         Ok(Self { path, name, loaded })
     }

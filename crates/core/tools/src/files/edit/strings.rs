@@ -4,7 +4,9 @@
 //! its original form: every byte outside the replaced pieces is kept, and new lines get the line
 //! ends of the lines around them.
 
-use super::lines::{TextLine, has_cr_line_ends, line_end_near, restore_returns, split_lines};
+use super::lines::{
+    TextLine, has_cr_line_ends, line_end_near, restore_carriage_returns, split_lines,
+};
 use super::nearest::{self, EditTerms};
 
 /// The occurrences to replace.
@@ -41,7 +43,7 @@ pub(crate) fn replace_text(
             let wanted: Vec<&str> = old.lines().collect();
             let replacement: Vec<&str> = new.lines().collect();
             return Err(StringMisfit::NotFound {
-                hint: nearest::describe_nearest(&lines, &wanted, &replacement, terms),
+                hint: nearest::describe_nearest_places(&lines, &wanted, &replacement, terms),
             });
         }
         ([_, _, ..], Occurrences::Only) => {
@@ -71,7 +73,7 @@ pub(crate) fn replace_text(
 
 /// Converts line ends to `\n`, whatever line ends the model copied from a file.
 fn unify_line_ends(text: &str, file: &str) -> String {
-    let text = restore_returns(&text.replace("\r\n", "\n"), file);
+    let text = restore_carriage_returns(&text.replace("\r\n", "\n"), file);
     if has_cr_line_ends(file) {
         text.replace('\r', "\n")
     } else {

@@ -3,7 +3,7 @@
 use haft_tool::ToolOutput;
 
 use super::page::{FilePage, LineRange};
-use super::{add_line, page_envelope};
+use super::{add_line, build_page_envelope};
 use crate::failure::ToolFailure;
 use crate::files::documents::{DocumentFile, extract_text};
 use crate::scope::FileScope;
@@ -23,7 +23,7 @@ pub(super) fn read_document(
         total += 1;
         page.offer_line(total, line, line.len());
     }
-    let mut envelope = page_envelope(document.name, &page, total, mtime_ns)?;
+    let mut envelope = build_page_envelope(document.name, &page, total, mtime_ns)?;
     if extracted.truncated {
         add_line(
             &mut envelope.text,

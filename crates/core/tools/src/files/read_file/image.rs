@@ -42,7 +42,7 @@ pub fn encode_image(bytes: &[u8]) -> Option<Image> {
 }
 
 /// Returns the image with a line of text that describes it.
-pub(super) fn image_output(
+pub(super) fn build_image_output(
     scope: &FileScope,
     path: &Path,
     name: &str,

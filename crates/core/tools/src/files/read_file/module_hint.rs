@@ -15,7 +15,7 @@ pub(super) fn add_module_hint(context: &ToolContext, path: &Path, envelope: &mut
     let Some(document) = module_documents::find_enclosing_document(&context.workspace, path) else {
         return;
     };
-    if context.reads.last_seen(&document).is_some() || !context.reads.name_once(&document) {
+    if context.reads.last_seen(&document).is_some() || !context.reads.record_named(&document) {
         return;
     }
     let name = paths::display_path(&context.workspace, &document);

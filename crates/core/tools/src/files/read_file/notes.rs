@@ -36,7 +36,7 @@ pub(super) async fn add_notes(context: &ToolContext, path: &Path, envelope: &mut
     }
     add_line(
         &mut envelope.text,
-        &notes_heading(&name, older.len(), &context.tools),
+        &format_notes_heading(&name, older.len(), &context.tools),
     );
     for note in newest {
         add_line(
@@ -51,7 +51,7 @@ pub(super) async fn add_notes(context: &ToolContext, path: &Path, envelope: &mut
     envelope.data["notes"] = shown;
 }
 
-fn notes_heading(name: &str, older: usize, tools: &ToolNames) -> String {
+fn format_notes_heading(name: &str, older: usize, tools: &ToolNames) -> String {
     match older {
         0 => format!("[Notes on `{name}`:]"),
         _ if tools.contains("note_query") => {

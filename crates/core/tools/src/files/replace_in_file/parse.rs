@@ -64,7 +64,7 @@ fn match_exact_marker(line: &str) -> Option<BlockMarker> {
 }
 
 /// Recognizes a marker line by its seven signs, with any label.
-fn match_any_label(line: &str) -> Option<BlockMarker> {
+fn match_marker_with_any_label(line: &str) -> Option<BlockMarker> {
     let signs = line
         .split_whitespace()
         .next()
@@ -90,7 +90,7 @@ pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), 
     parse_diff_with(diff, match_exact_marker)
         .map(|blocks| (blocks, false))
         .or_else(|error| {
-            parse_diff_with(diff, match_any_label)
+            parse_diff_with(diff, match_marker_with_any_label)
                 .map(|blocks| (blocks, true))
                 .map_err(|_| error)
         })

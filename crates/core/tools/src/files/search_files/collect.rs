@@ -131,7 +131,7 @@ mod tests {
     fn shown_paths(limits: OutputLimits, files: &[(String, usize)]) -> (Vec<PathBuf>, bool) {
         let mut collected = CollectedMatches::new(limits);
         for (path, lines) in files {
-            collected.add_matches(Path::new(path), FileMatches::of_lines(*lines));
+            collected.add_matches(Path::new(path), FileMatches::with_line_count(*lines));
         }
         let finished = collected.into_outcome();
         // The output ends with the first file that does not fit whole.

@@ -69,7 +69,7 @@ impl FolderSearch<'_> {
         }
         match found {
             Ok(entry) if !self.can_show(entry.path()) => return WalkState::Skip,
-            Ok(entry) if self.is_searched(&entry) => {
+            Ok(entry) if self.should_search(&entry) => {
                 let opened = disk::open_walked_file(entry.path());
                 match opened.and_then(|file| search_file(self.scope, searcher, matcher, file)) {
                     Ok(searched) => self.add_result(entry.path(), searched),
@@ -88,7 +88,7 @@ impl FolderSearch<'_> {
         WalkState::Continue
     }
 
-    fn is_searched(&self, entry: &DirEntry) -> bool {
+    fn should_search(&self, entry: &DirEntry) -> bool {
         entry.file_type().is_some_and(|kind| kind.is_file())
             && self
                 .pattern

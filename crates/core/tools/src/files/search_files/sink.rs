@@ -61,7 +61,7 @@ impl FileMatches {
     }
 
     #[cfg(test)]
-    pub(super) fn of_lines(count: usize) -> Self {
+    pub(super) fn with_line_count(count: usize) -> Self {
         let lines = vec![
             MatchedLine::Match {
                 number: 1,
@@ -160,8 +160,8 @@ fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
         .ok()
         .flatten()
         .map_or(0, |found| found.start());
-    let start = char_start(line, found.saturating_sub(MAX_LEADING_BYTES));
-    let end = char_start(line, (start + MAX_SHOWN_BYTES).min(line.len()));
+    let start = find_char_start(line, found.saturating_sub(MAX_LEADING_BYTES));
+    let end = find_char_start(line, (start + MAX_SHOWN_BYTES).min(line.len()));
     let piece = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
     let before = if start > 0 { "… " } else { "" };
     let after = if end < line.len() { " …" } else { "" };
@@ -169,7 +169,7 @@ fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
 }
 
 /// Returns the start of the character at `at`, if the bytes are UTF-8.
-fn char_start(line: &[u8], at: usize) -> usize {
+fn find_char_start(line: &[u8], at: usize) -> usize {
     let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at)
         .rev()

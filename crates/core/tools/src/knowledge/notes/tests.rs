@@ -21,7 +21,7 @@ async fn notes(folder: &Path) -> StoredNotes {
 
 fn above(notes: &StoredNotes, read: &[&str]) -> Vec<(String, Vec<String>)> {
     let read: Vec<_> = read.iter().map(PathBuf::from).collect();
-    notes.on_folders_above(Path::new("/copy"), &read)
+    notes.folder_notes_above(Path::new("/copy"), &read)
 }
 
 #[test]

@@ -2,16 +2,16 @@
 //!
 //! Invariant: two ranges of one file never touch or overlap, and there are at most `MAX_RANGES`.
 
-use super::{Added, NewUseful, UsefulItem, UsefulRanges};
+use super::{AddedRange, NewUsefulItem, UsefulItem, UsefulRanges};
 
 /// The maximum number of ranges of a conversation; the oldest are dropped.
-const KEPT: usize = 100;
+const MAX_RANGES: usize = 100;
 
 impl UsefulRanges {
     /// Adds a range as the newest one and merges the ranges it touches into it. The merged range
     /// gets the lowest number of its parts, so that a number the model has seen stays valid.
-    pub(super) fn add(&mut self, new: NewUseful) -> Added {
-        let NewUseful {
+    pub(super) fn add(&mut self, new: NewUsefulItem) -> AddedRange {
+        let NewUsefulItem {
             path,
             start_line,
             end_line,
@@ -47,13 +47,13 @@ impl UsefulRanges {
                 .iter()
                 .map(|known| known.end_line)
                 .fold(end_line, u32::max),
-            description: join(descriptions),
+            description: join_descriptions(descriptions),
             path,
         };
         self.items.push(item.clone());
-        let surplus = self.items.len().saturating_sub(KEPT);
+        let surplus = self.items.len().saturating_sub(MAX_RANGES);
         let dropped = self.items.drain(..surplus).map(|old| old.number).collect();
-        Added {
+        AddedRange {
             item,
             merged: touching.len(),
             dropped,
@@ -67,7 +67,7 @@ impl UsefulRanges {
 }
 
 /// Joins descriptions, leaving out duplicate parts.
-fn join<'a>(descriptions: impl Iterator<Item = &'a str>) -> String {
+fn join_descriptions<'a>(descriptions: impl Iterator<Item = &'a str>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for one in descriptions
         .flat_map(|text| text.split("; "))
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn new(path: &str, start_line: u32, end_line: u32) -> NewUseful {
-        NewUseful {
+    fn new(path: &str, start_line: u32, end_line: u32) -> NewUsefulItem {
+        NewUsefulItem {
             path: path.into(),
             start_line,
             end_line,

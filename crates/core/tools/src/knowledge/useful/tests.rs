@@ -17,8 +17,8 @@ fn store(folder: &Path) -> Arc<dyn Store> {
     )
 }
 
-fn new(path: &str, start_line: u32, end_line: u32) -> NewUseful {
-    NewUseful {
+fn new(path: &str, start_line: u32, end_line: u32) -> NewUsefulItem {
+    NewUsefulItem {
         path: path.into(),
         start_line,
         end_line,

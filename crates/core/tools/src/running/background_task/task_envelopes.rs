@@ -12,7 +12,7 @@ use crate::running::phrases::{
 };
 use crate::running::{Task, TaskReport};
 
-pub(super) fn started_envelope(task: &Task) -> Envelope {
+pub(super) fn build_started_envelope(task: &Task) -> Envelope {
     let mut text = format!(
         "Task {} was started. You will be told when it has ended.",
         task.id
@@ -25,7 +25,7 @@ pub(super) fn started_envelope(task: &Task) -> Envelope {
     Envelope::success(text).with_data(data)
 }
 
-pub(super) fn list_envelope(tasks: &[Arc<Task>]) -> Envelope {
+pub(super) fn build_list_envelope(tasks: &[Arc<Task>]) -> Envelope {
     let mut text = if tasks.is_empty() {
         "There are no tasks.".to_owned()
     } else {
@@ -42,7 +42,7 @@ pub(super) fn list_envelope(tasks: &[Arc<Task>]) -> Envelope {
     Envelope::success(text.trim_end()).with_data(json!({ "action": "list", "tasks": rows }))
 }
 
-pub(super) fn monitor_envelope(task: &Task, lines: usize, bytes: usize) -> Envelope {
+pub(super) fn build_monitor_envelope(task: &Task, lines: usize, bytes: usize) -> Envelope {
     let report = task.report();
     let output = task.output();
     let mut text = format!("Task {}", report.to_sentence());
@@ -74,18 +74,18 @@ pub(super) fn monitor_envelope(task: &Task, lines: usize, bytes: usize) -> Envel
     if let Some(problem) = task.file_problem() {
         let _ = write!(text, "\n[{problem}.]");
     }
-    let mut data = task_data(task, "monitor", &report);
+    let mut data = build_task_data(task, "monitor", &report);
     add_stdout(&mut data, &output);
     Envelope::success(text).with_data(data)
 }
 
-pub(super) fn killed_envelope(task: &Task) -> Envelope {
+pub(super) fn build_killed_envelope(task: &Task) -> Envelope {
     let report = task.report();
     Envelope::success(format!("Task {}", report.to_sentence()))
-        .with_data(task_data(task, "kill", &report))
+        .with_data(build_task_data(task, "kill", &report))
 }
 
-pub(super) fn cleanup_envelope(removed: &[TaskReport]) -> Envelope {
+pub(super) fn build_cleanup_envelope(removed: &[TaskReport]) -> Envelope {
     let ids: Vec<_> = removed.iter().map(|report| report.id.as_str()).collect();
     let text = if ids.is_empty() {
         "No task has ended; nothing was removed.".to_owned()
@@ -96,7 +96,7 @@ pub(super) fn cleanup_envelope(removed: &[TaskReport]) -> Envelope {
     Envelope::success(text).with_data(json!({ "action": "cleanup", "removed": ids }))
 }
 
-fn task_data(task: &Task, action: &str, report: &TaskReport) -> Value {
+fn build_task_data(task: &Task, action: &str, report: &TaskReport) -> Value {
     let mut data = json!({
         "action": action, "task_id": task.id, "command": task.line.text, "state": phase_name(report.phase),
         "duration_ms": to_millis(task.duration()),

@@ -47,7 +47,7 @@ impl CommandRun {
             aftermath,
             ..
         } = &self.finished;
-        let (out, err) = share_limits(stdout, stderr, limits);
+        let (out, err) = cut_to_shared_limits(stdout, stderr, limits);
         let (headline, error) = self.headline_and_error();
         let mut text = headline;
         if stdout.bytes == 0 && stderr.bytes == 0 {
@@ -208,7 +208,11 @@ impl CommandRun {
 
 /// Cuts both streams to the limits. Each stream gets at least half, and the room that the other
 /// does not need.
-fn share_limits(stdout: &CapturedOutput, stderr: &CapturedOutput, limits: CutLimits) -> (Cut, Cut) {
+fn cut_to_shared_limits(
+    stdout: &CapturedOutput,
+    stderr: &CapturedOutput,
+    limits: CutLimits,
+) -> (Cut, Cut) {
     let out = stdout.text(limits);
     let err = stderr.text(limits);
     let out_size = cut_size(&out);

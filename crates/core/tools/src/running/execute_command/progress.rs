@@ -37,7 +37,7 @@ impl ProgressWatcher {
     }
 
     /// Shows new output if an update is due.
-    pub(super) fn look(&mut self, live: &LiveCommand, progress: &CallProgress) {
+    pub(super) fn poll_output(&mut self, live: &LiveCommand, progress: &CallProgress) {
         let bytes = live.written_bytes();
         let quiet = bytes == self.bytes;
         self.bytes = bytes;

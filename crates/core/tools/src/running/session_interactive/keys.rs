@@ -18,12 +18,12 @@ pub(super) fn encode_input(
         }
     }
     for key in keys.unwrap_or_default() {
-        bytes.extend(encode_key(key).ok_or_else(|| unknown_key(key))?);
+        bytes.extend(encode_key(key).ok_or_else(|| unknown_key_failure(key))?);
     }
     Ok(bytes)
 }
 
-fn unknown_key(key: &str) -> ToolFailure {
+fn unknown_key_failure(key: &str) -> ToolFailure {
     let message = format!(
         "`{key}` is not a key; use enter, tab, esc, space, backspace, delete, up, down, left, right, home, end, page-up, page-down, f1 to f12, ctrl-a to ctrl-z, or a single character"
     );

@@ -243,14 +243,14 @@ fn merge_leftovers_are_removed_at_the_next_start() {
         .map(|name| two.change(name, MergeContent::Absent))
         .into();
     let lock = write_merge_note(&notes.join("c1.merging"), &changes).unwrap();
-    sweep_merges(&notes);
+    clean_up_killed_merges(&notes);
     assert!(
         two.project(left[0]).exists(),
         "a merge that goes on is left alone"
     );
     // The process is killed: its lock is released, its note stays.
     drop(lock);
-    sweep_merges(&notes);
+    clean_up_killed_merges(&notes);
     assert!(left.iter().all(|name| !two.project(name).exists()));
     assert!(others.iter().all(|name| two.project(name).exists()));
     assert!(
@@ -258,5 +258,5 @@ fn merge_leftovers_are_removed_at_the_next_start() {
         "a folder swapped for a link is not followed"
     );
     assert_eq!(fs::read_dir(&notes).unwrap().count(), 0);
-    sweep_merges(&two.folder.path().join("nothing"));
+    clean_up_killed_merges(&two.folder.path().join("nothing"));
 }

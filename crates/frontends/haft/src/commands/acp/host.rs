@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use haft_acp::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
-use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, find_knowledge};
+use haft_agent::{Project, RandomIds, RunPlan, Session, SetupError, find_knowledge_and_trust};
 use haft_engine::{OpenError, PromptSettings};
 use haft_store::{ConversationScope, StoreError};
 use haft_types::{ConversationId, Decision, IdSource as _, Message, PermissionMode};
@@ -77,14 +77,14 @@ impl DrivenHost {
     async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> anyhow::Result<String> {
         let settings = self.settings();
         let project = self.haft.project(Some(prompt.cwd))?;
-        let sources = settings.prompt_sources(&project)?;
-        let (paths, _) = find_knowledge(&settings.places, &project)?;
-        let text = if sources.has_call(&prompt.text) {
+        let sources = settings.open_prompt_sources(&project)?;
+        let (paths, _) = find_knowledge_and_trust(&settings.places, &project)?;
+        let text = if sources.calls_prompt(&prompt.text) {
             sources
                 .expand_prompt(&prompt.text)
                 .await
-                .map_err(prompts::extension_error)?
-        } else if let Some(wishes) = init::parse_call(&prompt.text, &paths) {
+                .map_err(prompts::convert_extension_error)?
+        } else if let Some(wishes) = init::parse_init_call(&prompt.text, &paths) {
             init::build_prompt(&settings, self.model.as_deref(), &project, wishes).text
         } else {
             let inline = InlineCommands {
@@ -101,7 +101,7 @@ impl DrivenHost {
         };
         let text = sources.attach_resources(text).await;
         sources.stop_servers().await;
-        text.map_err(prompts::extension_error)
+        text.map_err(prompts::convert_extension_error)
     }
 }
 
@@ -135,7 +135,7 @@ impl Host for DrivenHost {
     }
 
     fn available_models(&self) -> Vec<String> {
-        let usable = models::usable(&self.settings()).unwrap_or_default();
+        let usable = models::list_usable_models(&self.settings()).unwrap_or_default();
         usable.into_iter().map(|spec| spec.full_name()).collect()
     }
 
@@ -172,7 +172,7 @@ impl Host for DrivenHost {
         let scope = namespace
             .as_deref()
             .map_or(ConversationScope::Everywhere, ConversationScope::Namespace);
-        let store = self.settings().store().map_err(to_host_error)?;
+        let store = self.settings().open_store().map_err(to_host_error)?;
         let mut listed = store.list(scope).await.map_err(to_host_error)?;
         listed.sort_by_key(|one| std::cmp::Reverse(one.updated_at));
         let row = |one: haft_store::ConversationRow| ListedConversation {
@@ -189,7 +189,7 @@ impl Host for DrivenHost {
         &self,
         id: &ConversationId,
     ) -> Result<(PathBuf, Vec<Message>), HostError> {
-        let store = self.settings().store().map_err(to_host_error)?;
+        let store = self.settings().open_store().map_err(to_host_error)?;
         let listed = store
             .list(ConversationScope::Everywhere)
             .await
@@ -205,7 +205,7 @@ impl Host for DrivenHost {
     }
 
     async fn delete_conversation(&self, id: &ConversationId) -> Result<(), HostError> {
-        let store = self.settings().store().map_err(to_host_error)?;
+        let store = self.settings().open_store().map_err(to_host_error)?;
         match store.delete(id).await {
             Ok(()) | Err(StoreError::UnknownConversation { .. }) => Ok(()),
             Err(error) => Err(to_host_error(error)),
@@ -229,13 +229,13 @@ impl Host for DrivenHost {
             return Vec::new();
         };
         let settings = self.settings();
-        let Ok((paths, _)) = find_knowledge(&settings.places, &project) else {
+        let Ok((paths, _)) = find_knowledge_and_trust(&settings.places, &project) else {
             return Vec::new();
         };
         // Problems with a file are reported when it is called, and by `haft commands list`.
         let own = haft_project::commands::load_commands(&paths, &mut Vec::new());
         let of_servers = settings
-            .prompt_sources(&project)
+            .open_prompt_sources(&project)
             .map(|sources| sources.prompts())
             .unwrap_or_default();
         let init = own
@@ -267,12 +267,12 @@ impl Host for DrivenHost {
             .map_err(|error| HostError::Failed(format_failure(&error)))
     }
 
-    fn is_cut_off(&self, session: &Session) -> bool {
+    fn was_interrupted(&self, session: &Session) -> bool {
         is_cut_off(session.history())
     }
 
     fn save_rules(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.settings().places, Decision::Allow, rules)
+        permissions::add_rules(&self.settings().places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }

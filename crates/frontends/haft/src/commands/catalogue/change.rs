@@ -160,7 +160,7 @@ enum CatalogueOwner {
 impl CatalogueOwner {
     /// Creates a file and its folder. Returns an error if the file exists.
     fn create(self, path: &Path) -> std::io::Result<fs::File> {
-        let folder = haft_files::folder_of(path);
+        let folder = haft_files::containing_folder(path);
         match self {
             Self::User => {
                 haft_files::create_folder(folder)?;
@@ -225,7 +225,7 @@ pub(super) fn remove_item(
     place: &CatalogueContext,
 ) -> anyhow::Result<()> {
     let found = items::load_items(kind, &place.paths, place);
-    let item = found.get(kind, name)?;
+    let item = found.find_item(kind, name)?;
     let own = [
         place.paths.project_folder(kind),
         place.paths.user_folder(kind),

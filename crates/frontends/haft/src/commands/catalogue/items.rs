@@ -63,29 +63,33 @@ pub(super) fn load_items(
     let mut problems = Vec::new();
     let (items, shadowed) = match kind {
         KnowledgeKind::Rules => (load_rules(paths, &mut problems), Vec::new()),
-        KnowledgeKind::Agents => named_items(agents::load_agents(paths, &mut problems), |agent| {
-            let tools = match &agent.tools {
-                AgentTools::All => json!("*"),
-                AgentTools::Only(names) => json!(names),
-            };
-            let more = json!({
-                "description": agent.description,
-                "tools": tools,
-                "model": agent.model,
-                "uses": place.agent_model(agent.model.as_deref()).0,
-                "worktree": agent.worktree,
-            });
-            (agent.description.clone(), agent.role.clone(), more)
-        }),
-        KnowledgeKind::Skills => named_items(skills::load_skills(paths, &mut problems), |skill| {
-            (
-                skill.description.clone(),
-                skill.text.clone(),
-                json!({"description": skill.description}),
-            )
-        }),
+        KnowledgeKind::Agents => {
+            to_catalogue_items(agents::load_agents(paths, &mut problems), |agent| {
+                let tools = match &agent.tools {
+                    AgentTools::All => json!("*"),
+                    AgentTools::Only(names) => json!(names),
+                };
+                let more = json!({
+                    "description": agent.description,
+                    "tools": tools,
+                    "model": agent.model,
+                    "uses": place.agent_model(agent.model.as_deref()).0,
+                    "worktree": agent.worktree,
+                });
+                (agent.description.clone(), agent.role.clone(), more)
+            })
+        }
+        KnowledgeKind::Skills => {
+            to_catalogue_items(skills::load_skills(paths, &mut problems), |skill| {
+                (
+                    skill.description.clone(),
+                    skill.text.clone(),
+                    json!({"description": skill.description}),
+                )
+            })
+        }
         KnowledgeKind::Commands => {
-            named_items(commands::load_commands(paths, &mut problems), |command| {
+            to_catalogue_items(commands::load_commands(paths, &mut problems), |command| {
                 let more = json!({"description": command.description, "argument_hint": command.argument_hint});
                 (command.description.clone(), command.text.clone(), more)
             })
@@ -94,7 +98,7 @@ pub(super) fn load_items(
         #[cfg(not(feature = "workflows"))]
         KnowledgeKind::Workflows => (Vec::new(), Vec::new()),
         #[cfg(feature = "workflows")]
-        KnowledgeKind::Workflows => named_items(
+        KnowledgeKind::Workflows => to_catalogue_items(
             haft_workflows::load_workflows(paths, &mut problems),
             |workflow| {
                 let step = |step: &haft_workflows::WorkflowStep| json!({"name": step.name, "agent": step.agent, "model": step.model, "needs": step.needs});
@@ -107,7 +111,7 @@ pub(super) fn load_items(
                 )
             },
         ),
-        KnowledgeKind::Tools => named_items(
+        KnowledgeKind::Tools => to_catalogue_items(
             external::load_tools(paths, &|name| place.is_built_in(name), &mut problems),
             |tool| {
                 let help = place.help.cached_help(tool);
@@ -133,7 +137,7 @@ pub(super) fn load_items(
     }
 }
 
-fn named_items<T: Named>(
+fn to_catalogue_items<T: Named>(
     found: NamedItems<T>,
     describe: impl Fn(&T) -> (String, String, Value),
 ) -> (Vec<CatalogueItem>, Vec<Shadowed>) {
@@ -162,7 +166,7 @@ fn load_rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Ca
             ),
             RuleScope::OnDemand => ("when the model reads it".to_owned(), Vec::new()),
         };
-        let about = describe_sending(&rule.scope);
+        let about = describe_rule_scope(&rule.scope);
         let more = json!({"description": rule.description, "sent": sent, "globs": globs});
         CatalogueItem {
             name: rule.name,
@@ -181,7 +185,7 @@ fn load_rules(paths: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<Ca
 
 /// Describes when a rule is sent, in the language of the output. JSON has fixed English texts
 /// instead.
-fn describe_sending(applies: &RuleScope) -> String {
+fn describe_rule_scope(applies: &RuleScope) -> String {
     match applies {
         RuleScope::Always => text!("catalogue-sent-always").to_owned(),
         RuleScope::Index => text!("catalogue-sent-index").to_owned(),

@@ -56,10 +56,10 @@ pub(crate) async fn rewind_to_message(
     let _lock = opened.store.lock(&opened.conversation.id).await?;
     let messages = opened.store.messages(&opened.conversation.id).await?;
     let wanted = conversations::find_message_id(&messages, message)?;
-    let kept = count_kept(&messages, wanted)?;
+    let kept = count_kept_messages(&messages, wanted)?;
     let report = match scope {
         RewindScope::Conversation => Report::default(),
-        RewindScope::ConversationAndFiles => undo_files(opened, &messages[kept..], mode)?,
+        RewindScope::ConversationAndFiles => undo_file_changes(opened, &messages[kept..], mode)?,
     };
     let rewound = match mode {
         Mode::DryRun => None,
@@ -88,13 +88,8 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
     } else {
         RewindScope::Conversation
     };
-    let result = rewind_to_message(
-        &opened,
-        &args.message,
-        scope,
-        undo::mode_from_options(&args.how),
-    )
-    .await?;
+    let result =
+        rewind_to_message(&opened, &args.message, scope, undo::undo_mode(&args.how)).await?;
     let RewindResult {
         rewound,
         message_counts: (kept, all),
@@ -137,7 +132,7 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
 
 /// Returns the number of messages to keep: all before `wanted` if it is a prompt, or all up to the
 /// tool results of `wanted` if it is a reply.
-fn count_kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
+fn count_kept_messages(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages
         .iter()
         .position(|message| message.message_id == wanted)
@@ -159,7 +154,7 @@ fn count_kept(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> 
 }
 
 /// Undoes the file changes that the model made in the removed messages.
-fn undo_files(
+fn undo_file_changes(
     opened: &ConversationChanges,
     removed: &[Message],
     mode: Mode,

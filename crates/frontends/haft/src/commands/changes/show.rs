@@ -60,7 +60,7 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
                 format!("+{added} -{removed}")
             });
         table.add_row(vec![
-            output::localize_text(change_name(file)),
+            output::localize_text(change_kind_name(file)),
             file_label(&opened, file),
             lines,
         ]);
@@ -72,7 +72,7 @@ pub(super) async fn show(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<()> 
     output::print_text(&text)
 }
 
-fn change_name(file: &FileSummary) -> &'static str {
+fn change_kind_name(file: &FileSummary) -> &'static str {
     match file.kind {
         SummaryKind::Added => "added",
         SummaryKind::Modified => "modified",
@@ -188,7 +188,7 @@ fn step_to_text(opened: &ConversationChanges, step: &StepSummary) -> anyhow::Res
 fn file_to_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Result<String> {
     let title = format!(
         "{} {}{}",
-        output::localize_text(change_name(file)),
+        output::localize_text(change_kind_name(file)),
         file_label(opened, file),
         mode_change_text(file)
     );
@@ -262,7 +262,8 @@ fn file_to_json(
 }
 
 fn file_header_json(opened: &ConversationChanges, file: &FileSummary) -> Value {
-    let mut value = json!({ "path": opened.display_path(&file.path), "change": change_name(file) });
+    let mut value =
+        json!({ "path": opened.display_path(&file.path), "change": change_kind_name(file) });
     if let SummaryKind::Moved { from } = &file.kind {
         value["from"] = opened.display_path(from).into();
     }

@@ -46,20 +46,18 @@ pub(super) async fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<Process
         (None, None, true) => Target::Session,
         (None, None, false) => Target::LastCall,
     };
-    let report = opened
-        .record
-        .undo(&target, None, mode_from_options(&args.how));
+    let report = opened.record.undo(&target, None, undo_mode(&args.how));
     print_report(&opened, report, &args.how, UndoDirection::Undo)
 }
 
 pub(super) async fn redo(haft: &Haft, args: &RedoArgs) -> anyhow::Result<ProcessExit> {
     let opened =
         ConversationChanges::find(haft, args.conversation.as_deref(), &args.how.common).await?;
-    let report = opened.record.redo(mode_from_options(&args.how));
+    let report = opened.record.redo(undo_mode(&args.how));
     print_report(&opened, report, &args.how, UndoDirection::Redo)
 }
 
-pub(super) fn mode_from_options(how: &ChangeOptions) -> Mode {
+pub(super) fn undo_mode(how: &ChangeOptions) -> Mode {
     if how.dry_run {
         Mode::DryRun
     } else {
@@ -119,12 +117,7 @@ fn print_report(
     if how.json {
         output::print_json(&report_to_json(opened, &report, how))?;
     } else {
-        output::print_text(&report_to_text(
-            opened,
-            &report,
-            mode_from_options(how),
-            direction,
-        ))?;
+        output::print_text(&report_to_text(opened, &report, undo_mode(how), direction))?;
     }
     // Skipped files need a decision of the user.
     Ok(if report.is_clean() {

@@ -9,17 +9,17 @@ use haft_agent::config::{self, ValueOrigin};
 use haft_permission::PermissionRules;
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
-use super::file::{implicit_table, parse_document};
+use super::file::{new_implicit_table, parse_document};
 use crate::cli::options::{Common, is_at_terminal};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::interactive::side_editor;
 use crate::{output, wiring};
 
-pub(super) fn set(haft: &Haft, key: &str, value: &str) -> anyhow::Result<()> {
+pub(super) fn set_value(haft: &Haft, key: &str, value: &str) -> anyhow::Result<()> {
     let file = haft.places()?.config_file();
     config::edit_file(&file, |before| {
-        with_value(haft.environment(), &file, before, key, value)
+        text_with_value(haft.environment(), &file, before, key, value)
     })?;
     output::print_text_line(&text!("config-set", key, file = file.display()))?;
     // An environment variable may override the file.
@@ -31,16 +31,16 @@ pub(super) fn set(haft: &Haft, key: &str, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn unset(haft: &Haft, key: &str) -> anyhow::Result<()> {
+pub(super) fn unset_value(haft: &Haft, key: &str) -> anyhow::Result<()> {
     let file = haft.places()?.config_file();
     config::edit_file(&file, |before| {
-        without_value(haft.environment(), &file, before, key)
+        text_without_value(haft.environment(), &file, before, key)
     })?;
     output::print_text_line(&text!("config-unset", key, file = file.display()))
 }
 
 /// Opens a copy of the file in the editor, and replaces the file once the copy is valid.
-pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
+pub(super) fn edit_config_file(haft: &Haft) -> anyhow::Result<()> {
     let file = haft.places()?.config_file();
     let before = match std::fs::read_to_string(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -49,7 +49,7 @@ pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
     let mut text = before.clone();
     loop {
         text = side_editor::edit_text(&text, ".toml").map_err(usage_error)?;
-        let Err(problem) = check(haft.environment(), &file, &text) else {
+        let Err(problem) = validate_config(haft.environment(), &file, &text) else {
             break;
         };
         if !is_at_terminal() {
@@ -82,7 +82,7 @@ pub(super) fn edit(haft: &Haft) -> anyhow::Result<()> {
 }
 
 /// Validates a configuration with its permission rules.
-fn check(environment: &HostEnvironment, file: &Path, text: &str) -> anyhow::Result<()> {
+fn validate_config(environment: &HostEnvironment, file: &Path, text: &str) -> anyhow::Result<()> {
     let config = wiring::lower_config(wiring::check_config(file, text)?)?;
     PermissionRules::load(&config.permissions, environment.home().as_deref())
         .map_err(|error| usage_error(format!("{}: {error}", file.display())))?;
@@ -91,7 +91,7 @@ fn check(environment: &HostEnvironment, file: &Path, text: &str) -> anyhow::Resu
 
 /// Returns the text of the file with `key` set to `value`. A value that is not TOML, or is not
 /// valid for the key as TOML, is set as a string.
-fn with_value(
+fn text_with_value(
     environment: &HostEnvironment,
     file: &Path,
     before: &str,
@@ -109,7 +109,7 @@ fn with_value(
         put_value(document.as_table_mut(), &path, value)
             .ok_or_else(|| usage_error(text!("config-not-a-table", key)))?;
         let after = document.to_string();
-        check(environment, file, &after).map(|()| after)
+        validate_config(environment, file, &after).map(|()| after)
     };
     match parsed {
         Some(parsed) if parsed.is_str() => text(parsed),
@@ -121,7 +121,7 @@ fn with_value(
 fn put_value(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()> {
     let (key, rest) = path.split_first()?;
     if !rest.is_empty() {
-        let inner = table.entry_format(key).or_insert_with(implicit_table);
+        let inner = table.entry_format(key).or_insert_with(new_implicit_table);
         return put_value(inner.as_table_like_mut()?, rest, value);
     }
     match table.get_mut(key.get()).and_then(Item::as_value_mut) {
@@ -138,7 +138,7 @@ fn put_value(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()
 }
 
 /// Returns the text of the file without this key. Comments above it stay.
-fn without_value(
+fn text_without_value(
     environment: &HostEnvironment,
     file: &Path,
     before: &str,
@@ -157,7 +157,7 @@ fn without_value(
     }
     table.remove(last.get()).ok_or_else(missing)?;
     let after = remove_value_lines(before, &path).unwrap_or_else(|| parsed.to_string());
-    check(environment, file, &after)?;
+    validate_config(environment, file, &after)?;
     Ok(after)
 }
 
@@ -191,7 +191,7 @@ mod tests {
     const FILE: &str = "# mine\nmodel = \"a/b\" # for now\n\n[retry]\n# twice is enough\nattempts = 2 # really\n\n# [sandbox]\n";
 
     fn set(before: &str, key: &str, value: &str) -> Result<String, String> {
-        with_value(
+        text_with_value(
             &HostEnvironment::default(),
             Path::new("config.toml"),
             before,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn unset(before: &str, key: &str) -> Result<String, String> {
-        without_value(
+        text_without_value(
             &HostEnvironment::default(),
             Path::new("config.toml"),
             before,

@@ -16,7 +16,7 @@ use haft_text::format_thousands;
 use haft_types::{ModelProfile, ModelSpec, PermissionMode, SandboxLayer};
 use toml::Value;
 
-use crate::commands::models::{model_settings, profile_text};
+use crate::commands::models::{list_model_settings, profile_text};
 use crate::haft::Settings;
 use crate::wiring::language::{self, LanguageChoice};
 use crate::{output, wiring};
@@ -46,7 +46,7 @@ pub(super) fn find_effective_values(
         };
         wanted.is_none_or(|wanted| key == wanted || is_below(wanted, key) || is_below(key, wanted))
     };
-    let main = configured_model(config).and_then(|name| settings.declared(&name).ok());
+    let main = configured_model(config).and_then(|name| settings.resolve_model(&name).ok());
     let mut values = EffectiveValues::new();
     if config.model.is_none()
         && let Some(name) = configured_model(config)
@@ -58,7 +58,7 @@ pub(super) fn find_effective_values(
             text!("config-reason-model-role").to_owned(),
         );
     }
-    add_reduction(
+    add_reduction_settings(
         &mut values,
         loaded,
         main.as_ref().map(|declared| &declared.spec),
@@ -87,13 +87,13 @@ pub(super) fn find_effective_values(
         );
     }
     if is_wanted("sandbox.mode") && config.sandbox.mode == SandboxMode::Auto {
-        sandbox(&mut values, settings)?;
+        add_sandbox_mode(&mut values, settings)?;
     }
-    let named = wanted.and_then(|wanted| named_model(wanted, settings));
+    let named = wanted.and_then(|wanted| find_model_of_key(wanted, settings));
     if let Some(declared) = named.as_ref().or(main.as_ref()) {
         add_model_settings(&mut values, declared, loaded, settings.environment())?;
     }
-    if let Some(provider) = wanted.and_then(|wanted| named_provider(wanted, settings)) {
+    if let Some(provider) = wanted.and_then(|wanted| find_provider_of_key(wanted, settings)) {
         add_model_settings(&mut values, &provider, loaded, settings.environment())?;
     }
     values.retain(|key, _| is_wanted(key));
@@ -111,7 +111,7 @@ fn add_value(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, r
 }
 
 /// Adds the four settings about old results, whose defaults depend on the model.
-fn add_reduction(
+fn add_reduction_settings(
     values: &mut EffectiveValues,
     loaded: &LoadedConfig,
     model: Option<&ModelSpec>,
@@ -244,7 +244,7 @@ fn add_language(
     config: &Config,
     environment: &HostEnvironment,
 ) -> anyhow::Result<()> {
-    let chosen: LanguageChoice = config.read_section(language::KEY)?;
+    let chosen: LanguageChoice = config.read_section(language::CONFIG_KEY)?;
     if chosen != LanguageChoice::Auto {
         return Ok(());
     }
@@ -259,7 +259,7 @@ fn add_language(
         Language::English => "en",
         Language::Chinese => "zh-CN",
     };
-    add_value(values, language::KEY, name, reason);
+    add_value(values, language::CONFIG_KEY, name, reason);
     Ok(())
 }
 
@@ -275,14 +275,14 @@ fn add_offered_tools(values: &mut EffectiveValues, config: &Config, model: Optio
 }
 
 /// Adds the sandbox layer that confines commands on this machine.
-fn sandbox(values: &mut EffectiveValues, settings: &Settings) -> anyhow::Result<()> {
+fn add_sandbox_mode(values: &mut EffectiveValues, settings: &Settings) -> anyhow::Result<()> {
     let set_up = haft_agent::set_up_sandbox(
         &settings.places,
         &settings.config.sandbox,
         PermissionMode::Auto,
         Vec::new(),
     );
-    let Ok(found) = wiring::runtime()?.block_on(set_up) else {
+    let Ok(found) = wiring::build_runtime()?.block_on(set_up) else {
         return Ok(());
     };
     let mode = match found.status().layer {
@@ -309,7 +309,7 @@ fn add_model_settings(
     loaded: &LoadedConfig,
     environment: &HostEnvironment,
 ) -> anyhow::Result<()> {
-    for setting in model_settings(declared, loaded)? {
+    for setting in list_model_settings(declared, loaded)? {
         if loaded.values.contains_key(&setting.key)
             || loaded.value_origin(&setting.key) != ValueOrigin::BuiltIn
         {
@@ -343,24 +343,24 @@ fn add_model_settings(
 }
 
 /// Returns the model that a key such as `models."openai/gpt-5".context_window` names.
-fn named_model(key: &str, settings: &Settings) -> Option<Declared> {
+fn find_model_of_key(key: &str, settings: &Settings) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {
         return None;
     };
     (section.get() == "models")
-        .then(|| settings.declared(name.get()).ok())
+        .then(|| settings.resolve_model(name.get()).ok())
         .flatten()
 }
 
 /// Returns a placeholder model of the provider that a key such as `providers.openai.base_url`
 /// names, because a declaration includes the provider's settings.
-fn named_provider(key: &str, settings: &Settings) -> Option<Declared> {
+fn find_provider_of_key(key: &str, settings: &Settings) -> Option<Declared> {
     let path = toml_edit::Key::parse(key).ok()?;
     let [section, name, ..] = path.as_slice() else {
         return None;
     };
     (section.get() == "providers")
-        .then(|| settings.declared(&format!("{}/any", name.get())).ok())
+        .then(|| settings.resolve_model(&format!("{}/any", name.get())).ok())
         .flatten()
 }

@@ -27,12 +27,12 @@ pub(crate) fn get_or_insert_section<'a>(
 ) -> Option<&'a mut Table> {
     document
         .entry(name)
-        .or_insert_with(implicit_table)
+        .or_insert_with(new_implicit_table)
         .as_table_mut()
 }
 
 /// Creates a table whose own heading is not printed.
-pub(super) fn implicit_table() -> Item {
+pub(super) fn new_implicit_table() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
     Item::Table(table)

@@ -11,7 +11,7 @@ const DESCRIPTIONS: &str = include_str!("keys.toml");
 
 /// Builds the schema with its heading, the built-in values and the descriptions.
 pub(crate) fn build_schema() -> Value {
-    let sections = wiring::sections();
+    let sections = wiring::config_sections();
     let mut schema = config::config_schema(&sections);
     let built_in = config::load_config(&ConfigSources {
         sections,
@@ -61,8 +61,8 @@ fn add_descriptions(node: &mut Value, descriptions: &toml::Table) {
 }
 
 /// True if the schema allows this key.
-pub(super) fn is_key(key: &str) -> bool {
-    find_node(&config::config_schema(&wiring::sections()), key).is_some()
+pub(super) fn is_known_key(key: &str) -> bool {
+    find_node(&config::config_schema(&wiring::config_sections()), key).is_some()
 }
 
 /// Returns the description of a key.
@@ -107,7 +107,11 @@ pub(crate) fn list_keys() -> Vec<String> {
         }
     }
     let mut keys = Vec::new();
-    add_keys(&config::config_schema(&wiring::sections()), "", &mut keys);
+    add_keys(
+        &config::config_schema(&wiring::config_sections()),
+        "",
+        &mut keys,
+    );
     keys
 }
 
@@ -186,12 +190,12 @@ mod tests {
     #[test]
     fn schema_accepts_built_in_values_and_has_their_keys() {
         let loaded = config::load_config(&ConfigSources {
-            sections: wiring::sections(),
+            sections: wiring::config_sections(),
             ..ConfigSources::default()
         })
         .unwrap();
         for (key, value) in &loaded.values {
-            assert!(is_key(key), "{key}");
+            assert!(is_known_key(key), "{key}");
             let name = key.split('.').collect::<Vec<_>>();
             let table = name.iter().rev().fold(value.clone(), |inner, name| {
                 toml::Value::Table([((*name).to_owned(), inner)].into_iter().collect())
@@ -217,9 +221,9 @@ mod tests {
             assert_eq!(schema_errors(text).len(), 1, "{text}");
         }
         assert!(
-            is_key("providers.any.base_url")
-                && is_key("models.\"a/b\".context_window")
-                && !is_key("retry.atempts")
+            is_known_key("providers.any.base_url")
+                && is_known_key("models.\"a/b\".context_window")
+                && !is_known_key("retry.atempts")
         );
         assert!(
             list_keys().contains(&"retry.attempts".to_owned())

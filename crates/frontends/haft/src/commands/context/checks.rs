@@ -88,7 +88,7 @@ struct CheckOutcome {
 
 pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
-    let bench = ContextTestBench {
+    let bench = ContextChecker {
         settings,
         project: haft.project(None)?,
     };
@@ -184,12 +184,12 @@ fn read_check_files(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile
 }
 
 /// The project and the settings that checks use.
-struct ContextTestBench {
+struct ContextChecker {
     settings: Settings,
     project: Project,
 }
 
-impl ContextTestBench {
+impl ContextChecker {
     async fn check_rule(
         &self,
         file: &Path,
@@ -312,7 +312,7 @@ impl ContextTestBench {
             ..RunArgs::default()
         };
         let plan = run::lower_args(&args, &settings, self.project.clone(), None)?;
-        let store = settings.store()?;
+        let store = settings.open_store()?;
         let id = MessageId::from_hash(ContentHash::from_content(words.as_bytes()));
         let message = Message::from_text(id, Role::User, words, Timestamp::UNIX_EPOCH)
             .with_origin(Origin::User);
@@ -321,7 +321,7 @@ impl ContextTestBench {
             vec![message],
         );
         let mut session = settings
-            .agent()
+            .build_agent()
             .open_for_inspection(plan, store, history, InspectionMode::AsTrusted)
             .await?;
         Ok(session.preview_request()?)
@@ -331,7 +331,7 @@ impl ContextTestBench {
     fn check_replay(&self, check: &ReplayCheck) -> anyhow::Result<(String, bool, String)> {
         let shown = check.conversation.display();
         let file = self.project.root.join(&check.conversation);
-        let causes = super::replay::causes_of_breaks(&file, &self.settings)?;
+        let causes = super::replay::find_break_causes(&file, &self.settings)?;
         let most = check.breaks.or(if check.causes.is_some() {
             None
         } else {

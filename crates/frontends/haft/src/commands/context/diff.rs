@@ -13,14 +13,14 @@ use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 
 use super::request_log::RequestLogReader;
 use super::segments::{RequestView, SegmentView, TextExtent};
-use super::text::{Countable, format_count, opening, whole_text};
+use super::text::{Countable, format_count, full_message_text, message_opening};
 use crate::commands::context::DiffArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: &DiffArgs) -> anyhow::Result<()> {
-    let asked = DiffTarget::parse(args)?;
+    let asked = DiffTarget::from_args(args)?;
     let log = RequestLogReader::open(haft, asked.conversation, &args.common).await?;
     let (from, to) = asked.request_pair(log.requests)?;
     let old = log.request(Some(from)).await?;
@@ -41,7 +41,7 @@ struct DiffTarget<'a> {
 }
 
 impl<'a> DiffTarget<'a> {
-    fn parse(args: &'a DiffArgs) -> anyhow::Result<Self> {
+    fn from_args(args: &'a DiffArgs) -> anyhow::Result<Self> {
         // The first eight digits of an id can be a number, too; no conversation has that many
         // requests.
         const SHORT_ID_LEN: usize = 8;
@@ -90,7 +90,7 @@ impl<'a> DiffTarget<'a> {
 /// A removed or added segment, or a run of unchanged segments between them.
 enum SegmentChange<'a> {
     /// Unchanged segments after a change, which are sent again.
-    Again(&'a [LoggedSegment]),
+    Unchanged(&'a [LoggedSegment]),
     Removed(usize, &'a LoggedSegment),
     Added(usize, &'a LoggedSegment),
 }
@@ -122,7 +122,7 @@ impl<'a> RequestDiff<'a> {
         for op in capture_diff_slices(Algorithm::Myers, &hashes(old), &hashes(new)) {
             match op {
                 DiffOp::Equal { new_index, len, .. } => {
-                    steps.push(SegmentChange::Again(&is[new_index..new_index + len]));
+                    steps.push(SegmentChange::Unchanged(&is[new_index..new_index + len]));
                 }
                 DiffOp::Delete {
                     old_index, old_len, ..
@@ -155,7 +155,9 @@ impl<'a> RequestDiff<'a> {
     fn earlier_form(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
             SegmentChange::Removed(_, old) if is_same_message(old, segment) => Some(*old),
-            SegmentChange::Removed(..) | SegmentChange::Added(..) | SegmentChange::Again(_) => None,
+            SegmentChange::Removed(..) | SegmentChange::Added(..) | SegmentChange::Unchanged(_) => {
+                None
+            }
         };
         self.steps.iter().find_map(same)
     }
@@ -221,15 +223,15 @@ impl<'a> RequestDiff<'a> {
         let _ = writeln!(text, "= {}", text!("context-diff-kept", segments, tokens));
         for step in &self.steps {
             match step {
-                SegmentChange::Again(same) => {
+                SegmentChange::Unchanged(same) => {
                     let (segments, tokens) = format_totals(same);
                     let _ = writeln!(text, "  {}", text!("context-diff-again", segments, tokens));
                 }
                 SegmentChange::Removed(index, segment) => {
-                    line(&mut text, '-', *index, segment, self.masker);
+                    write_segment_line(&mut text, '-', *index, segment, self.masker);
                 }
                 SegmentChange::Added(index, segment) => {
-                    line(&mut text, '+', *index, segment, self.masker);
+                    write_segment_line(&mut text, '+', *index, segment, self.masker);
                     if full {
                         text.push_str(&self.changed_text(segment));
                     }
@@ -244,11 +246,11 @@ impl<'a> RequestDiff<'a> {
 
     /// Returns the line diff of a changed message, or the whole text of a new one.
     fn changed_text(&self, segment: &LoggedSegment) -> String {
-        let new = whole_text(&segment.message, self.masker);
+        let new = full_message_text(&segment.message, self.masker);
         let Some(old) = self.earlier_form(segment) else {
             return indent_lines(&new);
         };
-        let old = whole_text(&old.message, self.masker);
+        let old = full_message_text(&old.message, self.masker);
         indent_lines(
             &TextDiff::from_lines(old.as_str(), new.as_str())
                 .unified_diff()
@@ -265,7 +267,7 @@ impl<'a> RequestDiff<'a> {
         let was = RequestView::from_logged(self.old);
         let is = RequestView::from_logged(self.new);
         let segment = |sign: &str, index: usize, of: &SegmentView<'_>| {
-            let mut value = of.json(extent, self.masker);
+            let mut value = of.to_json(extent, self.masker);
             value["change"] = sign.into();
             value["index"] = (index + 1).into();
             value
@@ -274,7 +276,7 @@ impl<'a> RequestDiff<'a> {
             .steps
             .iter()
             .map(|step| match step {
-                SegmentChange::Again(same) => {
+                SegmentChange::Unchanged(same) => {
                     json!({"change": "=", "segments": same.len(), "tokens": sum_tokens(same)})
                 }
                 SegmentChange::Removed(index, _) => segment("-", *index, &was.segments[*index]),
@@ -320,9 +322,15 @@ fn format_totals(segments: &[LoggedSegment]) -> (String, String) {
     )
 }
 
-fn line(text: &mut String, sign: char, index: usize, segment: &LoggedSegment, masker: &Masker) {
+fn write_segment_line(
+    text: &mut String,
+    sign: char,
+    index: usize,
+    segment: &LoggedSegment,
+    masker: &Masker,
+) {
     const MAX_TEXT_COLUMNS: usize = 60;
-    let first_line = opening(&segment.message, masker);
+    let first_line = message_opening(&segment.message, masker);
     let id = segment.message.message_id.short_id();
     let role = output::localize_text(segment.message.role);
     let place = format!(
@@ -365,7 +373,7 @@ mod tests {
             json: false,
             common: Common::default(),
         };
-        let asked = DiffTarget::parse(&args)?;
+        let asked = DiffTarget::from_args(&args)?;
         Ok((
             asked.conversation.map(str::to_owned),
             asked.request_pair(9)?,

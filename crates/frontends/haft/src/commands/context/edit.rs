@@ -27,7 +27,7 @@ use crate::output::{self, Printer, TextTable};
 #[derive(Debug, Subcommand)]
 pub(crate) enum EditCommand {
     /// List every message with its tokens, age, cache state, and the price of removing it.
-    List(EditHow),
+    List(EditOptions),
     /// Drop these messages; a call goes with its results, a result with its call.
     Drop(EditIds),
     /// Pin these messages: never prune, compress or archive them.
@@ -48,7 +48,7 @@ pub(crate) enum EditCommand {
 
 /// Selects the conversation to edit and the output format.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct EditHow {
+pub(crate) struct EditOptions {
     /// An id, the beginning of one, or a name; the current conversation when absent.
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct EditIds {
     pub(crate) ids: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) how: EditHow,
+    pub(crate) how: EditOptions,
 }
 
 #[derive(Debug, Args)]
@@ -98,7 +98,7 @@ pub(crate) struct SummariseArgs {
     pub(crate) no_model: bool,
 
     #[command(flatten)]
-    pub(crate) how: EditHow,
+    pub(crate) how: EditOptions,
 }
 
 #[derive(Debug, Args)]
@@ -108,32 +108,34 @@ pub(crate) struct UndoEditsArgs {
     pub(crate) number: u32,
 
     #[command(flatten)]
-    pub(crate) how: EditHow,
+    pub(crate) how: EditOptions,
 }
 
 pub(super) async fn run(haft: &Haft, command: &EditCommand) -> anyhow::Result<()> {
     let (how, prepared) = match command {
-        EditCommand::List(how) => return list(haft, how).await,
+        EditCommand::List(how) => return print_message_list(haft, how).await,
         EditCommand::Drop(args) => (
             &args.how,
-            PreparedEdit::for_target(haft, &args.how, EditKind::Drop, &args.ids).await?,
+            PreparedEdit::prepare_edit(haft, &args.how, EditKind::Drop, &args.ids).await?,
         ),
         EditCommand::Pin(args) => (
             &args.how,
-            PreparedEdit::for_target(haft, &args.how, EditKind::Pin, &args.ids).await?,
+            PreparedEdit::prepare_edit(haft, &args.how, EditKind::Pin, &args.ids).await?,
         ),
         EditCommand::Mask(args) => (
             &args.how,
-            PreparedEdit::for_target(haft, &args.how, EditKind::Mask, &args.ids).await?,
+            PreparedEdit::prepare_edit(haft, &args.how, EditKind::Mask, &args.ids).await?,
         ),
         EditCommand::Restore(args) => (
             &args.how,
-            PreparedEdit::for_target(haft, &args.how, EditKind::Restore, &args.ids).await?,
+            PreparedEdit::prepare_edit(haft, &args.how, EditKind::Restore, &args.ids).await?,
         ),
-        EditCommand::Summarise(args) => (&args.how, PreparedEdit::summary(haft, args).await?),
+        EditCommand::Summarise(args) => {
+            (&args.how, PreparedEdit::prepare_summary(haft, args).await?)
+        }
         EditCommand::Undo(args) => (
             &args.how,
-            PreparedEdit::undo(haft, &args.how, args.number).await?,
+            PreparedEdit::prepare_undo(haft, &args.how, args.number).await?,
         ),
     };
     prepared.print_and_apply(how).await
@@ -170,13 +172,13 @@ pub(super) struct PreparedEdit {
 }
 
 impl PreparedEdit {
-    pub(super) async fn for_target(
+    pub(super) async fn prepare_edit(
         haft: &Haft,
-        how: &EditHow,
+        how: &EditOptions,
         kind: EditKind,
         ids: &[String],
     ) -> anyhow::Result<Self> {
-        let open = Box::pin(EditedConversation::to_edit(haft, how)).await?;
+        let open = Box::pin(EditedConversation::open_locked(haft, how)).await?;
         let reach = if kind == EditKind::Mask {
             EditReach::Message
         } else {
@@ -184,13 +186,17 @@ impl PreparedEdit {
         };
         let chosen = open
             .session
-            .choose_messages(ids, reach)
-            .map_err(|error| edit_error(&error))?;
+            .resolve_messages(ids, reach)
+            .map_err(|error| to_usage_error(&error))?;
         Self::new(open, kind.to_context_edit(&chosen.ids), chosen, Vec::new()).await
     }
 
-    pub(super) async fn undo(haft: &Haft, how: &EditHow, edits: u32) -> anyhow::Result<Self> {
-        let open = Box::pin(EditedConversation::to_edit(haft, how)).await?;
+    pub(super) async fn prepare_undo(
+        haft: &Haft,
+        how: &EditOptions,
+        edits: u32,
+    ) -> anyhow::Result<Self> {
+        let open = Box::pin(EditedConversation::open_locked(haft, how)).await?;
         let chosen = EditTargets {
             ids: Vec::new(),
             along: Vec::new(),
@@ -198,12 +204,12 @@ impl PreparedEdit {
         Self::new(open, ContextEdit::Undo { edits }, chosen, Vec::new()).await
     }
 
-    pub(super) async fn summary(haft: &Haft, args: &SummariseArgs) -> anyhow::Result<Self> {
-        let mut open = Box::pin(EditedConversation::to_edit(haft, &args.how)).await?;
+    pub(super) async fn prepare_summary(haft: &Haft, args: &SummariseArgs) -> anyhow::Result<Self> {
+        let mut open = Box::pin(EditedConversation::open_locked(haft, &args.how)).await?;
         let chosen = open
             .session
-            .choose_messages(&args.ids, EditReach::Span)
-            .map_err(|error| edit_error(&error))?;
+            .resolve_messages(&args.ids, EditReach::Span)
+            .map_err(|error| to_usage_error(&error))?;
         let mut notes = Vec::new();
         let text = if let Some(text) = &args.text {
             text.clone()
@@ -217,7 +223,7 @@ impl PreparedEdit {
             open.session
                 .quote_edit(&probe)
                 .await
-                .map_err(edit_context_error)?;
+                .map_err(to_context_error)?;
             let made = if args.no_model || args.how.dry_run {
                 open.session.summarize_without_model(&chosen.ids)
             } else {
@@ -226,7 +232,7 @@ impl PreparedEdit {
                     .summarize_messages(&chosen.ids, &mut printer, &CancellationToken::new())
                     .await
             };
-            let made = made.map_err(edit_context_error)?;
+            let made = made.map_err(to_context_error)?;
             if args.how.dry_run && !args.no_model {
                 notes.push(text!("edits-no-model").to_owned());
             } else if let Some(why) = made.without_model.filter(|_| !args.no_model) {
@@ -251,7 +257,7 @@ impl PreparedEdit {
             .session
             .quote_edit(&edit)
             .await
-            .map_err(edit_context_error)?;
+            .map_err(to_context_error)?;
         Ok(Self {
             open,
             edit,
@@ -293,12 +299,12 @@ impl PreparedEdit {
             .session
             .edit_context(self.edit.clone())
             .await
-            .map_err(edit_context_error)?;
+            .map_err(to_context_error)?;
         Ok(self.open.store.flush().await?)
     }
 
     /// Prints the price, then applies the edit unless only the price was requested.
-    async fn print_and_apply(mut self, how: &EditHow) -> anyhow::Result<()> {
+    async fn print_and_apply(mut self, how: &EditOptions) -> anyhow::Result<()> {
         if !how.json {
             output::print_text(&self.description())?;
         }
@@ -328,13 +334,13 @@ impl PreparedEdit {
 }
 
 /// Converts an error that other arguments can fix to a usage error.
-fn edit_error(error: &EditError) -> anyhow::Error {
+fn to_usage_error(error: &EditError) -> anyhow::Error {
     usage_error(output::hints::explain_error(error))
 }
 
-fn edit_context_error(error: EditContextError) -> anyhow::Error {
+fn to_context_error(error: EditContextError) -> anyhow::Error {
     match error {
-        EditContextError::Edit(error) => edit_error(&error),
+        EditContextError::Edit(error) => to_usage_error(&error),
         EditContextError::NotWorthIt => usage_error(error.to_string()),
         EditContextError::Context(_)
         | EditContextError::Store(_)
@@ -352,18 +358,18 @@ struct EditedConversation {
 
 impl EditedConversation {
     /// Opens the conversation without locking it.
-    async fn to_look(haft: &Haft, how: &EditHow) -> anyhow::Result<Self> {
+    async fn open_unlocked(haft: &Haft, how: &EditOptions) -> anyhow::Result<Self> {
         let settings = haft.load(&how.common)?;
-        let store = settings.store()?;
+        let store = settings.open_store()?;
         Self::open(haft, how, &settings, (store, None)).await
     }
 
     /// Opens the conversation and locks it.
-    async fn to_edit(haft: &Haft, how: &EditHow) -> anyhow::Result<Self> {
+    async fn open_locked(haft: &Haft, how: &EditOptions) -> anyhow::Result<Self> {
         let settings = haft.load(&how.common)?;
-        let store = settings.store()?;
+        let store = settings.open_store()?;
         let conversation =
-            conversations::find_or_current(haft, store.as_ref(), how.conversation.as_deref())
+            conversations::find_named_or_current(haft, store.as_ref(), how.conversation.as_deref())
                 .await?;
         let lock = store.lock(&conversation.id).await?;
         Self::open(haft, how, &settings, (store, Some(lock))).await
@@ -371,12 +377,12 @@ impl EditedConversation {
 
     async fn open(
         haft: &Haft,
-        how: &EditHow,
+        how: &EditOptions,
         settings: &Settings,
         (store, lock): (Arc<dyn Store>, Option<WriteLock>),
     ) -> anyhow::Result<Self> {
         let conversation =
-            conversations::find_or_current(haft, store.as_ref(), how.conversation.as_deref())
+            conversations::find_named_or_current(haft, store.as_ref(), how.conversation.as_deref())
                 .await?;
         let messages = store.messages(&conversation.id).await?;
         let resume = Some(conversation.id.to_string());
@@ -389,7 +395,7 @@ impl EditedConversation {
         let project = haft.project(args.cwd.as_deref())?;
         let plan = run::lower_args(&args, settings, project, None)?;
         let session = settings
-            .agent()
+            .build_agent()
             .open_for_inspection(
                 plan,
                 Arc::clone(&store),
@@ -496,16 +502,16 @@ fn price_text(quote: &Quote, model: &ModelSpec) -> String {
 
 /// Returns the table rows of all messages of a conversation, and the number of edits in force.
 #[cfg(feature = "serve")]
-pub(super) async fn listed(
+pub(super) async fn list_table_rows(
     haft: &Haft,
-    how: &EditHow,
+    how: &EditOptions,
 ) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
-    let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
+    let mut open = Box::pin(EditedConversation::open_unlocked(haft, how)).await?;
     let lines = open
         .session
         .list_context_lines()
         .await
-        .map_err(edit_context_error)?;
+        .map_err(to_context_error)?;
     let now = WallClock.now();
     Ok((
         lines.iter().map(|line| table_cells(line, now)).collect(),
@@ -514,7 +520,7 @@ pub(super) async fn listed(
 }
 
 /// Returns the headings of the table of messages.
-pub(super) fn list_headings() -> [&'static str; 10] {
+pub(super) fn table_headings() -> [&'static str; 10] {
     [
         text!("table-id"),
         text!("table-role"),
@@ -557,13 +563,13 @@ fn table_cells(line: &ContextLine, now: Timestamp) -> Vec<String> {
     ]
 }
 
-async fn list(haft: &Haft, how: &EditHow) -> anyhow::Result<()> {
-    let mut open = Box::pin(EditedConversation::to_look(haft, how)).await?;
+async fn print_message_list(haft: &Haft, how: &EditOptions) -> anyhow::Result<()> {
+    let mut open = Box::pin(EditedConversation::open_unlocked(haft, how)).await?;
     let lines = open
         .session
         .list_context_lines()
         .await
-        .map_err(edit_context_error)?;
+        .map_err(to_context_error)?;
     let model = open.session.model().clone();
     let now = WallClock.now();
     if how.json {
@@ -578,7 +584,7 @@ async fn list(haft: &Haft, how: &EditHow) -> anyhow::Result<()> {
             "messages": messages,
         }));
     }
-    let mut table = TextTable::new(&list_headings());
+    let mut table = TextTable::new(&table_headings());
     for line in &lines {
         table.add_row(table_cells(line, now));
     }

@@ -67,7 +67,7 @@ fn parse_conversation(text: &str) -> Result<ConversationFile, String> {
     let without_id = serde_json::from_str::<Value>(text)
         .is_ok_and(|value| value.get("messages").is_some() && value.get("id").is_none());
     let unnamed = text.starts_with('[') || without_id;
-    let (system, messages): (Vec<_>, Vec<_>) = split_system(document.messages);
+    let (system, messages): (Vec<_>, Vec<_>) = split_system_texts(document.messages);
     Ok(ConversationFile {
         id: if unnamed {
             ConversationId::new("from-file")
@@ -80,7 +80,7 @@ fn parse_conversation(text: &str) -> Result<ConversationFile, String> {
 }
 
 /// Splits off the texts of the leading system messages.
-fn split_system(messages: Vec<Message>) -> (Vec<String>, Vec<Message>) {
+fn split_system_texts(messages: Vec<Message>) -> (Vec<String>, Vec<Message>) {
     let count = messages
         .iter()
         .take_while(|message| message.role == Role::System)

@@ -42,10 +42,13 @@ pub(super) fn is_next_requested(look: &LookArgs, next: bool) -> anyhow::Result<b
 }
 
 /// Builds the next request of the selected conversation.
-pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextRequest> {
+pub(super) async fn build_next_request(
+    haft: &Haft,
+    look: &LookArgs,
+) -> anyhow::Result<NextRequest> {
     let mut settings = haft.load(&look.common)?;
     let model = choose_model(&mut settings.config, look)?;
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let mut args = RunArgs {
         model: Some(model.clone()),
         cwd: look.cwd.clone(),
@@ -62,7 +65,7 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextReq
                 conversations::find_current(store.as_ref(), &haft.project(None)?.namespace())
                     .await?
             }
-            None => Some(conversations::current(haft, store.as_ref()).await?),
+            None => Some(conversations::load_current(haft, store.as_ref()).await?),
         };
         match stored {
             Some(conversation) => {
@@ -78,15 +81,15 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<NextReq
     args.resume = Some(conversation.id.to_string());
     let project = haft.project(args.cwd.as_deref())?;
     let plan = run::lower_args(&args, &settings, project, None)?;
-    messages.extend(next_prompt(
+    messages.extend(choose_next_prompt(
         look,
         &settings.config,
         &plan.project,
         &messages,
     ));
-    let encoding = settings.declared(&model)?.body_encoding();
+    let encoding = settings.resolve_model(&model)?.body_encoding();
     let mut session = settings
-        .agent()
+        .build_agent()
         .open_for_inspection(
             plan,
             store,
@@ -152,7 +155,7 @@ fn choose_model(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> 
 }
 
 /// Declares a model of which only the name and the API are known.
-pub(super) fn undeclared(
+pub(super) fn declare_unknown_model(
     environment: &HostEnvironment,
     name: &str,
     api: Api,
@@ -197,7 +200,7 @@ pub(super) fn unstored_conversation(id: ConversationId, messages: usize) -> Conv
 
 /// Returns the user's next prompt: the given one, or a placeholder if the next message must come
 /// from the user.
-fn next_prompt(
+fn choose_next_prompt(
     look: &LookArgs,
     config: &Config,
     project: &Project,

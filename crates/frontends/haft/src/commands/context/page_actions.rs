@@ -18,18 +18,18 @@ use haft_types::LlmMetadata;
 
 use super::LookArgs;
 use super::diff::RequestDiff;
-use super::edit::{self, EditHow, EditKind, PreparedEdit, SummariseArgs};
+use super::edit::{self, EditKind, EditOptions, PreparedEdit, SummariseArgs};
 use super::picture::{self, PictureOptions, RequestColumn};
 #[cfg(feature = "lab")]
 use super::replay::{self, ReplayArgs};
 use super::request_log::RequestLogReader;
-use super::text::{opening, whole_text};
+use super::text::{full_message_text, message_opening};
 use super::why::{PrefixBreakReport, find_breaks};
 use super::{next, render};
 use crate::cli::options::Common;
-use crate::commands::conversations::part_to_text;
 #[cfg(feature = "imports")]
-use crate::commands::conversations::session_roots;
+use crate::commands::conversations::find_session_roots;
+use crate::commands::conversations::part_to_text;
 use crate::exit::format_failure;
 use crate::haft::{Haft, Settings};
 use crate::output::localize_text;
@@ -44,17 +44,17 @@ pub(crate) fn build_inspector(
     runs: Option<PageRuns>,
 ) -> Inspector {
     Inspector {
-        actions: actions(haft, &store, settings, common),
+        actions: build_actions(haft, &store, settings, common),
         store,
         masker: haft.masker(),
         part_text: part_to_text,
         picture_style: picture::STYLE,
         #[cfg(feature = "imports")]
-        session_roots: session_roots(haft.environment()),
+        session_roots: find_session_roots(haft.environment()),
         form_token,
         runs,
         #[cfg(feature = "postgres")]
-        open_queue: queue_opener(&settings.config),
+        open_queue: make_queue_opener(&settings.config),
         #[cfg(feature = "postgres")]
         queue: tokio::sync::OnceCell::new(),
     }
@@ -62,7 +62,7 @@ pub(crate) fn build_inspector(
 
 /// Returns a function that connects to the team's queue, or `None` if no server is configured.
 #[cfg(feature = "postgres")]
-fn queue_opener(config: &Config) -> Option<haft_serve::OpenQueue> {
+fn make_queue_opener(config: &Config) -> Option<haft_serve::OpenQueue> {
     let url = config.store.url.clone()?;
     let timeout = config.store.lock_timeout();
     Some(Arc::new(move || {
@@ -70,7 +70,7 @@ fn queue_opener(config: &Config) -> Option<haft_serve::OpenQueue> {
     }))
 }
 
-fn actions(
+fn build_actions(
     haft: &Haft,
     store: &Arc<dyn Store>,
     settings: &Settings,
@@ -83,27 +83,29 @@ fn actions(
     };
     let timeline = {
         let log = log.clone();
-        log_action(move |query| load_timeline(log.clone(), query))
+        wrap_log_action(move |query| load_timeline(log.clone(), query))
     };
-    let request = log_action(move |query| load_request(log.clone(), query));
+    let request = wrap_log_action(move |query| load_request(log.clone(), query));
     let source = SessionSource {
         haft: haft.clone(),
         common: common.clone(),
     };
     let messages = {
         let source = source.clone();
-        session_action(move |conversation| messages(source.clone(), conversation))
+        wrap_session_action(move |conversation| {
+            list_editable_messages(source.clone(), conversation)
+        })
     };
     let edit = {
         let source = source.clone();
-        session_action(move |query| edit(source.clone(), query))
+        wrap_session_action(move |query| quote_or_apply_edit(source.clone(), query))
     };
     let next = {
         let source = source.clone();
-        session_action(move |query| next_request(source.clone(), query))
+        wrap_session_action(move |query| load_next_request(source.clone(), query))
     };
     #[cfg(feature = "lab")]
-    let compare = session_action(move |query| compare(source.clone(), query));
+    let compare = wrap_session_action(move |query| compare_policies(source.clone(), query));
     InspectorActions {
         timeline,
         request,
@@ -115,24 +117,24 @@ fn actions(
     }
 }
 
-fn page_error(error: &anyhow::Error) -> PageError {
+fn to_page_error(error: &anyhow::Error) -> PageError {
     PageError::Action(format_failure(error))
 }
 
 /// Wraps a function that only reads the request log.
-fn log_action<I, O, W>(work: impl Fn(I) -> W + Send + Sync + 'static) -> PageAction<I, O>
+fn wrap_log_action<I, O, W>(work: impl Fn(I) -> W + Send + Sync + 'static) -> PageAction<I, O>
 where
     W: Future<Output = anyhow::Result<O>> + Send + 'static,
 {
     Box::new(move |input| {
         let result = work(input);
-        Box::pin(async move { result.await.map_err(|error| page_error(&error)) })
+        Box::pin(async move { result.await.map_err(|error| to_page_error(&error)) })
     })
 }
 
 /// Wraps a function that opens a session. Sessions cannot move between threads, so the function
 /// runs on a thread of its own.
-fn session_action<I, O, W>(
+fn wrap_session_action<I, O, W>(
     work: impl Fn(I) -> W + Clone + Send + Sync + 'static,
 ) -> PageAction<I, O>
 where
@@ -146,7 +148,7 @@ where
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || runtime.block_on(work(input)))
                 .await?
-                .map_err(|error| page_error(&error))
+                .map_err(|error| to_page_error(&error))
         })
     })
 }
@@ -208,7 +210,7 @@ async fn load_timeline(
     let requests = outlines
         .iter()
         .zip(&replies)
-        .map(|(outline, reply)| timeline_request(outline, *reply, &breaks));
+        .map(|(outline, reply)| to_timeline_request(outline, *reply, &breaks));
     Ok(Some(RequestTimeline {
         note: log.imported_note(),
         picture: picture::draw_picture(&log.conversation.name, &columns, &frame),
@@ -216,7 +218,7 @@ async fn load_timeline(
     }))
 }
 
-fn timeline_request(
+fn to_timeline_request(
     outline: &RequestOutline,
     reply: Option<&LlmMetadata>,
     breaks: &[PrefixBreakReport],
@@ -274,7 +276,7 @@ async fn load_request(
     let note = log.imported_note();
     let body = match note {
         Some(_) => None,
-        None => Some(render::logged_body(&log, Some(number), None).await?),
+        None => Some(render::load_logged_body(&log, Some(number), None).await?),
     };
     Ok(Some(RequestDetails {
         requests: log.requests,
@@ -287,7 +289,7 @@ async fn load_request(
             reply: reply.cloned(),
             broken: broken.map(to_prefix_break),
         },
-        segments: segments(&now, before.as_ref(), &masker),
+        segments: describe_segments(&now, before.as_ref(), &masker),
         difference: before
             .as_ref()
             .map(|before| RequestDiff::new(before, &now, &masker).to_text(true)),
@@ -296,7 +298,7 @@ async fn load_request(
     }))
 }
 
-fn segments(
+fn describe_segments(
     now: &LoggedRequest,
     before: Option<&LoggedRequest>,
     masker: &Masker,
@@ -315,51 +317,55 @@ fn segments(
             tokens: segment.tokens,
             kept: index < kept,
             boundary: segment.boundary,
-            opening: opening(message, masker),
-            text: whole_text(message, masker),
+            opening: message_opening(message, masker),
+            text: full_message_text(message, masker),
         }
     });
     details.collect()
 }
 
 /// Returns the folder of a conversation's project, or `None` if it doesn't exist.
-fn project_folder(conversation: &Conversation) -> Option<PathBuf> {
+fn find_project_folder(conversation: &Conversation) -> Option<PathBuf> {
     Some(PathBuf::from(&conversation.namespace))
         .filter(|folder| folder.is_absolute() && Path::is_dir(folder))
 }
 
-fn edit_options(common: Common, conversation: &Conversation) -> EditHow {
-    EditHow {
+fn make_edit_options(common: Common, conversation: &Conversation) -> EditOptions {
+    EditOptions {
         conversation: Some(conversation.id.to_string()),
-        cwd: project_folder(conversation),
+        cwd: find_project_folder(conversation),
         common,
-        ..EditHow::default()
+        ..EditOptions::default()
     }
 }
 
-async fn messages(
+async fn list_editable_messages(
     source: SessionSource,
     conversation: Conversation,
 ) -> anyhow::Result<EditableMessages> {
-    let how = edit_options(source.common, &conversation);
-    let (rows, edits) = edit::listed(&source.haft, &how).await?;
+    let how = make_edit_options(source.common, &conversation);
+    let (rows, edits) = edit::list_table_rows(&source.haft, &how).await?;
     Ok(EditableMessages {
-        headings: edit::list_headings().to_vec(),
+        headings: edit::table_headings().to_vec(),
         rows,
         edits,
     })
 }
 
-async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuote> {
+async fn quote_or_apply_edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuote> {
     let SessionSource { haft, common } = source;
-    let how = edit_options(common, &query.conversation);
+    let how = make_edit_options(common, &query.conversation);
     let mut prepared = match query.edit {
-        PageEdit::Undo => PreparedEdit::undo(&haft, &how, 1).await?,
-        PageEdit::Drop(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Drop, &ids).await?,
-        PageEdit::Pin(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Pin, &ids).await?,
-        PageEdit::Mask(ids) => PreparedEdit::for_target(&haft, &how, EditKind::Mask, &ids).await?,
+        PageEdit::Undo => PreparedEdit::prepare_undo(&haft, &how, 1).await?,
+        PageEdit::Drop(ids) => {
+            PreparedEdit::prepare_edit(&haft, &how, EditKind::Drop, &ids).await?
+        }
+        PageEdit::Pin(ids) => PreparedEdit::prepare_edit(&haft, &how, EditKind::Pin, &ids).await?,
+        PageEdit::Mask(ids) => {
+            PreparedEdit::prepare_edit(&haft, &how, EditKind::Mask, &ids).await?
+        }
         PageEdit::Restore(ids) => {
-            PreparedEdit::for_target(&haft, &how, EditKind::Restore, &ids).await?
+            PreparedEdit::prepare_edit(&haft, &how, EditKind::Restore, &ids).await?
         }
         PageEdit::Summarize {
             range,
@@ -372,7 +378,7 @@ async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuo
                 no_model: !ask_model,
                 how,
             };
-            PreparedEdit::summary(&haft, &args).await?
+            PreparedEdit::prepare_summary(&haft, &args).await?
         }
     };
     if query.keep {
@@ -385,7 +391,7 @@ async fn edit(source: SessionSource, query: EditQuery) -> anyhow::Result<EditQuo
     })
 }
 
-async fn next_request(
+async fn load_next_request(
     source: SessionSource,
     query: NextQuery,
 ) -> anyhow::Result<NextRequestDetails> {
@@ -393,12 +399,12 @@ async fn next_request(
     let look = LookArgs {
         conversation: Some(query.conversation.id.to_string()),
         input: query.input,
-        cwd: project_folder(&query.conversation),
+        cwd: find_project_folder(&query.conversation),
         quiet: true,
         common,
         ..LookArgs::default()
     };
-    let next = next::next(&haft, &look).await?;
+    let next = next::build_next_request(&haft, &look).await?;
     let masker = haft.masker();
     let request = &next.assembly.request;
     let segments = request.segments.iter().map(|one| {
@@ -406,7 +412,7 @@ async fn next_request(
             localize_text(one.layer),
             localize_text(one.owner),
             format_thousands(one.entry.tokens),
-            opening(&one.entry.message, &masker),
+            message_opening(&one.entry.message, &masker),
         ]
     });
     Ok(NextRequestDetails {
@@ -416,12 +422,15 @@ async fn next_request(
 }
 
 #[cfg(feature = "lab")]
-async fn compare(source: SessionSource, query: CompareQuery) -> anyhow::Result<PolicyTable> {
+async fn compare_policies(
+    source: SessionSource,
+    query: CompareQuery,
+) -> anyhow::Result<PolicyTable> {
     let args = ReplayArgs {
         policy: query.policies,
         ..ReplayArgs::for_conversation(query.conversation.id.to_string(), source.common)
     };
-    let compared = replay::compared(&source.haft, &args).await?;
+    let compared = replay::compare_policies(&source.haft, &args).await?;
     Ok(PolicyTable {
         rows: replay::table_rows(&compared.outcomes).collect(),
         title: compared.title,

@@ -169,14 +169,14 @@ pub(super) fn draw_picture(
         .number_attribute("width", width)
         .number_attribute("height", HEIGHT)
         .number_attribute("rx", 6.0)
-        .empty();
+        .draw_empty();
     let peak = columns
         .iter()
         .map(|column| column.tokens)
         .max()
         .unwrap_or(0);
     draw_heading(&mut svg, name, columns, peak);
-    let limits = limit_lines(columns, frame, peak);
+    let limits = choose_limit_lines(columns, frame, peak);
     let scale = TokenScale::new(
         limits
             .iter()
@@ -212,7 +212,7 @@ pub(super) fn draw_picture(
 
 /// Returns the names and values of the limits to draw as lines: the window and the safe zone. A
 /// limit far above all columns is left out, because its line would flatten them.
-fn limit_lines(
+fn choose_limit_lines(
     columns: &[RequestColumn],
     frame: &PictureOptions<'_>,
     peak: u64,
@@ -364,7 +364,7 @@ fn draw_marker(svg: &mut Svg, x: f64, y: f64) {
     svg.begin_element("path")
         .attribute("class", "break")
         .attribute("d", &format!("M{x:.1} {y:.1}l-5 -9h10z"))
-        .empty();
+        .draw_empty();
 }
 
 fn tooltip_text(column: &RequestColumn) -> String {

@@ -25,7 +25,7 @@ mod in_build {
     pub(in super::super) fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
         if recorded_model(logged.encoding.as_deref()).is_some() {
             for segment in &mut logged.segments {
-                segment.message = haft_proxy::readable_message(&segment.message, &segment.owner);
+                segment.message = haft_proxy::to_readable_message(&segment.message, &segment.owner);
             }
         }
         logged

@@ -11,9 +11,10 @@ use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: &RecallArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.output.common)?;
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let conversation =
-        conversations::find_or_current(haft, store.as_ref(), args.conversation.as_deref()).await?;
+        conversations::find_named_or_current(haft, store.as_ref(), args.conversation.as_deref())
+            .await?;
     let messages = store.messages(&conversation.id).await?;
     let id = conversations::find_message_id(&messages, &args.message)?;
     let Some(message) = messages.iter().find(|message| message.message_id == id) else {

@@ -18,20 +18,20 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
     let body = if look.request.is_some() {
         sent(haft, look).await?
     } else {
-        next(haft, look).await?
+        build_next_body(haft, look).await?
     };
-    print(haft, body)
+    print_body(haft, body)
 }
 
 /// Returns the body of the selected request in the log, or of the last one if none is selected.
 pub(super) async fn sent(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
-    logged_body(&log, look.request, look.api).await
+    load_logged_body(&log, look.request, look.api).await
 }
 
 /// Returns the body of a request of the log, in the protocol it was sent with unless `api` is
 /// given.
-pub(super) async fn logged_body(
+pub(super) async fn load_logged_body(
     log: &RequestLogReader,
     number: Option<u64>,
     api: Option<Api>,
@@ -54,8 +54,8 @@ pub(super) async fn logged_body(
 }
 
 /// Returns the body that would be sent next.
-pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
-    let next = next::next(haft, look).await?;
+pub(super) async fn build_next_body(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+    let next = next::build_next_request(haft, look).await?;
     Ok(next
         .encoding
         .encode_request(&next.assembly.request)
@@ -63,7 +63,7 @@ pub(super) async fn next(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>
 }
 
 /// Prints a body byte for byte, except for masked secrets.
-pub(super) fn print(haft: &Haft, body: Vec<u8>) -> anyhow::Result<()> {
+pub(super) fn print_body(haft: &Haft, body: Vec<u8>) -> anyhow::Result<()> {
     let masker = haft.masker();
     let body = match std::str::from_utf8(&body).map(|text| masker.mask(text)) {
         Ok(Cow::Owned(text)) => {

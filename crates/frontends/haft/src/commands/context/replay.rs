@@ -178,7 +178,10 @@ pub(super) struct PolicyComparison {
 }
 
 /// Replays the selected conversations under every policy.
-pub(super) async fn compared(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<PolicyComparison> {
+pub(super) async fn compare_policies(
+    haft: &Haft,
+    args: &ReplayArgs,
+) -> anyhow::Result<PolicyComparison> {
     let settings = haft.load(&args.common)?;
     let names: Vec<&str> = if args.policy.is_empty() {
         DEFAULT_POLICIES.to_vec()
@@ -199,7 +202,7 @@ pub(super) async fn compared(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<P
     };
     let (encoding, source) = choose_model(args, &settings, own, &conversations)?;
     if names.contains(&RECORDED) {
-        remove_uncounted(&mut conversations)?;
+        remove_uncounted_conversations(&mut conversations)?;
     }
     let encoding = with_cache_and_prices(encoding, cache, args.prices);
     let variants = names
@@ -247,7 +250,7 @@ pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
         outcomes,
         encoding,
         source,
-    } = compared(haft, args).await?;
+    } = compare_policies(haft, args).await?;
     if let Some(path) = &args.plot {
         let words: haft_lab::Wording<'_> = &|text| output::localize_text(text);
         let html = path
@@ -280,13 +283,15 @@ pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
 
 /// Returns the causes of the cached prefix's breaks when the conversations of a file are replayed
 /// under the configuration, one per break. No reminders are imagined.
-pub(super) fn causes_of_breaks(file: &Path, settings: &Settings) -> anyhow::Result<Vec<Cause>> {
+pub(super) fn find_break_causes(file: &Path, settings: &Settings) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders {
         tokens: 0,
         changes: 0.0,
         from_first: false,
     };
-    let model = next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?.spec;
+    let model =
+        next::declare_unknown_model(settings.environment(), "anthropic/model", Api::Anthropic)?
+            .spec;
     let policy = Variant::parse("default", &settings.config.context, &model)
         .map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
@@ -324,9 +329,10 @@ fn choose_model(
 ) -> anyhow::Result<(BodyEncoding, ModelSource)> {
     let configured = settings.config.model.as_ref().filter(|_| own.is_none());
     match (args.model.as_ref().or(configured), own) {
-        (Some(name), _) if name != haft_lab::ASSUMED_MODEL_NAME => {
-            Ok((settings.declared(name)?.body_encoding(), ModelSource::Named))
-        }
+        (Some(name), _) if name != haft_lab::ASSUMED_MODEL_NAME => Ok((
+            settings.resolve_model(name)?.body_encoding(),
+            ModelSource::Named,
+        )),
         (None, Some(own)) => Ok((own, ModelSource::Recorded)),
         (named, _) => {
             if let Some(encoding) =
@@ -334,8 +340,11 @@ fn choose_model(
             {
                 return Ok((encoding, ModelSource::Recorded));
             }
-            let assumed =
-                next::undeclared(settings.environment(), "anthropic/model", Api::Anthropic)?;
+            let assumed = next::declare_unknown_model(
+                settings.environment(),
+                "anthropic/model",
+                Api::Anthropic,
+            )?;
             let mut encoding = assumed.body_encoding();
             encoding.spec = haft_lab::assumed_model(haft_lab::PRICE_TABLES[0]);
             Ok((encoding, ModelSource::Assumed))
@@ -359,7 +368,9 @@ fn recorded_model(
 }
 
 /// Removes conversations without the provider's token counts, which the policy [`RECORDED`] needs.
-fn remove_uncounted(conversations: &mut Vec<RecordedConversation>) -> anyhow::Result<()> {
+fn remove_uncounted_conversations(
+    conversations: &mut Vec<RecordedConversation>,
+) -> anyhow::Result<()> {
     let all = conversations.len();
     conversations.retain(RecordedConversation::has_enough_counts);
     let left_out = all - conversations.len();

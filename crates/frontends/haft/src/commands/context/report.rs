@@ -33,7 +33,7 @@ struct BudgetReport {
 pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     let look = &args.look;
     if next::is_next_requested(look, args.next)? {
-        let next = next::next(haft, look).await?;
+        let next = next::build_next_request(haft, look).await?;
         let model = next.encoding.spec;
         let budget = next.assembly.account.budget;
         let policy = next.policy;
@@ -57,7 +57,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
     let model = match log.find_model(logged.encoding.as_deref(), &logged.summary.model) {
         Ok(model) => model,
         Err(_) if log.imported.is_some() => {
-            next::undeclared(
+            next::declare_unknown_model(
                 haft.environment(),
                 &logged.summary.model,
                 logged.summary.api,

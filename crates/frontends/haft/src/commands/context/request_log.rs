@@ -57,8 +57,8 @@ impl RequestLogReader {
         common: &Common,
     ) -> anyhow::Result<Self> {
         let settings = haft.load(common)?;
-        let store = settings.store()?;
-        let conversation = conversations::find_or_current(haft, store.as_ref(), name).await?;
+        let store = settings.open_store()?;
+        let conversation = conversations::find_named_or_current(haft, store.as_ref(), name).await?;
         Self::for_conversation(store, settings, conversation).await
     }
 
@@ -156,13 +156,13 @@ impl RequestLogReader {
             "haft: {}",
             text!("context-encoding-unknown", model)
         ));
-        Ok(self.settings.declared(model)?.body_encoding())
+        Ok(self.settings.resolve_model(model)?.body_encoding())
     }
 
     /// Returns the model of a request as it was declared when the request was sent.
     pub(super) fn find_model(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
         if self.imported.is_some() {
-            return Ok(self.settings.declared(model)?.spec);
+            return Ok(self.settings.resolve_model(model)?.spec);
         }
         proxy_records::recorded_model(noted)
             .map_or_else(|| Ok(self.find_encoding(noted, model)?.spec), Ok)
@@ -201,8 +201,12 @@ impl RequestLogReader {
                 let spec = match self.find_model(encoding.as_deref(), &summary.model) {
                     Ok(spec) => spec,
                     Err(_) => {
-                        next::undeclared(self.settings.environment(), &summary.model, summary.api)?
-                            .spec
+                        next::declare_unknown_model(
+                            self.settings.environment(),
+                            &summary.model,
+                            summary.api,
+                        )?
+                        .spec
                     }
                 };
                 known.insert(key.clone(), spec);
@@ -229,7 +233,7 @@ pub(super) fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) ->
     };
     Request {
         segments: logged.segments.iter().map(segment).collect(),
-        tools: offered_tools(logged, protocol),
+        tools: collect_offered_tools(logged, protocol),
         max_output_tokens: logged.max_output_tokens,
         cache_key: logged.cache_key.clone(),
     }
@@ -237,7 +241,10 @@ pub(super) fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) ->
 
 /// Returns the tools the request offered. Their tokens count only if tools are sent beside the
 /// messages.
-pub(super) fn offered_tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolSet> {
+pub(super) fn collect_offered_tools(
+    logged: &LoggedRequest,
+    protocol: ToolProtocol,
+) -> Arc<ToolSet> {
     let tools = ToolSet::new(logged.tools.clone(), &O200k);
     if protocol.is_text() {
         tools.with_zero_tokens()

@@ -5,7 +5,7 @@ use haft_text::Masker;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use super::text::{opening, whole_text};
+use super::text::{full_message_text, message_opening};
 
 /// A request to print, whether it was sent or would be sent next.
 pub(super) struct RequestView<'a> {
@@ -94,7 +94,7 @@ impl<'a> RequestView<'a> {
 }
 
 impl SegmentView<'_> {
-    pub(super) fn json(&self, extent: TextExtent, masker: &Masker) -> Value {
+    pub(super) fn to_json(&self, extent: TextExtent, masker: &Masker) -> Value {
         let mut value = json!({
             "layer": self.layer,
             "owner": self.owner,
@@ -102,10 +102,10 @@ impl SegmentView<'_> {
             "role": self.message.role,
             "tokens": self.tokens,
             "boundary": self.boundary,
-            "first_words": opening(self.message, masker),
+            "first_words": message_opening(self.message, masker),
         });
         if extent == TextExtent::All {
-            value["text"] = whole_text(self.message, masker).into();
+            value["text"] = full_message_text(self.message, masker).into();
         }
         value
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::request_log::RequestLogReader;
 use super::segments::{RequestView, TextExtent};
-use super::text::{Countable, format_count, opening, whole_text};
+use super::text::{Countable, format_count, full_message_text, message_opening};
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::haft::Haft;
@@ -18,14 +18,14 @@ pub(super) async fn run(haft: &Haft, args: &ShowArgs) -> anyhow::Result<()> {
     let show_next = next::is_next_requested(look, args.next)?;
     if args.raw {
         let body = if show_next {
-            render::next(haft, look).await?
+            render::build_next_body(haft, look).await?
         } else {
             render::sent(haft, look).await?
         };
-        return render::print(haft, body);
+        return render::print_body(haft, body);
     }
     if show_next {
-        let next = next::next(haft, look).await?;
+        let next = next::build_next_request(haft, look).await?;
         let spec = &next.encoding.spec;
         return print_request(
             haft,
@@ -62,7 +62,7 @@ fn print_request(
             "tokens": shown.tokens,
             "tools": shown.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
             "tool_tokens": shown.tool_tokens(),
-            "segments": shown.segments.iter().map(|segment| segment.json(extent, &masker)).collect::<Vec<_>>(),
+            "segments": shown.segments.iter().map(|segment| segment.to_json(extent, &masker)).collect::<Vec<_>>(),
         });
         if !replaced.is_empty() {
             json["replaced_sections"] = json!(replaced);
@@ -97,9 +97,9 @@ fn print_request(
         let _ = writeln!(text, "{line}");
     }
     if args.full {
-        whole(shown, &masker, &mut text);
+        write_whole_segments(shown, &masker, &mut text);
     } else {
-        text.push_str(&table(shown, &masker));
+        text.push_str(&segments_to_table(shown, &masker));
     }
     output::print_text(&text)
 }
@@ -107,7 +107,7 @@ fn print_request(
 /// The mark beside each segment that ends a prefix the provider's cache can find again.
 const BOUNDARY: &str = "|";
 
-fn table(shown: &RequestView<'_>, masker: &Masker) -> String {
+fn segments_to_table(shown: &RequestView<'_>, masker: &Masker) -> String {
     let mut table = TextTable::new(&[
         "#",
         text!("table-layer"),
@@ -131,13 +131,13 @@ fn table(shown: &RequestView<'_>, masker: &Masker) -> String {
             } else {
                 String::new()
             },
-            opening(segment.message, masker),
+            message_opening(segment.message, masker),
         ]);
     }
     table.to_string()
 }
 
-fn whole(shown: &RequestView<'_>, masker: &Masker, text: &mut String) {
+fn write_whole_segments(shown: &RequestView<'_>, masker: &Masker, text: &mut String) {
     for (index, segment) in shown.segments.iter().enumerate() {
         let boundary = if segment.boundary {
             text!("context-cache-boundary")
@@ -155,6 +155,6 @@ fn whole(shown: &RequestView<'_>, masker: &Masker, text: &mut String) {
             output::localize_text(segment.message.role),
             text!("edits-tokens", tokens = format_thousands(segment.tokens)),
         );
-        text.push_str(&whole_text(segment.message, masker));
+        text.push_str(&full_message_text(segment.message, masker));
     }
 }

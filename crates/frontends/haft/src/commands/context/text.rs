@@ -8,7 +8,7 @@ use haft_types::Message;
 use crate::commands::conversations::part_to_text;
 
 /// Returns the beginning of a message on one line, up to 200 characters. Tables shorten it further.
-pub(super) fn opening(message: &Message, masker: &Masker) -> String {
+pub(super) fn message_opening(message: &Message, masker: &Masker) -> String {
     const MAX_CHARS: usize = 200;
     let text = message
         .content
@@ -22,7 +22,7 @@ pub(super) fn opening(message: &Message, masker: &Masker) -> String {
 }
 
 /// Returns the full text of a message.
-pub(super) fn whole_text(message: &Message, masker: &Masker) -> String {
+pub(super) fn full_message_text(message: &Message, masker: &Masker) -> String {
     let mut text = String::new();
     for part in &message.content {
         text.push_str(&part_to_text(part));
@@ -82,7 +82,7 @@ mod tests {
             text,
             Timestamp::UNIX_EPOCH,
         );
-        let words = opening(&message, &Masker::default());
+        let words = message_opening(&message, &Masker::default());
         assert!(words.starts_with("fix the bug 漢 more words"), "{words}");
         assert_eq!(words.chars().count(), 200);
     }

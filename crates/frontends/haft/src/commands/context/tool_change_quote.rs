@@ -15,7 +15,7 @@ use crate::haft::Haft;
 /// Returns a sentence about the tokens that the next request of the current conversation sends
 /// again because of a change of tools; `None` if the conversation has no requests, or none of its
 /// prefix is in the cache.
-pub(crate) async fn other_tools(haft: &Haft, common: &Common) -> Option<String> {
+pub(crate) async fn quote_tool_change(haft: &Haft, common: &Common) -> Option<String> {
     let log = RequestLogReader::open_any(haft, None, common)
         .await
         .ok()

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use haft_context::{Break, Cause, compare_logged};
+use haft_context::{Break, Cause, compare_logged_requests};
 use haft_engine::sent_from_outline;
 use haft_store::RequestOutline;
 use haft_text::{format_dollars, format_thousands};
@@ -73,7 +73,7 @@ pub(super) fn find_breaks(
         let (sent, tools) = sent_from_outline(now);
         // The log contains neither policies nor edits, so a change of them counts only if it was
         // noted.
-        let prefix = compare_logged(&last, &sent, model, tools);
+        let prefix = compare_logged_requests(&last, &sent, model, tools);
         let found = prefix.broken?;
         let noted = now.summary.cause.as_deref().and_then(parse_cause);
         let cause = noted

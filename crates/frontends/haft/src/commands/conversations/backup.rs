@@ -14,13 +14,13 @@ use crate::output::{self, TextTable};
 
 pub(super) fn run(haft: &Haft, args: &BackupArgs) -> anyhow::Result<()> {
     match &args.command {
-        None => create(haft, &args.output),
-        Some(BackupCommand::List(output)) => list(haft, output),
-        Some(BackupCommand::Restore { name, common }) => restore(haft, name, common),
+        None => create_backup(haft, &args.output),
+        Some(BackupCommand::List(output)) => list_backups(haft, output),
+        Some(BackupCommand::Restore { name, common }) => restore_backup(haft, name, common),
     }
 }
 
-fn backups(settings: &Settings) -> anyhow::Result<Backups> {
+fn open_backups(settings: &Settings) -> anyhow::Result<Backups> {
     if settings.config.store.url.is_some() {
         return Err(usage_error(text!("conversations-on-server")));
     }
@@ -32,9 +32,9 @@ fn backups(settings: &Settings) -> anyhow::Result<Backups> {
     ))
 }
 
-fn create(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+fn create_backup(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let backups = backups(&settings)?;
+    let backups = open_backups(&settings)?;
     if !settings.places.database_file().exists() {
         return Err(usage_error(text!("conversations-nothing-to-back-up")));
     }
@@ -49,8 +49,8 @@ fn create(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     ))
 }
 
-fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let backups = backups(&haft.load(&args.common)?)?.list()?;
+fn list_backups(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let backups = open_backups(&haft.load(&args.common)?)?.list()?;
     if args.json {
         return output::print_json(&serde_json::to_value(backups)?);
     }
@@ -69,8 +69,8 @@ fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-fn restore(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
-    let backups = backups(&haft.load(common)?)?;
+fn restore_backup(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
+    let backups = open_backups(&haft.load(common)?)?;
     let all = backups.list()?;
     let path = match name {
         "newest" => all.last().map(|backup| backup.path.clone()),

@@ -6,7 +6,9 @@ use haft_types::{ConversationId, IdSource, Message, MessageId, Metadata};
 use serde_json::Value;
 
 use super::list::conversation_to_row;
-use super::{find_conversation, find_in_scope, find_or_current, namespace, open};
+use super::{
+    find_conversation, find_in_scope, find_named_or_current, open_store, resolve_namespace,
+};
 use crate::commands::conversations::{
     DeleteArgs, ForkArgs, NewArgs, RenameArgs, RestoreArgs, UseArgs,
 };
@@ -15,13 +17,16 @@ use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn new(haft: &Haft, args: NewArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.output.common)?;
+    let store = open_store(haft, &args.output.common)?;
     let new = NewConversation {
         name: args.name,
         description: args.description,
         metadata: parse_metadata(&args.metadata)?,
         make_current: true,
-        ..NewConversation::new(parse_or_generate_id(args.id), namespace(haft, &args.place)?)
+        ..NewConversation::new(
+            parse_or_generate_id(args.id),
+            resolve_namespace(haft, &args.place)?,
+        )
     };
     print_created("created", store.create(new).await?, args.output.json)
 }
@@ -61,17 +66,17 @@ fn print_change(done: &str, conversation: &Conversation) -> anyhow::Result<()> {
     ))
 }
 
-pub(super) async fn use_it(haft: &Haft, args: &UseArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
+pub(super) async fn use_conversation(haft: &Haft, args: &UseArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
     let conversation = find_conversation(store.as_ref(), &args.id).await?;
     store
-        .set_current_conversation(&namespace(haft, &args.place)?, &conversation.id)
+        .set_current_conversation(&resolve_namespace(haft, &args.place)?, &conversation.id)
         .await?;
     print_change("using", &conversation)
 }
 
-pub(super) async fn rename(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
+pub(super) async fn rename_conversation(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
     let conversation = find_conversation(store.as_ref(), &args.id).await?;
     store.rename(&conversation.id, &args.name).await?;
     print_change(
@@ -83,18 +88,22 @@ pub(super) async fn rename(haft: &Haft, args: &RenameArgs) -> anyhow::Result<()>
     )
 }
 
-pub(super) async fn delete(haft: &Haft, args: &DeleteArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
-    for conversation in find_all(store.as_ref(), &args.ids, ConversationScope::Everywhere).await? {
+pub(super) async fn delete_conversations(haft: &Haft, args: &DeleteArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
+    for conversation in
+        find_conversations(store.as_ref(), &args.ids, ConversationScope::Everywhere).await?
+    {
         store.delete(&conversation.id).await?;
         print_change("deleted", &conversation)?;
     }
     Ok(())
 }
 
-pub(super) async fn restore(haft: &Haft, args: &RestoreArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
-    for conversation in find_all(store.as_ref(), &args.ids, ConversationScope::Trash).await? {
+pub(super) async fn restore_conversations(haft: &Haft, args: &RestoreArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
+    for conversation in
+        find_conversations(store.as_ref(), &args.ids, ConversationScope::Trash).await?
+    {
         print_change("restored", &store.restore(&conversation.id).await?)?;
     }
     Ok(())
@@ -102,7 +111,7 @@ pub(super) async fn restore(haft: &Haft, args: &RestoreArgs) -> anyhow::Result<(
 
 /// Finds all named conversations. Any unknown name is an error, so that the caller changes either
 /// all of them or none.
-async fn find_all(
+async fn find_conversations(
     store: &dyn Store,
     names: &[String],
     scope: ConversationScope<'_>,
@@ -117,9 +126,9 @@ async fn find_all(
     Ok(found)
 }
 
-pub(super) async fn fork(haft: &Haft, args: ForkArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.output.common)?;
-    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn fork_conversation(haft: &Haft, args: ForkArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.output.common)?;
+    let conversation = find_named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let at = match &args.at {
         Some(text) => Some(find_message_id(
             &store.messages(&conversation.id).await?,

@@ -3,7 +3,7 @@
 use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
 
-use super::{find_or_current, open};
+use super::{find_named_or_current, open_store};
 use crate::commands::conversations::ShowConversationArgs;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
@@ -43,9 +43,9 @@ struct CostTotal {
     unpriced: usize,
 }
 
-pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
-    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn show_costs(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
+    let conversation = find_named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let asked: Vec<_> = messages
         .iter()
@@ -110,10 +110,10 @@ fn costs_to_table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
             one.metadata.conversation_round.to_string(),
             one.metadata.model_name.clone(),
         ];
-        table.add_row(table_row(names, one.metadata.usage(), one.cost()));
+        table.add_row(cost_table_row(names, one.metadata.usage(), one.cost()));
     }
     let names = [String::new(), String::new(), output::localize_text("total")];
-    table.add_row(table_row(names, total.usage, Some(total.cost)));
+    table.add_row(cost_table_row(names, total.usage, Some(total.cost)));
     let unpriced = match total.unpriced {
         0 => String::new(),
         requests => format!("{}\n", text!("conversations-cost-unpriced", requests)),
@@ -121,7 +121,7 @@ fn costs_to_table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
     format!("{table}{unpriced}")
 }
 
-fn table_row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
+fn cost_table_row(names: [String; 3], usage: Usage, cost: Option<Cost>) -> Vec<String> {
     let tokens = [
         usage.input,
         usage.cached_input,

@@ -15,7 +15,7 @@ use haft_store::{Conversation, ConversationDocument, ConversationScope, Store};
 use haft_types::ConversationId;
 use serde::Serialize;
 
-use super::{find_conversation, open};
+use super::{find_conversation, open_store};
 use crate::commands::conversations::ExportArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
@@ -26,8 +26,8 @@ pub(super) const CURRENT_FILE: &str = "current_conversations.json";
 /// The file that maps each conversation to its namespace.
 pub(super) const NAMESPACES_FILE: &str = "namespaces.json";
 
-pub(super) async fn export(haft: &Haft, args: &ExportArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
+pub(super) async fn export_conversations(haft: &Haft, args: &ExportArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
     match (&args.id, &args.all) {
         (_, Some(folder)) => export_all(store.as_ref(), folder).await,
         (Some(id), None) => {
@@ -95,7 +95,7 @@ impl ExportFolder {
 
     /// Writes a conversation to a file of its own.
     pub(crate) fn write(&self, document: &ConversationDocument) -> anyhow::Result<()> {
-        self.write_json(&file_name(&document.id), document)
+        self.write_json(&document_file_name(&document.id), document)
     }
 
     /// Writes the file that maps each conversation to its namespace.
@@ -126,7 +126,7 @@ fn write_error(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// Returns the name of a conversation's file, which never equals [`CURRENT_FILE`] or
 /// [`NAMESPACES_FILE`].
-fn file_name(id: &ConversationId) -> String {
+fn document_file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
     if name == CURRENT_FILE || name == NAMESPACES_FILE {
         format!("%{name}")
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn file_name_stays_inside_the_folder_for_every_id() {
-        let name = |id: &str| file_name(&ConversationId::new(id));
+        let name = |id: &str| document_file_name(&ConversationId::new(id));
         assert_eq!(name("0a1b-2c_3"), "0a1b-2c_3.json");
         assert_eq!(name("../up"), "%2e.%2fup.json");
         assert_eq!(name("短い"), "%77ed%3044.json");

@@ -14,7 +14,7 @@ use haft_types::{ConversationId, Timestamp};
 use serde_json::{Value, json};
 
 use super::export::{CURRENT_FILE, NAMESPACES_FILE};
-use super::{namespace, open};
+use super::{open_store, resolve_namespace};
 use crate::commands::conversations::ImportArgs;
 use crate::exit::{ProcessExit, format_failure, usage_error};
 use crate::haft::Haft;
@@ -56,15 +56,15 @@ struct ImportReport {
 }
 
 pub(super) async fn run(haft: &Haft, args: &ImportArgs) -> anyhow::Result<ProcessExit> {
-    let store = open(haft, &args.output.common)?;
-    let namespace = namespace(haft, &args.place)?;
+    let store = open_store(haft, &args.output.common)?;
+    let namespace = resolve_namespace(haft, &args.place)?;
     let mut report = ImportReport::default();
     for path in &args.paths {
         let namespaces = ImportNamespaces {
             default: &namespace,
             known: read_namespaces(path, args)?,
         };
-        for file in files(haft.environment(), path)? {
+        for file in list_import_files(haft.environment(), path)? {
             import_file(store.as_ref(), args, &file, &namespaces, &mut report).await;
         }
         let current = path.join(CURRENT_FILE);
@@ -88,7 +88,7 @@ pub(super) async fn run(haft: &Haft, args: &ImportArgs) -> anyhow::Result<Proces
 }
 
 /// Returns the folders below which other agents keep their sessions.
-pub(crate) fn session_roots(environment: &HostEnvironment) -> SessionRoots {
+pub(crate) fn find_session_roots(environment: &HostEnvironment) -> SessionRoots {
     SessionRoots {
         home: environment.absolute_home(),
         project: std::env::current_dir().ok(),
@@ -97,9 +97,9 @@ pub(crate) fn session_roots(environment: &HostEnvironment) -> SessionRoots {
 
 /// Lists the files to import from a path: the path itself, the JSON files of a folder, or the
 /// session files of an agent if the path is the agent's name.
-fn files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_import_files(environment: &HostEnvironment, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !path.exists()
-        && let Some(files) = list_session_files(&session_roots(environment), path)
+        && let Some(files) = list_session_files(&find_session_roots(environment), path)
     {
         let none = || {
             usage_error(text!(

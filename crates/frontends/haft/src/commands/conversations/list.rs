@@ -2,15 +2,18 @@
 
 use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 
-use super::{current_in_namespace, namespace, open};
+use super::{load_current_in_namespace, open_store, resolve_namespace};
 use crate::cli::options::JsonArgs;
 use crate::commands::conversations::{CurrentArgs, ListConversationsArgs};
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-pub(super) async fn list(haft: &Haft, args: &ListConversationsArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.output.common)?;
-    let namespace = namespace(haft, &args.place)?;
+pub(super) async fn list_conversations(
+    haft: &Haft,
+    args: &ListConversationsArgs,
+) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.output.common)?;
+    let namespace = resolve_namespace(haft, &args.place)?;
     let (scope, none) = match (args.trash, args.all) {
         (true, _) => (
             ConversationScope::Trash,
@@ -79,10 +82,10 @@ pub(super) fn conversation_to_row(conversation: Conversation) -> ConversationRow
     }
 }
 
-pub(super) async fn current(haft: &Haft, args: &CurrentArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.output.common)?;
+pub(super) async fn show_current(haft: &Haft, args: &CurrentArgs) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.output.common)?;
     let current = conversation_to_row(
-        current_in_namespace(store.as_ref(), &namespace(haft, &args.place)?).await?,
+        load_current_in_namespace(store.as_ref(), &resolve_namespace(haft, &args.place)?).await?,
     );
     if args.output.json {
         return output::print_json(&serde_json::to_value(current)?);
@@ -94,8 +97,8 @@ pub(super) async fn current(haft: &Haft, args: &CurrentArgs) -> anyhow::Result<(
     ))
 }
 
-pub(super) async fn namespaces(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let namespaces = open(haft, &args.common)?.namespaces().await?;
+pub(super) async fn list_namespaces(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let namespaces = open_store(haft, &args.common)?.namespaces().await?;
     if args.json {
         return output::print_json(&serde_json::to_value(namespaces)?);
     }

@@ -45,13 +45,13 @@ pub(super) async fn run(haft: &Haft, args: &PurgeArgs) -> anyhow::Result<()> {
         config: settings.config.store.clone(),
         clock: std::sync::Arc::new(WallClock),
     };
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let mut named = Vec::new();
     for text in &args.ids {
         named.push(find_including_trash(store.as_ref(), text).await?);
     }
     let mut ids: Vec<_> = named.iter().map(|one| one.id.clone()).collect();
-    let family = haft_rescue::find_related(&patient, &ids)?;
+    let family = haft_rescue::find_related_conversations(&patient, &ids)?;
     if !family.forks.is_empty() && !args.forks {
         let forks: Vec<_> = family.forks.iter().map(ToString::to_string).collect();
         return Err(usage_error(text!(

@@ -7,7 +7,7 @@ use haft_types::Part;
 use serde_json::json;
 
 use super::change::{find_message_id, parse_metadata};
-use super::{ReviseArgs, find_or_current, open};
+use super::{ReviseArgs, find_named_or_current, open_store};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
@@ -25,8 +25,8 @@ pub(super) async fn run(haft: &Haft, args: ReviseArgs) -> anyhow::Result<()> {
     if text.is_none() && pairs.is_empty() {
         return Err(usage_error(text!("conversations-revise-nothing")));
     }
-    let store = open(haft, &args.output.common)?;
-    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+    let store = open_store(haft, &args.output.common)?;
+    let conversation = find_named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     let messages = store.messages(&conversation.id).await?;
     let id = find_message_id(&messages, &args.message)?;
     let stored = messages.iter().find(|one| one.message_id == id);

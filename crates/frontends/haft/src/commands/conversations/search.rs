@@ -5,14 +5,14 @@ use std::io::IsTerminal;
 
 use haft_store::{ConversationScope, SearchHit, SearchQuery, Snippet};
 
-use super::{namespace, open};
+use super::{open_store, resolve_namespace};
 use crate::commands::conversations::SearchArgs;
 use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: &SearchArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.output.common)?;
-    let namespace = namespace(haft, &args.place)?;
+    let store = open_store(haft, &args.output.common)?;
+    let namespace = resolve_namespace(haft, &args.place)?;
     let scope = match (args.trash, args.all) {
         (true, _) => ConversationScope::Trash,
         (false, true) => ConversationScope::Everywhere,

@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 use haft_store::{Conversation, MessagePage, PageEnd};
 use haft_types::{Part, ToolStatus};
 
-use super::{export, find_or_current, open};
+use super::{export, find_named_or_current, open_store};
 use crate::commands::conversations::ShowConversationArgs;
 use crate::haft::Haft;
 use crate::output;
 
-pub(super) async fn show(haft: &Haft, args: ShowConversationArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
-    let conversation = find_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
+pub(super) async fn show_conversation(
+    haft: &Haft,
+    args: ShowConversationArgs,
+) -> anyhow::Result<()> {
+    let store = open_store(haft, &args.common)?;
+    let conversation = find_named_or_current(haft, store.as_ref(), args.id.as_deref()).await?;
     if args.json {
         return export::print_document(store.as_ref(), &conversation).await;
     }

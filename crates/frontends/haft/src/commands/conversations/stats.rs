@@ -3,13 +3,13 @@
 use haft_store::Totals;
 use serde_json::json;
 
-use super::open;
+use super::open_store;
 use crate::cli::options::JsonArgs;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
 pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let store = open(haft, &args.common)?;
+    let store = open_store(haft, &args.common)?;
     let totals = store.totals().await?;
     if args.json {
         let mut all = serde_json::to_value(totals)?;

@@ -82,9 +82,9 @@ pub(super) fn check_outputs(folder: &Path) -> Check {
 
 /// Checks whether the server that stores the conversations can be used, but not the data on the
 /// server.
-pub(super) async fn server(settings: &Settings) -> Check {
+pub(super) async fn check_server(settings: &Settings) -> Check {
     const NAME: &str = "server";
-    let totals = async { anyhow::Ok(settings.store()?.totals().await?) };
+    let totals = async { anyhow::Ok(settings.open_store()?.totals().await?) };
     match totals.await {
         Ok(totals) => {
             let message = text!("doctor-store", messages = totals.messages);
@@ -95,7 +95,7 @@ pub(super) async fn server(settings: &Settings) -> Check {
 }
 
 /// Checks whether commands run under their supervisor.
-pub(super) async fn commands(environment: &HostEnvironment) -> Check {
+pub(super) async fn check_commands(environment: &HostEnvironment) -> Check {
     const NAME: &str = "commands";
     let run = async {
         let supervisor = environment.supervisor();
@@ -153,12 +153,12 @@ pub(super) async fn check_sandbox(places: &Places, config: &Config) -> Check {
 
 /// Checks whether the server of the main model answers. A failure does not concern the store, so it
 /// is never damage.
-pub(super) async fn provider(settings: &Settings) -> Check {
+pub(super) async fn check_provider(settings: &Settings) -> Check {
     const NAME: &str = "model";
     let Some(name) = haft_agent::configured_model(&settings.config) else {
         return Check::new(NAME, CheckHealth::Skipped, text!("doctor-model-none"));
     };
-    match ask(settings, &name).await {
+    match count_listed_models(settings, &name).await {
         Ok(models) => Check::new(NAME, CheckHealth::Ok, text!("doctor-model", name, models)),
         Err(error) => {
             let message = text!("doctor-model-failed", name, error = format_failure(&error));
@@ -167,9 +167,9 @@ pub(super) async fn provider(settings: &Settings) -> Check {
     }
 }
 
-async fn ask(settings: &Settings, name: &str) -> anyhow::Result<usize> {
-    let declared = settings.declared(name)?;
-    let key = settings.key_of(&declared)?;
+async fn count_listed_models(settings: &Settings, name: &str) -> anyhow::Result<usize> {
+    let declared = settings.resolve_model(name)?;
+    let key = settings.read_key(&declared)?;
     let retry = RetryConfig {
         attempts: 0,
         ..settings.config.retry.clone()

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::exit::format_failure;
 
 /// The URL that describes the newest release. The response is JSON with a `tag_name` field.
-pub(super) const RELEASES: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
+pub(super) const RELEASE_URL: &str = "https://api.github.com/repos/haft-agent/haft/releases/latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -22,7 +22,7 @@ pub(super) fn check_installation() -> Check {
         Ok(path) => {
             let message = text!(
                 "doctor-installed",
-                by = installation_method(&path),
+                by = detect_installation_method(&path),
                 version = VERSION,
                 path = path.display()
             );
@@ -35,7 +35,7 @@ pub(super) fn check_installation() -> Check {
 /// Returns the way in which haft was installed. Packages write their kind to
 /// `share/haft/installed-by` next to `bin`; cargo keeps a list of the programs it installed, and
 /// marks its build folders.
-fn installation_method(binary: &Path) -> &'static str {
+fn detect_installation_method(binary: &Path) -> &'static str {
     let Some(root) = binary.parent().and_then(Path::parent) else {
         return "unknown";
     };
@@ -60,11 +60,13 @@ fn installation_method(binary: &Path) -> &'static str {
 pub(super) async fn check_for_newer(address: &str) -> Check {
     const NAME: &str = "release";
     match fetch_newest(address).await {
-        Ok(newest) if version_numbers(&newest) > version_numbers(VERSION) => Check::new(
-            NAME,
-            CheckHealth::Ok,
-            text!("doctor-newer", newest, version = VERSION),
-        ),
+        Ok(newest) if parse_version_numbers(&newest) > parse_version_numbers(VERSION) => {
+            Check::new(
+                NAME,
+                CheckHealth::Ok,
+                text!("doctor-newer", newest, version = VERSION),
+            )
+        }
         Ok(newest) => Check::new(NAME, CheckHealth::Ok, text!("doctor-newest", newest)),
         Err(error) => {
             let message = text!(
@@ -99,7 +101,7 @@ async fn fetch_newest(address: &str) -> anyhow::Result<String> {
 }
 
 /// Parses a version into its numbers. A part that is not a number counts as 0.
-fn version_numbers(version: &str) -> Vec<u64> {
+fn parse_version_numbers(version: &str) -> Vec<u64> {
     version
         .split('.')
         .map(|part| part.parse().unwrap_or(0))
@@ -114,12 +116,12 @@ mod tests {
     fn installation_method_is_detected_from_surrounding_files() {
         let folder = tempfile::tempdir().unwrap();
         let binary = folder.path().join("bin/haft");
-        assert_eq!(installation_method(&binary), "unknown");
+        assert_eq!(detect_installation_method(&binary), "unknown");
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         std::fs::write(folder.path().join("bin/.cargo-lock"), "").unwrap();
-        assert_eq!(installation_method(&binary), "checkout");
+        assert_eq!(detect_installation_method(&binary), "checkout");
         std::fs::write(folder.path().join(".crates.toml"), "").unwrap();
-        assert_eq!(installation_method(&binary), "cargo");
+        assert_eq!(detect_installation_method(&binary), "cargo");
         std::fs::create_dir_all(folder.path().join("share/haft")).unwrap();
         for (word, expected) in [
             ("deb\n", "deb"),
@@ -128,17 +130,17 @@ mod tests {
             ("\u{1b}[31mother", "cargo"),
         ] {
             std::fs::write(folder.path().join("share/haft/installed-by"), word).unwrap();
-            assert_eq!(installation_method(&binary), expected, "{word:?}");
+            assert_eq!(detect_installation_method(&binary), expected, "{word:?}");
         }
-        assert_eq!(installation_method(Path::new("haft")), "unknown");
+        assert_eq!(detect_installation_method(Path::new("haft")), "unknown");
     }
 
     #[test]
     fn version_numbers_are_compared_as_numbers() {
         assert!(
-            version_numbers("0.10.0") > version_numbers("0.9.9")
-                && version_numbers("1.0.0") > version_numbers("0.99.0")
-                && version_numbers("0.1.0") == version_numbers("0.1.0")
+            parse_version_numbers("0.10.0") > parse_version_numbers("0.9.9")
+                && parse_version_numbers("1.0.0") > parse_version_numbers("0.99.0")
+                && parse_version_numbers("0.1.0") == parse_version_numbers("0.1.0")
         );
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haft_agent::{Places, WallClock};
 use haft_rescue::{SalvageReport, Salvaged, salvage_conversations};
-use haft_store::damaged_copies;
+use haft_store::find_damaged_copies;
 use haft_types::Clock;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn run(
     let folder = folder.map_or_else(|| default_folder(places), Path::to_owned);
     let mut all = salvage_into(&database, &folder)?;
     let mut copies = Vec::new();
-    for copy in damaged_copies(&database) {
+    for copy in find_damaged_copies(&database) {
         let name = copy.file_name().unwrap_or_default();
         let salvaged = salvage_into(&copy, &folder.join(name))?;
         all.add(&salvaged);

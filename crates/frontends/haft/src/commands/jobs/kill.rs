@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::jobs;
+use super::open_job_folder;
 use crate::commands::jobs::KillArgs;
 use crate::haft::Haft;
 use crate::jobs::BackgroundJob;
@@ -13,8 +13,8 @@ use crate::output;
 /// Time that a run has to end by itself: to stop its commands and to store its state.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn kill(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
-    let jobs = jobs(haft, &args.common)?;
+pub(super) fn kill_jobs(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
+    let jobs = open_job_folder(haft, &args.common)?;
     // All jobs are found before the first one is stopped.
     let found = args
         .ids

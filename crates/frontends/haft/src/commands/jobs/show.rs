@@ -4,15 +4,15 @@ use haft_agent::WallClock;
 use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-use super::{death_message, jobs};
+use super::{death_message, open_job_folder};
 use crate::cli::options::JsonArgs;
 use crate::commands::jobs::ShowJobArgs;
 use crate::haft::Haft;
 use crate::jobs::{BackgroundJob, JobState};
 use crate::output::{self, TextTable};
 
-pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let all = jobs(haft, &args.common)?.list_jobs()?;
+pub(super) fn list_jobs(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let all = open_job_folder(haft, &args.common)?.list_jobs()?;
     if args.json {
         return output::print_json(
             &all.iter()
@@ -41,7 +41,7 @@ pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
                 .started_at
                 .strftime("%Y-%m-%d %H:%M")
                 .to_string(),
-            format_seconds(run_seconds(job, &state)),
+            format_seconds(job_duration_seconds(job, &state)),
             job_cost(&state).map_or_else(String::new, |usd| format!("${usd:.4}")),
             job.request
                 .cwd
@@ -58,8 +58,8 @@ pub(super) fn list(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-pub(super) fn show(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
-    let job = jobs(haft, &args.output.common)?.find_job(&args.id)?;
+pub(super) fn show_job(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
+    let job = open_job_folder(haft, &args.output.common)?.find_job(&args.id)?;
     let state = job.state();
     if args.output.json {
         return output::print_json(&job_to_json(&job, &state));
@@ -85,7 +85,7 @@ pub(super) fn show(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
         ),
         text!(
             "jobs-show-time",
-            time = format_seconds(run_seconds(&job, &state))
+            time = format_seconds(job_duration_seconds(&job, &state))
         ),
     ];
     if let Some(id) = job.conversation_id() {
@@ -130,7 +130,7 @@ fn job_to_json(job: &BackgroundJob, state: &JobState) -> Value {
         "task": job.request.task,
         "cwd": job.request.cwd,
         "started_at": job.request.started_at,
-        "seconds": run_seconds(job, state),
+        "seconds": job_duration_seconds(job, state),
         "conversation_id": job.conversation_id(),
         "process": matches!(state, JobState::Running).then(|| job.process_id()),
         "result": result,
@@ -145,7 +145,7 @@ fn job_cost(state: &JobState) -> Option<f64> {
 }
 
 /// Returns how many seconds the job has run.
-fn run_seconds(job: &BackgroundJob, state: &JobState) -> i64 {
+fn job_duration_seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
         JobState::Running => WallClock.now(),
         JobState::Ended(_) | JobState::Died => {

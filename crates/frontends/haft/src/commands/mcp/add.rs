@@ -20,7 +20,7 @@ const SECTION: &str = "mcp_servers";
 
 pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit> {
     let file = haft.places()?.config_file();
-    tell_price(haft, &args.common)?;
+    print_price(haft, &args.common)?;
     config::edit_file(&file, |before| insert_declaration(&file, before, args))?;
     output::print_text_line(&text!(
         "mcp-declared",
@@ -29,9 +29,9 @@ pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit>
     ))?;
     if !args.no_test {
         // The server stays declared even if the test fails.
-        let (mcp, _) = super::servers(haft, &args.common, None)?;
+        let (mcp, _) = super::load_servers(haft, &args.common, None)?;
         let server = super::find_server(&mcp, &args.name)?;
-        let answer = wiring::runtime()?.block_on(async {
+        let answer = wiring::build_runtime()?.block_on(async {
             let answer = mcp
                 .servers
                 .refetch_listing(&args.name, &CancellationToken::new())
@@ -47,7 +47,7 @@ pub(super) fn run(haft: &Haft, args: &McpAddArgs) -> anyhow::Result<ProcessExit>
     Ok(ProcessExit::Completed)
 }
 
-pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
+pub(super) fn remove_server(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
     let file = haft.places()?.config_file();
     config::edit_file(&file, |before| remove_declaration(&file, before, name))?;
     output::print_text_line(&text!("mcp-removed", name, file = file.display()))?;
@@ -55,8 +55,10 @@ pub(super) fn remove(haft: &Haft, name: &str) -> anyhow::Result<ProcessExit> {
 }
 
 /// Prints the price of a change of tools for the current conversation, before the change is made.
-fn tell_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
-    if let Some(message) = wiring::runtime()?.block_on(context::other_tools(haft, common)) {
+fn print_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
+    if let Some(message) =
+        wiring::build_runtime()?.block_on(context::quote_tool_change(haft, common))
+    {
         output::print_to_stderr(&format!("haft: {message}"));
     }
     Ok(())
@@ -67,7 +69,7 @@ fn insert_declaration(file: &Path, before: &str, args: &McpAddArgs) -> anyhow::R
     if !NameRule::Server.allows(&args.name) {
         return Err(usage_error(text!("mcp-bad-name", name = args.name)));
     }
-    let server = server_table(args)?;
+    let server = build_server_table(args)?;
     let mut document = config_file::parse_valid_config(file, before)?;
     let inline = || {
         usage_error(text!(
@@ -95,7 +97,7 @@ fn remove_declaration(file: &Path, before: &str, name: &str) -> anyhow::Result<S
     config_file::remove_entry(file, before, SECTION, name)?.ok_or_else(missing)
 }
 
-fn server_table(args: &McpAddArgs) -> anyhow::Result<Table> {
+fn build_server_table(args: &McpAddArgs) -> anyhow::Result<Table> {
     let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     // Some users write `add --transport http NAME URL`.
     let (url, command) = match (&args.url, args.command.as_slice()) {

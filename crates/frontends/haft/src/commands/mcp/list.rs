@@ -14,7 +14,7 @@ const DISABLED_STATE: &str = "switched off";
 const BROKEN_STATE: &str = "cannot be used";
 
 pub(super) fn run(haft: &Haft, args: &McpListArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, disabled) = super::servers(haft, &args.common, args.cwd.as_deref())?;
+    let (mcp, disabled) = super::load_servers(haft, &args.common, args.cwd.as_deref())?;
     if args.json {
         let mut all: Vec<Value> = mcp
             .servers

@@ -14,7 +14,7 @@ use crate::haft::Haft;
 use crate::output;
 
 pub(super) async fn run(haft: &Haft, args: &McpTestArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, _) = super::servers(haft, &args.common, args.cwd.as_deref())?;
+    let (mcp, _) = super::load_servers(haft, &args.common, args.cwd.as_deref())?;
     let wanted: Vec<&ServerDefinition> = match &args.name {
         Some(name) => vec![super::find_server(&mcp, name)?],
         None => mcp.servers.iter().collect(),

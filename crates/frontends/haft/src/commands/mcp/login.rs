@@ -14,7 +14,7 @@ use crate::output;
 const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 
 pub(super) async fn run(haft: &Haft, args: &McpNameArgs) -> anyhow::Result<ProcessExit> {
-    let (mcp, _) = super::servers(haft, &args.common, None)?;
+    let (mcp, _) = super::load_servers(haft, &args.common, None)?;
     let server = super::find_server(&mcp, &args.name)?;
     let failed =
         |reason: String| usage_error(text!("mcp-login-failed", server = server.name, reason));

@@ -54,11 +54,11 @@ pub(super) fn run(haft: &Haft, args: McpServeArgs) -> anyhow::Result<ProcessExit
         host: Arc::new(host),
         cwd,
     };
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         let stop = CancellationToken::new();
         run::cancel_on_signals(&stop);
         if let Some(address) = args.http {
-            let access = listen(haft.environment(), address).await?;
+            let access = bind_http(haft.environment(), address).await?;
             server.serve_http(access, stop.cancelled()).await?;
         } else {
             warn_at_terminal("mcp serve");
@@ -69,7 +69,10 @@ pub(super) fn run(haft: &Haft, args: McpServeArgs) -> anyhow::Result<ProcessExit
     })
 }
 
-async fn listen(environment: &HostEnvironment, address: SocketAddr) -> anyhow::Result<HttpAccess> {
+async fn bind_http(
+    environment: &HostEnvironment,
+    address: SocketAddr,
+) -> anyhow::Result<HttpAccess> {
     if address.ip().is_unspecified() {
         return Err(usage_error(text!("mcp-serve-unspecified", address)));
     }

@@ -42,7 +42,7 @@ fn insert_model(file: &Path, before: &str, args: &AddArgs) -> anyhow::Result<Str
             file = file.display()
         )));
     }
-    models.insert(&args.name, Item::Table(model_table(args)));
+    models.insert(&args.name, Item::Table(build_model_table(args)));
     if args.main {
         document.insert("model", value(&args.name));
     }
@@ -99,7 +99,7 @@ fn add_provider(
     Ok(())
 }
 
-fn model_table(args: &AddArgs) -> Table {
+fn build_model_table(args: &AddArgs) -> Table {
     let mut table = Table::new();
     let numbers = [
         ("context_window", args.context_window),

@@ -28,7 +28,7 @@ pub(super) fn run(haft: &Haft, args: &ListArgs) -> anyhow::Result<ProcessExit> {
         return Ok(ProcessExit::Completed);
     }
     let settings = haft.load(&args.common)?;
-    let rows = rows(
+    let rows = collect_rows(
         &settings,
         if args.all {
             ModelFilter::All
@@ -100,8 +100,8 @@ enum ModelFilter {
 }
 
 /// Returns the declared models and the built-in ones with a key.
-pub(crate) fn usable(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
-    Ok(rows(settings, ModelFilter::Usable)?
+pub(crate) fn list_usable_models(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
+    Ok(collect_rows(settings, ModelFilter::Usable)?
         .into_iter()
         .map(|row| row.declared.spec)
         .collect())
@@ -109,7 +109,7 @@ pub(crate) fn usable(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
 
 /// Collects the models to list. Declared models and the main model are always included; built-in
 /// models only if their key is set or `wanted` is [`ModelFilter::All`].
-fn rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
+fn collect_rows(settings: &Settings, wanted: ModelFilter) -> anyhow::Result<Vec<ModelRow>> {
     let config = &settings.config;
     let catalogue = super::build_catalogue(config)?;
     let main =

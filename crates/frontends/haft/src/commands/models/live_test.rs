@@ -39,8 +39,8 @@ pub(super) fn run(haft: &Haft, args: &ModelTestArgs) -> anyhow::Result<ProcessEx
     let main = || haft_agent::configured_model(&settings.config);
     let name = args.name.clone().or_else(main);
     let name = name.ok_or_else(|| usage_error(text!("models-which")))?;
-    let declared = settings.declared(&name)?;
-    let key = settings.key_of(&declared)?;
+    let declared = settings.resolve_model(&name)?;
+    let key = settings.read_key(&declared)?;
     let spec = declared.spec.clone();
     let url = declared.provider.base_url.clone();
     // A test reports the first failure instead of retrying.
@@ -50,7 +50,7 @@ pub(super) fn run(haft: &Haft, args: &ModelTestArgs) -> anyhow::Result<ProcessEx
     };
     let client =
         Client::new(declared, key, retry).map_err(|error| usage_error(error.to_string()))?;
-    let test = wiring::runtime()?.block_on(run_requests(client, spec, url, args.cache));
+    let test = wiring::build_runtime()?.block_on(run_requests(client, spec, url, args.cache));
     if args.output.json {
         output::print_json(&test_to_json(&test))?;
     } else {
@@ -59,7 +59,9 @@ pub(super) fn run(haft: &Haft, args: &ModelTestArgs) -> anyhow::Result<ProcessEx
     Ok(match &test.failure {
         None => ProcessExit::Completed,
         // A provider that answers is configured correctly, even if it refuses the request.
-        Some(failure) if failure.is_setup_failure() && !failure.is_refusal() => ProcessExit::Usage,
+        Some(failure) if failure.is_setup_failure() && !failure.ended_with_error_status() => {
+            ProcessExit::Usage
+        }
         Some(_) => ProcessExit::Failed,
     })
 }
@@ -96,7 +98,9 @@ async fn run_requests(mut client: Client, spec: ModelSpec, url: String, cache: b
     let listed = listed.map(|names| {
         (
             names.len(),
-            names.iter().any(|name| matches_name(name, &spec.name)),
+            names
+                .iter()
+                .any(|name| matches_model_name(name, &spec.name)),
         )
     });
     let listed = listed.map_err(|error| error.to_string());
@@ -126,7 +130,7 @@ async fn run_requests(mut client: Client, spec: ModelSpec, url: String, cache: b
 }
 
 /// True if a listed name means the model `name`. Some providers list names with a folder in front.
-fn matches_name(listed: &str, name: &str) -> bool {
+fn matches_model_name(listed: &str, name: &str) -> bool {
     listed == name
         || listed
             .strip_suffix(name)

@@ -14,7 +14,7 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     // Reports unknown model names here, not when a role is first used.
     for role in ModelRole::ALL {
         for name in config.models_for_role(role) {
-            settings.declared(&name)?;
+            settings.resolve_model(&name)?;
         }
     }
     if args.json {

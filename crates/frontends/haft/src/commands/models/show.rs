@@ -26,18 +26,18 @@ pub(super) fn run(haft: &Haft, args: &ShowModelArgs) -> anyhow::Result<ProcessEx
     let declared = catalogue
         .resolve(&args.name)
         .map_err(|error| usage_error(error.to_string()))?;
-    let lines = model_settings(&declared, &loaded)?;
+    let lines = list_model_settings(&declared, &loaded)?;
     let key = settings.key_state(&declared.provider);
     if args.output.json {
-        output::print_json(&as_json(&declared, key, &lines)?)?;
+        output::print_json(&settings_to_json(&declared, key, &lines)?)?;
     } else {
-        output::print_text(&as_text(&declared, key, &lines))?;
+        output::print_text(&settings_to_text(&declared, key, &lines))?;
     }
     Ok(ProcessExit::Completed)
 }
 
 /// Returns the settings of a model and its provider under their configuration keys.
-pub(crate) fn model_settings(
+pub(crate) fn list_model_settings(
     declared: &Declared,
     loaded: &LoadedConfig,
 ) -> anyhow::Result<Vec<ModelSetting>> {
@@ -106,7 +106,11 @@ pub(crate) fn model_settings(
     Ok(lines)
 }
 
-fn as_json(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> anyhow::Result<Value> {
+fn settings_to_json(
+    declared: &Declared,
+    key: KeyState,
+    lines: &[ModelSetting],
+) -> anyhow::Result<Value> {
     let mut values = Map::new();
     for line in lines {
         values.insert(
@@ -128,7 +132,7 @@ fn as_json(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> anyhow
     }))
 }
 
-fn as_text(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> String {
+fn settings_to_text(declared: &Declared, key: KeyState, lines: &[ModelSetting]) -> String {
     let spec = &declared.spec;
     let mut text = text!(
         "models-show-heading",

@@ -30,8 +30,8 @@ impl ModelTrial<'_> {
         key: Option<Secret>,
     ) -> anyhow::Result<Result<(), ModelError>> {
         let client = self.build_client(model, key)?;
-        let spec = self.0.declared(model)?.spec;
-        Ok(wiring::runtime()?.block_on(live_test::send_test_request(client, &spec)))
+        let spec = self.0.resolve_model(model)?.spec;
+        Ok(wiring::build_runtime()?.block_on(live_test::send_test_request(client, &spec)))
     }
 
     /// Requests the provider's list of models. The inner result is an error if the request fails.
@@ -42,12 +42,12 @@ impl ModelTrial<'_> {
     ) -> anyhow::Result<Result<Vec<String>, ModelError>> {
         // A client needs a model, but listing does not use it.
         let client = self.build_client(&format!("{provider}/any"), key)?;
-        Ok(wiring::runtime()?.block_on(client.list_models(&CancellationToken::new())))
+        Ok(wiring::build_runtime()?.block_on(client.list_models(&CancellationToken::new())))
     }
 
     /// Formats the model's prices for input and output, or returns `None` if they are unknown.
     pub(crate) fn price_text(&self, model: &str) -> Option<String> {
-        let (currency, price) = self.0.declared(model).ok()?.listed?;
+        let (currency, price) = self.0.resolve_model(model).ok()?.listed?;
         Some(text!(
             "models-price",
             input = format_money(&currency, price.input),
@@ -61,7 +61,7 @@ impl ModelTrial<'_> {
             attempts: 0,
             ..self.0.config.retry.clone()
         };
-        Client::new(self.0.declared(model)?, key, retry)
+        Client::new(self.0.resolve_model(model)?, key, retry)
             .map_err(|error| usage_error(error.to_string()))
     }
 }

@@ -9,12 +9,12 @@ use haft_types::Decision;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use crate::commands::config::file as config_file;
-use crate::commands::tools::every_tool;
+use crate::commands::tools::build_full_registry;
 use crate::exit::usage_error;
 use crate::{output, wiring};
 
 pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<()> {
-    let added = add(places, decision, rules)?;
+    let added = add_rules(places, decision, rules)?;
     let file = places.config_file();
     let file = file.display();
     output::print_text_line(&match added {
@@ -24,7 +24,11 @@ pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyh
 }
 
 /// Adds rules to the user's config.toml, and returns how many were new.
-pub(crate) fn add(places: &Places, decision: Decision, rules: &[String]) -> anyhow::Result<usize> {
+pub(crate) fn add_rules(
+    places: &Places,
+    decision: Decision,
+    rules: &[String],
+) -> anyhow::Result<usize> {
     let file = places.config_file();
     let mut added = 0;
     config::edit_file(&file, |before| {
@@ -84,7 +88,7 @@ fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
     if name == "*" || name.starts_with("mcp__") {
         return Ok(());
     }
-    let registry = every_tool(environment);
+    let registry = build_full_registry(environment);
     if registry.resolve(name).is_some() {
         return Ok(());
     }

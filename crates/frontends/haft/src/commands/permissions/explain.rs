@@ -1,6 +1,6 @@
 //! `haft permissions explain`: shows whether a call would be allowed, and why.
 
-use haft_agent::{confinement, find_knowledge, set_up_sandbox};
+use haft_agent::{assess_confinement, find_knowledge_and_trust, set_up_sandbox};
 use haft_permission::{Confinement, PermissionRequest, Verdict};
 use haft_types::{PermissionMode, ToolCall};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::wiring;
 pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(args.cwd.as_deref())?;
-    let (_, trust_state) = find_knowledge(&settings.places, &project)?;
+    let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     #[cfg(feature = "mcp")]
     let servers = haft_mcp::gather_servers(
         &settings.places,
@@ -29,13 +29,13 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
     let confinement = match mode {
         PermissionMode::Ask | PermissionMode::AcceptEdits | PermissionMode::Auto => {
             let projects = vec![project.root.clone()];
-            let found = wiring::runtime()?.block_on(set_up_sandbox(
+            let found = wiring::build_runtime()?.block_on(set_up_sandbox(
                 &settings.places,
                 &settings.config.sandbox,
                 mode,
                 projects,
             ))?;
-            confinement(&found)
+            assess_confinement(&found)
         }
         // In these modes the sandbox makes no difference.
         PermissionMode::Plan | PermissionMode::Yolo => Confinement::None,
@@ -73,7 +73,7 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
             let arguments = given
                 .flatten()
                 .ok_or_else(|| usage_error(text!("permissions-needs-args")))?;
-            let registry = tools::registry(haft.environment());
+            let registry = tools::build_registry(haft.environment());
             let found = registry
                 .resolve(name)
                 .ok_or_else(|| usage_error(text!("permissions-unknown-tool", name)))?;
@@ -88,7 +88,7 @@ pub(super) fn run(haft: &Haft, args: &ExplainArgs) -> anyhow::Result<()> {
             };
             let arguments = Value::Object(arguments);
             if let Some(why) = find_schema_error(&found.tool.spec().parameters, &arguments) {
-                return print_invalid(args.json, &text!("permissions-bad-args", name, why));
+                return print_invalid_call(args.json, &text!("permissions-bad-args", name, why));
             }
             permissions.decide(
                 &PermissionRequest::for_tool(found.tool.as_ref(), &arguments),
@@ -131,7 +131,7 @@ fn find_schema_error(schema: &Value, arguments: &Value) -> Option<String> {
 }
 
 /// Prints the result for a call that would fail even if it were permitted.
-fn print_invalid(as_json: bool, reason: &str) -> anyhow::Result<()> {
+fn print_invalid_call(as_json: bool, reason: &str) -> anyhow::Result<()> {
     if as_json {
         return output::print_json(
             &json!({ "decision": "invalid", "reason": reason, "rule": null, "parts": [] }),

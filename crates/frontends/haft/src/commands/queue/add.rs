@@ -133,11 +133,11 @@ fn parse_not_before(text: &str) -> Result<NotBefore, String> {
         .map_err(|_| text!("queue-bad-time").into())
 }
 
-pub(super) fn add(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
-    check(haft.environment(), args)?;
+pub(super) fn add_tasks(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
+    check_task_args(haft.environment(), args)?;
     let repositories = read_repositories(args)?;
     let prompt = read_prompt(args)?;
-    let queue = super::queue(haft, &args.output.common)?;
+    let queue = super::open_queue(haft, &args.output.common)?;
     let mut rows = Vec::new();
     for repository in repositories {
         let task = build_task(args, &prompt, repository)?;
@@ -164,7 +164,7 @@ pub(super) fn add(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
     }
 }
 
-fn check(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow::Result<()> {
+fn check_task_args(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow::Result<()> {
     if args.permission_mode == Some(PermissionMode::Yolo) {
         return Err(usage_error(text!("queue-yolo")));
     }

@@ -7,7 +7,7 @@ use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow
 use haft_types::{Event, Outcome};
 use serde_json::{Value, json};
 
-use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, queue};
+use super::{ListTasksArgs, ShowTaskArgs, WatchArgs, open_queue};
 use crate::cli::options::{JsonArgs, OutputFormat};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -16,8 +16,8 @@ use crate::output::{self, Printer, TextTable};
 /// The interval between polls of a watched queue.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks = queue(haft, &args.output.common)?.list_tasks(
+pub(super) fn list_tasks(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
+    let tasks = open_queue(haft, &args.output.common)?.list_tasks(
         args.state,
         args.label.as_deref(),
         args.limit.into(),
@@ -55,8 +55,8 @@ pub(super) fn list(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
-pub(super) fn show(haft: &Haft, args: &ShowTaskArgs) -> anyhow::Result<()> {
-    let queue = queue(haft, &args.output.common)?;
+pub(super) fn show_task(haft: &Haft, args: &ShowTaskArgs) -> anyhow::Result<()> {
+    let queue = open_queue(haft, &args.output.common)?;
     let task = queue
         .get_task(args.id)?
         .ok_or_else(|| unknown_task_error(args.id))?;
@@ -149,8 +149,8 @@ fn describe_task(task: &QueuedTask) -> Vec<String> {
     lines
 }
 
-pub(super) fn stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let queue = queue(haft, &args.common)?;
+pub(super) fn show_stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
+    let queue = open_queue(haft, &args.common)?;
     let stand = queue.statistics()?;
     let workers = queue.workers()?;
     if args.json {
@@ -196,8 +196,8 @@ fn stats_to_text(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
 }
 
 /// Follows one task to its end, or shows the queue until it is interrupted.
-pub(super) fn watch(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit> {
-    let queue = queue(haft, &args.common)?;
+pub(super) fn watch_queue(haft: &Haft, args: &WatchArgs) -> anyhow::Result<ProcessExit> {
+    let queue = open_queue(haft, &args.common)?;
     let Some(id) = args.id else {
         loop {
             let stand = queue.statistics()?;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use haft_agent::config;
 use haft_rag::{
-    CollectionConfig, CollectionKind, CollectionSource, ConfiguredCollections, local_collection,
+    CollectionConfig, CollectionKind, CollectionSource, ConfiguredCollections,
+    create_local_collection,
 };
 use toml_edit::{Array, Item, Table, value};
 
@@ -17,7 +18,7 @@ use crate::{output, wiring};
 
 const SECTION: &str = "rag";
 
-pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
+pub(super) fn add_collection(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
     let places = haft.places()?;
     let file = places.config_file();
     let section = config_from_args(args)?;
@@ -34,7 +35,7 @@ pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
     ))?;
     if let CollectionSource::Folders(folders) = source {
         // The collection stays declared even if indexing fails: the next question indexes again.
-        let local = local_collection(&places, &args.name, folders);
+        let local = create_local_collection(&places, &args.name, folders);
         let (update, notes) = local.update()?;
         for note in notes {
             output::print_to_stderr(&format!("note: {note}"));
@@ -54,7 +55,7 @@ pub(super) fn add(haft: &Haft, args: &RagAddArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn remove(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
+pub(super) fn remove_collection(haft: &Haft, name: &str, common: &Common) -> anyhow::Result<()> {
     let settings = haft.load(common)?;
     let file = settings.places.config_file();
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);

@@ -17,7 +17,7 @@ pub(super) fn run(haft: &Haft, args: &RagQueryArgs) -> anyhow::Result<()> {
     if args.question.trim().is_empty() {
         return Err(usage_error(text!("rag-no-question")));
     }
-    let answer = wiring::runtime()?
+    let answer = wiring::build_runtime()?
         .block_on(collection.ask_question(&args.question, usize::from(args.top)))?;
     if let CollectionAnswer::Passages(found) = &answer {
         for note in &found.notes {

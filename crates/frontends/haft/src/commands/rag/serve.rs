@@ -21,8 +21,8 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     let collections = choose_collections(&rag, &args.names)?;
     let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
-    let (token, shown) = token(haft.environment(), args.token_env.as_deref())?;
-    wiring::runtime()?.block_on(async {
+    let (token, shown) = read_or_generate_token(haft.environment(), args.token_env.as_deref())?;
+    wiring::build_runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
         let listener = listener.map_err(|error| {
             usage_error(text!("rag-cannot-listen", address = args.listen, error))
@@ -84,7 +84,7 @@ fn choose_collections(
 }
 
 /// Returns the token, and its text if it was generated and must be shown to the user.
-fn token(
+fn read_or_generate_token(
     environment: &HostEnvironment,
     variable: Option<&str>,
 ) -> anyhow::Result<(Token, Option<String>)> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use haft_sandbox::{CommitScope, Git};
 
-use crate::commands::review::ReviewOf;
+use crate::commands::review::ReviewTarget;
 use crate::exit::usage_error;
 
 /// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
@@ -24,7 +24,7 @@ pub(super) struct ReviewedChange {
 pub(super) fn load_change(
     git: &Git,
     project: &Path,
-    of: &ReviewOf,
+    of: &ReviewTarget,
 ) -> anyhow::Result<ReviewedChange> {
     let (what, diff, new) = match (&of.base, &of.commit) {
         (Some(base), _) => {
@@ -33,7 +33,7 @@ pub(super) fn load_change(
             (
                 format!("everything since this branch left `{base}`, committed or not"),
                 diff,
-                list_untracked(git, project)?,
+                list_untracked_files(git, project)?,
             )
         }
         (None, Some(commit)) => {
@@ -61,7 +61,7 @@ pub(super) fn load_change(
             (
                 "what is not committed yet".to_owned(),
                 diff,
-                list_untracked(git, project)?,
+                list_untracked_files(git, project)?,
             )
         }
     };
@@ -179,7 +179,7 @@ fn diff_work_tree(
 }
 
 /// Lists the untracked files of the project, relative to its root.
-fn list_untracked(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
+fn list_untracked_files(git: &Git, project: &Path) -> anyhow::Result<Vec<String>> {
     let prefix = project.strip_prefix(git.top()).unwrap_or(Path::new(""));
     let names = run_git_bytes(git, ["ls-files", "-z", "--others", "--exclude-standard"])?;
     let names = names

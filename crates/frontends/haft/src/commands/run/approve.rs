@@ -71,7 +71,7 @@ impl Approver for TerminalApprover {
     }
 
     async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.places, Decision::Allow, rules)
+        permissions::add_rules(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }

@@ -18,8 +18,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    apply_agent, cancel_on_signals, close_session, configured, exit_for_report, lower_args,
-    printer, to_usage_error,
+    apply_agent, build_printer, cancel_on_signals, close_session, exit_for_report, load_run_args,
+    lower_args, to_usage_error,
 };
 use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
@@ -32,14 +32,14 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
-    let (mut args, settings) = configured(haft, args)?;
+    let (mut args, settings) = load_run_args(haft, args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
         Some(Compat::Claude) => Dialect::Claude,
     };
-    wiring::runtime()?.block_on(async {
+    wiring::build_runtime()?.block_on(async {
         let project = haft.project(args.cwd.as_deref())?;
-        let terms = terms(&args, &settings, &project);
+        let terms = build_client_terms(&args, &settings, &project);
         let (control, mut prompts) =
             StreamControl::start(dialect, terms, BufReader::new(std::io::stdin()));
         let stop = CancellationToken::new();
@@ -99,8 +99,8 @@ async fn open_session(
         .await
         .map_err(to_usage_error)?;
     control.set_hub(Arc::clone(session.hub()));
-    control.switch_mode_with(session.mode_switch());
-    let printer = printer(args, places, project, &session, mode);
+    control.set_mode_switch(session.mode_switch());
+    let printer = build_printer(args, places, project, &session, mode);
     Ok((session, printer))
 }
 
@@ -179,7 +179,7 @@ impl EventSink for DrivenTurn<'_> {
 
     fn input_joined(&mut self, input: &str) {
         self.dialect
-            .joined_line(input)
+            .input_joined_line(input)
             .iter()
             .for_each(output::print_json_line);
     }
@@ -206,7 +206,7 @@ impl Approver for StreamApprover {
     }
 
     async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
-        permissions::add(&self.places, Decision::Allow, rules)
+        permissions::add_rules(&self.places, Decision::Allow, rules)
             .map(drop)
             .map_err(|error| error.to_string())
     }
@@ -214,7 +214,7 @@ impl Approver for StreamApprover {
 
 /// Returns the permissions of the program that writes the input, and the functions that serve its
 /// requests.
-fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
+fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
     let settings = settings.clone();
     ClientTerms {
         naming: args.claude.naming(),
@@ -223,10 +223,10 @@ fn terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms 
         find_model: Box::new(move |name| {
             let name = translate_model_name(settings.environment(), &settings.config, name);
             let declared = settings
-                .declared(&name)
+                .resolve_model(&name)
                 .map_err(|error| error.to_string())?;
             settings
-                .key_of(&declared)
+                .read_key(&declared)
                 .map_err(|error| error.to_string())?;
             Ok(name)
         }),
@@ -312,7 +312,7 @@ fn switch_model(session: &mut Session, control: &StreamControl, first: &str) {
         Some(RequestedModel::First) => first.to_owned(),
         Some(RequestedModel::Named(name)) => name,
     };
-    if let Err(error) = session.use_model(&wanted) {
+    if let Err(error) = session.switch_model(&wanted) {
         output::print_to_stderr(&format!("haft: {error}"));
     }
 }

@@ -51,7 +51,7 @@ struct SandboxTest {
 }
 
 impl SandboxTest {
-    fn is_passed(&self) -> bool {
+    fn has_passed(&self) -> bool {
         self.unavailable.is_none()
             && self.open.is_empty()
             && self.closed.is_empty()
@@ -63,7 +63,7 @@ impl SandboxTest {
 /// succeeds in them.
 pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
-    let tested = wiring::runtime()?.block_on(async {
+    let tested = wiring::build_runtime()?.block_on(async {
         let mut tested = Vec::new();
         for method in [ConfinementMethod::Namespace, ConfinementMethod::Landlock] {
             tested.push(test_layer(&settings.places, method).await?);
@@ -72,7 +72,7 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
     })?;
     let ok = tested
         .iter()
-        .any(|tested| tested.layer == ConfinementMethod::Namespace && tested.is_passed());
+        .any(|tested| tested.layer == ConfinementMethod::Namespace && tested.has_passed());
     if args.json {
         output::print_json(&json!({ "ok": ok, "layers": tested }))?;
     } else {
@@ -90,7 +90,7 @@ async fn test_layer(places: &Places, method: ConfinementMethod) -> anyhow::Resul
     let root = folder.path().canonicalize()?;
     let mut site = ProbeSite::prepare(&root.join("site"))?;
     let program = places.environment.helper_program();
-    let policy = test_policy(&root, &site, program.path())?;
+    let policy = build_test_policy(&root, &site, program.path())?;
     let command = CommandSpec {
         argv: vec![
             HELPER_PROGRAM.into(),
@@ -131,7 +131,7 @@ async fn test_layer(places: &Places, method: ConfinementMethod) -> anyhow::Resul
             {
                 tested.add_finding(serde_json::from_str(line)?);
             }
-            tested.noticed = site.changed_files()?;
+            tested.noticed = site.describe_changed_files()?;
             tested.noticed.extend(site.take_contacts()?);
         }
         Ok(finished) => {
@@ -162,13 +162,13 @@ fn create_site_folder(places: &Places) -> anyhow::Result<TempDir> {
     {
         if let (false, Ok(made)) = (
             is_temporary(&folder),
-            haft_files::temporary_folder(&folder, "haft-sandbox-test-"),
+            haft_files::create_temporary_folder(&folder, "haft-sandbox-test-"),
         ) {
             return Ok(made);
         }
     }
     // The policy makes this folder visible in the sandbox.
-    Ok(haft_files::temporary_folder(
+    Ok(haft_files::create_temporary_folder(
         &places.cache,
         "haft-sandbox-test-",
     )?)
@@ -189,7 +189,11 @@ impl SandboxTest {
 }
 
 /// Returns the policy of an ordinary command, applied to the folder of the attempts.
-fn test_policy(root: &Path, site: &ProbeSite, program: &Path) -> anyhow::Result<SandboxPolicy> {
+fn build_test_policy(
+    root: &Path,
+    site: &ProbeSite,
+    program: &Path,
+) -> anyhow::Result<SandboxPolicy> {
     for folder in ["tmp", "notes"] {
         haft_files::create_new_folder(&root.join(folder))?;
     }
@@ -241,7 +245,7 @@ fn test_to_text(tested: &SandboxTest) -> String {
     };
     lines.extend(shown(text!("sandbox-test-open"), &tested.open));
     lines.extend(shown(text!("sandbox-test-wrongly-refused"), &tested.closed));
-    lines.extend(limit_lines(&tested.limits));
+    lines.extend(format_known_limits(&tested.limits));
     lines.extend(
         tested
             .noticed
@@ -252,7 +256,7 @@ fn test_to_text(tested: &SandboxTest) -> String {
 }
 
 /// Formats the known limits of a layer, one line per group.
-fn limit_lines(all: &[Finding]) -> Vec<String> {
+fn format_known_limits(all: &[Finding]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for finding in all {
         groups

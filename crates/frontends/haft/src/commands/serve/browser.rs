@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use haft_agent::{HostEnvironment, own_command};
-use haft_serve::{AccessToken, redirect_page};
+use haft_serve::{AccessToken, build_redirect_page};
 use tempfile::TempDir;
 
 /// The ticket is rejected after this time if no browser has used it.
@@ -62,8 +62,8 @@ impl BrowserOpening {
 const REDIRECT_FILE: &str = "open.html";
 
 fn write_redirect(state: &Path, url: &str) -> std::io::Result<TempDir> {
-    let folder = haft_files::temporary_folder(state, "serve-")?;
+    let folder = haft_files::create_temporary_folder(state, "serve-")?;
     let mut file = haft_files::create_new(&folder.path().join(REDIRECT_FILE))?;
-    file.write_all(redirect_page(url).as_bytes())?;
+    file.write_all(build_redirect_page(url).as_bytes())?;
     Ok(folder)
 }

@@ -62,8 +62,8 @@ impl SkillSource for Placeholder {
 }
 
 /// Returns every tool of this build. The tools that every session has come first.
-pub(crate) fn every_tool(environment: &HostEnvironment) -> Registry {
-    let mut registry = super::registry(environment);
+pub(crate) fn build_full_registry(environment: &HostEnvironment) -> Registry {
+    let mut registry = super::build_registry(environment);
     let placeholder = Arc::new(Placeholder);
     registry.register(Arc::new(haft_tools::plan_mode_respond()));
     registry.register(Arc::new(haft_tools::use_skill(
@@ -76,7 +76,7 @@ pub(crate) fn every_tool(environment: &HostEnvironment) -> Registry {
         Arc::<Placeholder>::clone(&placeholder) as _,
     )));
     registry.register(Arc::new(haft_tools::talk_to_group(placeholder)));
-    for tool in crate::wiring::described_tools(environment) {
+    for tool in crate::wiring::list_described_tools(environment) {
         registry.register(tool);
     }
     registry
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn build_full_registry_includes_conditional_tools() {
-        let registry = every_tool(&HostEnvironment::default());
+        let registry = build_full_registry(&HostEnvironment::default());
         let mut names = vec![
             "read_file",
             "use_skill",

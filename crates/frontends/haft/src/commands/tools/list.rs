@@ -32,13 +32,13 @@ const OFFERED: &str = "yes";
 const DEFERRED: &str = "deferred";
 
 pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> {
-    let registry = super::registry(haft.environment());
+    let registry = super::build_registry(haft.environment());
     if args.markdown {
-        let mut offered = super::every_tool(haft.environment());
+        let mut offered = super::build_full_registry(haft.environment());
         offered.select_tools(&[], &std::collections::BTreeMap::new())?;
         return output::print_text(&super::page::render_page(&offered, &registry));
     }
-    let externals = ExternalTools::find(haft, args).await?;
+    let externals = ExternalTools::load(haft, args).await?;
     let mut offered = registry.clone();
     let choice = &externals.place.settings.config.tools;
     let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
@@ -76,7 +76,7 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
         table.add_row(vec![
             tool.spec().name.clone(),
             tool.manual().group.name().to_owned(),
-            output::localize_text(access_name(tool.access())),
+            output::localize_text(access_verb(tool.access())),
             output::localize_text(BUILT_IN_SOURCE),
             tokens.to_string(),
             output::localize_text(offered),
@@ -126,8 +126,8 @@ struct ExternalTools {
 }
 
 impl ExternalTools {
-    async fn find(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<Self> {
-        let place = CatalogueContext::find(haft, &args.common)?;
+    async fn load(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<Self> {
+        let place = CatalogueContext::load(haft, &args.common)?;
         let mut problems = Vec::new();
         let found =
             external::load_tools(&place.paths, &|name| place.is_built_in(name), &mut problems);
@@ -155,7 +155,7 @@ impl ExternalTools {
         self.tools.iter().map(|(tool, tokens)| {
             let source = self.place.paths.display_path(&tool.path);
             let own =
-                ["external", access_name(Access::Execute), OFFERED].map(output::localize_text);
+                ["external", access_verb(Access::Execute), OFFERED].map(output::localize_text);
             let [group, access, offered] = own;
             vec![
                 tool.name.clone(),
@@ -173,7 +173,7 @@ impl ExternalTools {
             json!({
                 "name": tool.name,
                 "group": "external",
-                "access": access_name(Access::Execute),
+                "access": access_verb(Access::Execute),
                 "source": tool.level.name(),
                 "path": tool.path,
                 "executable": tool.executable,
@@ -213,7 +213,7 @@ fn row_to_json(row: &ToolRow<'_>) -> Value {
     json!({
         "name": row.tool.spec().name,
         "group": manual.group.name(),
-        "access": access_name(row.tool.access()),
+        "access": access_verb(row.tool.access()),
         "source": BUILT_IN_SOURCE,
         "tokens": row.tokens,
         "offered": row.offered == OFFERED,
@@ -223,7 +223,7 @@ fn row_to_json(row: &ToolRow<'_>) -> Value {
 }
 
 /// Returns the verb for the effect of calls with this access, such as `reads`.
-pub(super) fn access_name(access: Access) -> &'static str {
+pub(super) fn access_verb(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",
         Access::State => "keeps",

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use haft_tool::{Availability, Group, Registry, Tool};
 use serde_json::Value;
 
-use super::list::access_name;
+use super::list::access_verb;
 
 /// Renders the page. Tools that are not in `constant` are marked as conditional.
 pub(super) fn render_page(registry: &Registry, constant: &Registry) -> String {
@@ -53,7 +53,7 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
         page,
         "\n### `{}`\n\nIt {}.",
         spec.name,
-        access_name(tool.access())
+        access_verb(tool.access())
     );
     let aliases: Vec<_> = manual
         .aliases

@@ -6,7 +6,7 @@ use haft_project::{KnowledgeKind, external};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::list::{BUILT_IN_SOURCE, access_name};
+use super::list::{BUILT_IN_SOURCE, access_verb};
 use crate::cli::options::JsonArgs;
 use crate::commands::catalogue::{self, CatalogueContext};
 use crate::exit::usage_error;
@@ -14,7 +14,7 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 
 /// Shows an external tool. The tool is run for its help, because the user waits for it.
-async fn external(
+async fn show_external_tool(
     haft: &Haft,
     settings: Settings,
     name: &str,
@@ -34,9 +34,9 @@ async fn external(
 
 pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let registry = super::every_tool(haft.environment());
+    let registry = super::build_full_registry(haft.environment());
     let Some(found) = registry.resolve(name) else {
-        return external(haft, settings, name, args.json).await;
+        return show_external_tool(haft, settings, name, args.json).await;
     };
     let tool = found.tool;
     let spec = tool.spec();
@@ -51,7 +51,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
         return output::print_json(&json!({
             "name": spec.name,
             "group": manual.group.name(),
-            "access": access_name(tool.access()),
+            "access": access_verb(tool.access()),
             "source": BUILT_IN_SOURCE,
             "aliases": aliases,
             "description": spec.description,
@@ -61,7 +61,7 @@ pub(super) async fn run(haft: &Haft, name: &str, args: &JsonArgs) -> anyhow::Res
             "cases": cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(),
         }));
     }
-    let [access, source] = [access_name(tool.access()), BUILT_IN_SOURCE].map(output::localize_text);
+    let [access, source] = [access_verb(tool.access()), BUILT_IN_SOURCE].map(output::localize_text);
     let mut text = format!(
         "{} ({}, {access}, {source})\n",
         spec.name,

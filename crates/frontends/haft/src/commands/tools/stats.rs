@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::options::JsonArgs;
 use crate::commands::conversations;
-use crate::commands::useful::OfConversation;
+use crate::commands::useful::ConversationArg;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
@@ -22,11 +22,12 @@ struct ToolUsage {
     tokens: u64,
 }
 
-pub(super) async fn run(haft: &Haft, of: &OfConversation, args: &JsonArgs) -> anyhow::Result<()> {
+pub(super) async fn run(haft: &Haft, of: &ConversationArg, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
-    let store = settings.store()?;
+    let store = settings.open_store()?;
     let conversation =
-        conversations::find_or_current(haft, store.as_ref(), of.conversation.as_deref()).await?;
+        conversations::find_named_or_current(haft, store.as_ref(), of.conversation.as_deref())
+            .await?;
     let used = count_usage(store.messages(&conversation.id).await?);
     if args.json {
         return output::print_json(&serde_json::to_value(&used)?);

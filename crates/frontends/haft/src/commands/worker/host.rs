@@ -77,7 +77,7 @@ impl TaskHost for RunningHost {
     fn after_run(&self, task: &QueuedTask, slot: &Slot, lasted: Duration, end: &RunEnd) {
         use opentelemetry::{Array, KeyValue, StringValue};
         let none = Value::Null;
-        let (outcome, error, cost) = match (slot.reason(), end) {
+        let (outcome, error, cost) = match (slot.stop_reason(), end) {
             (Some(TaskStop::Lost), _) => ("lost", Some("lost"), &none),
             (Some(TaskStop::HandOver), _) => ("handed_over", None, &none),
             (_, RunEnd::Refused(_)) => ("failed", Some("refused"), &none),
@@ -119,23 +119,23 @@ impl RunningHost {
     /// changes it meanwhile.
     fn lock_trust_list(&self) -> anyhow::Result<(LockFile, TrustList)> {
         let file = self.settings.places.trust_file();
-        let lock = LockFile::wait(&file.with_extension("lock"))?;
+        let lock = LockFile::acquire(&file.with_extension("lock"))?;
         Ok((lock, TrustList::at_path(file)))
     }
 
     fn run_task(&self, run: &TaskRun) -> anyhow::Result<RunEnd> {
-        let args = self.run_arguments(run)?;
+        let args = self.build_run_args(run)?;
         if let Some(exhausted) = exhausted_result(&args) {
             return Ok(RunEnd::Result(exhausted));
         }
         let mut settings = self.settings.clone();
-        permissions::add_for_run(&mut settings, &args)?;
+        permissions::add_run_rules(&mut settings, &args)?;
         if let Some(name) = &run.task.request.workflow {
             return self.run_workflow(run, args, settings, name);
         }
         let id = ConversationId::new(run.task.conversation.as_str());
-        wiring::runtime()?.block_on(async {
-            let store = settings.store()?;
+        wiring::build_runtime()?.block_on(async {
+            let store = settings.open_store()?;
             let begun = store.get(&id).await?.is_some();
             drop(store);
             let plan = self.build_plan(&args, &settings, id, begun)?;
@@ -170,7 +170,7 @@ impl RunningHost {
     }
 
     /// Converts the task to arguments of `haft run`, with the remainder of its limits.
-    fn run_arguments(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
+    fn build_run_args(&self, run: &TaskRun) -> anyhow::Result<RunArgs> {
         let task = &run.task;
         let request = &run.task.request;
         let mode = request

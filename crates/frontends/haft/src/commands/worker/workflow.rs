@@ -50,7 +50,7 @@ impl RunningHost {
             name,
             model.as_deref(),
         )
-        .map_err(workflows::select_error)?;
+        .map_err(workflows::report_select_error)?;
         // The changes of a step in a copy exist nowhere else until they are merged.
         if workflow.steps.iter().any(|step| step.uses_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
@@ -58,14 +58,14 @@ impl RunningHost {
         let named = workflow
             .steps
             .iter()
-            .filter_map(|step| step.chosen_model(&agents, model.as_deref()));
+            .filter_map(|step| step.choose_model(&agents, model.as_deref()));
         let named = named.chain(haft_agent::configured_model(&settings.config));
         let prices = named
-            .filter_map(|name| settings.declared(&name).ok()?.spec.price)
+            .filter_map(|name| settings.resolve_model(&name).ok()?.spec.price)
             .collect();
-        let held = resume_or_begin(run, &workflow)?;
+        let held = resume_or_begin_run(run, &workflow)?;
         let steps = WorkflowRun {
-            agent: settings.agent_with(self.client_parts(run)),
+            agent: settings.build_agent_for_client(self.client_parts(run)),
             places: settings.places,
             config: settings.config,
             project,
@@ -83,7 +83,7 @@ impl RunningHost {
             cancel: run.slot.cancel.clone(),
         };
         let work = steps.run(held, Box::new(TaskMeter::new(run.clone(), prices)));
-        let report = wiring::runtime()?.block_on(LocalSet::new().run_until(work))?;
+        let report = wiring::build_runtime()?.block_on(LocalSet::new().run_until(work))?;
         let WorkflowReport {
             mut result,
             record,
@@ -92,7 +92,7 @@ impl RunningHost {
         } = report;
         // What the queue stores is read on other machines, too.
         result.message =
-            haft_messages::with_english(|| report::result_message(&workflow, &record, completed));
+            haft_messages::run_in_english(|| report::result_message(&workflow, &record, completed));
         if record
             .steps
             .values()
@@ -108,7 +108,7 @@ impl RunningHost {
 }
 
 /// Returns the run that an earlier worker has begun, or a new one.
-fn resume_or_begin(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
+fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
     let kept = run.queue.read_record(run.task.id)?;
     // Next to the clone, and removed with it.

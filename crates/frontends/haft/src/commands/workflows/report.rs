@@ -50,7 +50,7 @@ pub(super) fn print_result(report: WorkflowReport, workflow: &Workflow, format: 
     result.message = if format == OutputFormat::Text {
         told()
     } else {
-        haft_messages::with_english(told)
+        haft_messages::run_in_english(told)
     };
     match format {
         OutputFormat::Text => {

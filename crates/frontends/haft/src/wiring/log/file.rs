@@ -66,7 +66,7 @@ impl LogFolder {
         let Ok(held) = open.file.metadata() else {
             return true;
         };
-        let path = self.folder.join(file_name(open.day));
+        let path = self.folder.join(log_file_name(open.day));
         let is_named = fs::metadata(&path).is_ok_and(|there| there.ino() == held.ino());
         let is_full = held.len() >= self.max_file_bytes;
         if is_named && is_full {
@@ -77,7 +77,7 @@ impl LogFolder {
     }
 
     fn open_file(&self, day: Date) -> Option<OpenLog> {
-        let path = self.folder.join(file_name(day));
+        let path = self.folder.join(log_file_name(day));
         if !path.exists() {
             haft_files::create_folder(&self.folder).ok()?;
             remove_old_files(&self.folder, day);
@@ -87,7 +87,7 @@ impl LogFolder {
     }
 }
 
-fn file_name(day: Date) -> String {
+fn log_file_name(day: Date) -> String {
     format!("haft-{day}.jsonl")
 }
 
@@ -114,7 +114,7 @@ fn remove_old_files(folder: &Path, today: Date) {
     let Ok(oldest) = today.checked_sub(RETENTION_DAYS.days()) else {
         return;
     };
-    for path in list_files(folder) {
+    for path in list_log_files(folder) {
         if parse_file_name(&path).is_some_and(|(day, _)| day < oldest) {
             drop(fs::remove_file(path));
         }
@@ -122,7 +122,7 @@ fn remove_old_files(folder: &Path, today: Date) {
 }
 
 /// Lists the files of the log, oldest first.
-fn list_files(folder: &Path) -> Vec<PathBuf> {
+fn list_log_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -137,7 +137,7 @@ fn list_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Calls `visit` with every line of the log, oldest first.
 pub(crate) fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
-    for path in list_files(folder) {
+    for path in list_log_files(folder) {
         let bytes = fs::read(path).unwrap_or_default();
         String::from_utf8_lossy(&bytes)
             .lines()
@@ -147,13 +147,13 @@ pub(crate) fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
 }
 
 /// Returns the newest lines that `wanted` accepts, at most `most` of them, oldest first.
-pub(crate) fn newest_lines(
+pub(crate) fn read_newest_lines(
     folder: &Path,
     most: usize,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    for path in list_files(folder).iter().rev() {
+    for path in list_log_files(folder).iter().rev() {
         let bytes = fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let here = text
@@ -196,7 +196,7 @@ impl Follower {
         let mut lines = self.read_current_file();
         // A file of a new day, or a new file because the previous one was full. Lines that were
         // written to the previous one before come first.
-        let newest = list_files(&self.folder).pop();
+        let newest = list_log_files(&self.folder).pop();
         let inode = newest
             .as_ref()
             .and_then(|path| fs::metadata(path).ok())
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn file_names(folder: &Path) -> Vec<String> {
-        list_files(folder)
+        list_log_files(folder)
             .iter()
             .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
             .collect()
@@ -276,12 +276,12 @@ mod tests {
                 && home.path().join("haft-somewhen.jsonl").exists()
         );
         assert_eq!(
-            newest_lines(home.path(), 9, |_| true),
+            read_newest_lines(home.path(), 9, |_| true),
             ["2026-11-02", "2026-11-16"]
         );
-        assert_eq!(newest_lines(home.path(), 1, |_| true), ["2026-11-16"]);
+        assert_eq!(read_newest_lines(home.path(), 1, |_| true), ["2026-11-16"]);
         assert_eq!(
-            newest_lines(home.path(), 1, |line| line.ends_with("-02")),
+            read_newest_lines(home.path(), 1, |line| line.ends_with("-02")),
             ["2026-11-02"]
         );
     }
@@ -306,13 +306,13 @@ mod tests {
             file_names(home.path()),
             ["haft-2026-11-16.1.jsonl", "haft-2026-11-16.jsonl"]
         );
-        let size: u64 = list_files(home.path())
+        let size: u64 = list_log_files(home.path())
             .iter()
             .map(|path| fs::metadata(path).unwrap().len())
             .sum();
         assert!(size <= 60, "{size}");
         assert_eq!(
-            newest_lines(home.path(), 2, |_| true),
+            read_newest_lines(home.path(), 2, |_| true),
             ["line 048", "line 049"]
         );
         let all: Vec<_> = (0..50).map(|number| format!("line {number:03}")).collect();
@@ -338,6 +338,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("file"), "").unwrap();
         LogFolder::new(home.path().join("file/log")).append(timestamp_on("2026-11-16"), b"lost\n");
-        assert!(newest_lines(&home.path().join("file/log"), 5, |_| true).is_empty());
+        assert!(read_newest_lines(&home.path().join("file/log"), 5, |_| true).is_empty());
     }
 }

@@ -24,7 +24,11 @@ fn read_file_returns_unsaved_text_without_saving_it() {
     assert_eq!(stop_reason(&editor.prompt(&session, "read")), "end_turn");
     let request = format!(
         "{:?}",
-        rig.server.generations()[1].seen().unwrap().messages.last()
+        rig.server.generation_requests()[1]
+            .decode()
+            .unwrap()
+            .messages
+            .last()
     );
     assert!(
         request.contains("in the editor") && !request.contains("on disk"),
@@ -115,7 +119,11 @@ fn write_to_file_asks_a_read_only_editor_to_save_first() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\n");
     let request = format!(
         "{:?}",
-        rig.server.generations()[2].seen().unwrap().messages.last()
+        rig.server.generation_requests()[2]
+            .decode()
+            .unwrap()
+            .messages
+            .last()
     );
     assert!(request.contains("not saved"), "{request}");
 }

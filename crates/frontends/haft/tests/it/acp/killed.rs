@@ -165,7 +165,7 @@ fn session_load_fails_while_open_in_another_process() {
     let rig = rig([Reply::text("never").held_by(&Gate::default())]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     editor.send_prompt(&session, "go");
-    while rig.server.generations().is_empty() {
+    while rig.server.generation_requests().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let mut other = Editor::initialized(&rig, json!({}));

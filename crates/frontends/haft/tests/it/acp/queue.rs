@@ -57,7 +57,7 @@ fn cancel_ends_the_turn_and_all_waiting_prompts() {
         assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "cancelled");
     }
     assert_eq!(
-        rig.server.generations().len(),
+        rig.server.generation_requests().len(),
         1,
         "what waited was never sent"
     );

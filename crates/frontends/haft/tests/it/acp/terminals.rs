@@ -111,10 +111,10 @@ fn last_message(rig: &Rig) -> String {
     format!(
         "{:?}",
         rig.server
-            .generations()
+            .generation_requests()
             .last()
             .unwrap()
-            .seen()
+            .decode()
             .unwrap()
             .messages
             .last()
@@ -232,7 +232,11 @@ fn terminal_kills_a_command_after_its_timeout() {
     assert_eq!(stop_reason(&editor.prompt(&session, "go")), "end_turn");
     let seen = format!(
         "{:?}",
-        rig.server.generations()[1].seen().unwrap().messages.last()
+        rig.server.generation_requests()[1]
+            .decode()
+            .unwrap()
+            .messages
+            .last()
     );
     assert!(seen.contains("Timed out after 1 s"), "{seen}");
     assert!(editor.terminals.called_methods().contains(&"terminal/kill"));

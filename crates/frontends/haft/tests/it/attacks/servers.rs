@@ -43,7 +43,7 @@ fn hook_on_a_server_matches_every_spelling_of_its_tools() {
         );
         assert!(
             server
-                .received()
+                .received_messages()
                 .iter()
                 .all(|message| message["method"] != "tools/call"),
             "{matcher}"
@@ -52,7 +52,7 @@ fn hook_on_a_server_matches_every_spelling_of_its_tools() {
 }
 
 fn offered_tools(rig: &crate::rig::Rig) -> Vec<String> {
-    let seen = rig.server.generations()[0].seen().unwrap();
+    let seen = rig.server.generation_requests()[0].decode().unwrap();
     seen.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
@@ -151,7 +151,11 @@ fn project_offer_of_one_server_tool_blocks_the_others() {
     let ran = rig.task(&["go"]);
     assert_eq!(results(&ran)[0]["status"], "error", "{}", ran.stdout());
     let called = |message: &Value| message["method"] == "tools/call";
-    assert!(!server.received().iter().any(called), "{}", ran.stdout());
+    assert!(
+        !server.received_messages().iter().any(called),
+        "{}",
+        ran.stdout()
+    );
 }
 
 /// The failure of a server is not reported as a message of a hook.

@@ -91,7 +91,7 @@ fn run_is_started_approved_and_continued() {
         .starts_with("HTTP/1.1 303 ")
     );
     page.wait_for_page(&place, "Again.");
-    let asked = rig.server.generations().pop().unwrap().body;
+    let asked = rig.server.generation_requests().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&asked).contains("and\\nnow?"));
     assert!(page.get_page("/run").contains(&place), "it is listed");
 }
@@ -202,7 +202,7 @@ fn run_is_denied_with_a_reason_and_stopped() {
             .starts_with("HTTP/1.1 303 ")
     );
     page.wait_for_page(&place, "slow");
-    let told = rig.server.generations().pop().unwrap().body;
+    let told = rig.server.generation_requests().pop().unwrap().body;
     assert!(String::from_utf8_lossy(&told).contains("Rather not."));
     assert!(
         page.post(&place, &place, &[("do", "send"), ("message", "x")])
@@ -331,5 +331,9 @@ fn run_forms_reject_foreign_requests_and_escape_text() {
         page.post("/run", "/c/nobody/live", &[("do", "stop")])
             .starts_with("HTTP/1.1 404 ")
     );
-    assert_eq!(rig.server.generations().len(), 2, "nothing else was begun");
+    assert_eq!(
+        rig.server.generation_requests().len(),
+        2,
+        "nothing else was begun"
+    );
 }

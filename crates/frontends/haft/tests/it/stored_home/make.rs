@@ -249,7 +249,7 @@ fn make_cut(home: &StoredHome) {
         [list.with_thinking("A listing will do."), silent],
     );
     home.kill_when("cut", &["-m", CHAT, "what documents are there?"], || {
-        server.generations().len() == 2
+        server.generation_requests().len() == 2
     });
     assert_no_refusals(&server);
 }

@@ -196,7 +196,7 @@ impl CaseOutcome<'_> {
     fn check_effects_once(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let calls = stored.calls();
         for command in 1..=task::COMMAND_COUNT {
-            let trace = task::effects_file(command);
+            let trace = task::effect_file_name(command);
             let holds = |call: &&StoredCall<'_>| {
                 call.arguments["command"]
                     .as_str()
@@ -247,8 +247,12 @@ impl CaseOutcome<'_> {
 
     fn check_no_leftover_files(&self) -> Result<(), String> {
         let numbers = 1..=task::COMMAND_COUNT;
-        let traces =
-            numbers.flat_map(|command| [task::begun_file(command), task::effects_file(command)]);
+        let traces = numbers.flat_map(|command| {
+            [
+                task::start_file_name(command),
+                task::effect_file_name(command),
+            ]
+        });
         let ours = [
             task::EDITED_FILE.name,
             task::WRITTEN_FILE.name,

@@ -115,7 +115,7 @@ impl Acknowledged {
     /// True if a command has started but its result was not printed.
     fn has_running_command(&self, place: &Workspace) -> bool {
         let begun = |command: usize| {
-            let trace = task::begun_file(command);
+            let trace = task::start_file_name(command);
             place.read_file(&trace).is_some()
                 && self.open.iter().any(|open| open.command.contains(&trace))
         };

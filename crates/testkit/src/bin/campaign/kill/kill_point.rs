@@ -37,8 +37,9 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn measure(server: &ScriptedServer, place: &Workspace) -> Self {
-        let requests = server.generations();
-        let not_begun = |command: &usize| place.read_file(&task::begun_file(*command)).is_none();
+        let requests = server.generation_requests();
+        let not_begun =
+            |command: &usize| place.read_file(&task::start_file_name(*command)).is_none();
         Self {
             reply: requests
                 .iter()
@@ -127,7 +128,7 @@ impl KillPoint {
                 };
                 sign(&|| {
                     server
-                        .generations()
+                        .generation_requests()
                         .iter()
                         .skip(progress.requests)
                         .any(asked)
@@ -135,7 +136,7 @@ impl KillPoint {
                 after
             }
             Self::InCommand { command, after } => {
-                sign(&|| place.read_file(&task::begun_file(*command)).is_some())?;
+                sign(&|| place.read_file(&task::start_file_name(*command)).is_some())?;
                 after
             }
             Self::AfterStart(after) => after,

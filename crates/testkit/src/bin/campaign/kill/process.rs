@@ -88,7 +88,7 @@ impl Running {
     }
 
     /// Waits until the run ends, ignoring its output, and returns the exit code.
-    pub(crate) fn finish_quietly(mut self) -> Result<Option<i32>, String> {
+    pub(crate) fn wait_ignoring_output(mut self) -> Result<Option<i32>, String> {
         if !poll_until(QUIET_TIMEOUT, || self.is_over())? {
             return Err(format!("a command did not end within {QUIET_TIMEOUT:?}"));
         }

@@ -9,8 +9,8 @@ use super::export::StoredPart;
 pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
         Handled::Replied { .. } => request
-            .seen()
-            .map(without_reminders)
+            .decode()
+            .map(remove_reminders)
             .map_err(|error| format!("request {}: {error}", request.number)),
         handled @ (Handled::Refused(_)
         | Handled::RanOut
@@ -26,7 +26,7 @@ pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String
 
 /// Removes the reminders, which are not part of the conversation and change their positions from
 /// request to request.
-fn without_reminders(mut seen: Seen) -> Seen {
+fn remove_reminders(mut seen: Seen) -> Seen {
     const HEADINGS: [&str; 4] = [
         "## Agent Role Definition",
         "## TODO List",

@@ -49,12 +49,12 @@ pub(crate) struct File {
 }
 
 /// Returns the name of the file that a command creates when it starts.
-pub(crate) fn begun_file(command: usize) -> String {
+pub(crate) fn start_file_name(command: usize) -> String {
     format!("begun-{command}")
 }
 
 /// Returns the name of the file to which a command appends a line.
-pub(crate) fn effects_file(command: usize) -> String {
+pub(crate) fn effect_file_name(command: usize) -> String {
     format!("effects-{command}")
 }
 
@@ -132,8 +132,8 @@ fn command_arguments(number: usize, token: &str) -> Value {
         1 => format!("(setsid {sleeper} >/dev/null 2>&1 &)"),
         _ => format!("(cd / && trap '' TERM HUP && setsid {sleeper} &)"),
     };
-    let begun = begun_file(number);
-    let effects = effects_file(number);
+    let begun = start_file_name(number);
+    let effects = effect_file_name(number);
     let line = format!(
         "{left}; echo x >> {effects}; echo begun > {begun}; sleep 0.{COMMAND_MS}; echo done {number}"
     );

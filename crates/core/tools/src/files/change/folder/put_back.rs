@@ -32,7 +32,7 @@ impl OpenFolder {
     ) -> io::Result<bool> {
         let mut last_put = ours;
         for others in 0..MAX_EXCHANGES {
-            let put = read_stable(|| look(temporary))?;
+            let put = read_until_stable(|| look(temporary))?;
             match self.exchange_files(temporary, name) {
                 // Another process removed the file; it stays removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
@@ -50,7 +50,7 @@ impl OpenFolder {
 
 /// Reads the content repeatedly, and returns it once two reads agree, or after [`MAX_CHECKS`]
 /// reads.
-fn read_stable<Content: PartialEq>(
+fn read_until_stable<Content: PartialEq>(
     mut look: impl FnMut() -> io::Result<Content>,
 ) -> io::Result<Content> {
     let mut seen = look()?;

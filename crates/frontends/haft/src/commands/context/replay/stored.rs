@@ -12,7 +12,7 @@ use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolProtocol};
 
 use super::super::proxy_records;
-use super::super::request_log::{RequestLogReader, offered_tools, rebuild_request};
+use super::super::request_log::{RequestLogReader, collect_offered_tools, rebuild_request};
 use super::ReplayArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
@@ -83,7 +83,7 @@ pub(super) async fn read_stored(
                 .encode_request(&rebuild_request(&logged, protocol))
                 .to_vec(),
         );
-        let aside = build_aside(&logged, protocol, asides.last());
+        let aside = build_surroundings(&logged, protocol, asides.last());
         asides.push(aside);
         last = Some(encoding);
     }
@@ -114,7 +114,7 @@ fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) ->
 
 /// Returns the contents of a request besides the conversation. Unchanged tools are shared with the
 /// previous request.
-fn build_aside(
+fn build_surroundings(
     logged: &LoggedRequest,
     protocol: ToolProtocol,
     before: Option<&RecordedSurroundings>,
@@ -137,7 +137,7 @@ fn build_aside(
         .collect();
     let offered = match before {
         Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
-        Some(_) | None => offered_tools(logged, protocol),
+        Some(_) | None => collect_offered_tools(logged, protocol),
     };
     // Requests of views that rewrite all messages have no such layers, and the log lacks the
     // originals.
