@@ -24,12 +24,12 @@ const TRIES: usize = 100;
 async fn main() {
     let url = std::env::args().nth(1).expect("the address of an empty database");
     let pool = PgPool::connect(&url).await.unwrap();
-    let apalis = apalis(&pool).await;
-    let graphile = graphile(&pool).await;
+    let apalis = test_apalis(&pool).await;
+    let graphile = test_graphile(&pool).await;
     println!("held: apalis {apalis}, graphile_worker {graphile}");
 }
 
-async fn apalis(pool: &PgPool) -> bool {
+async fn test_apalis(pool: &PgPool) -> bool {
     PostgresStorage::setup(pool).await.unwrap();
     let mut connection = pool.acquire().await.unwrap();
     let mut ended_twice = 0;
@@ -45,33 +45,33 @@ async fn apalis(pool: &PgPool) -> bool {
                 .await
                 .unwrap();
         }
-        ended_twice += usize::from(healed_worker(&mut connection, &config, &a).await);
+        ended_twice += usize::from(ends_task_twice(&mut connection, &config, &a).await);
         storage.push(8_u32).await.unwrap();
-        stolen += usize::from(late_worker(&mut connection, &config, &a, &b).await);
+        stolen += usize::from(steals_task_back(&mut connection, &config, &a, &b).await);
     }
     println!("apalis-postgres: a task ended twice in {ended_twice} of {TRIES}, a late worker took it in {stolen} of {TRIES}");
     ended_twice + stolen == 0
 }
 
-async fn take(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> String {
+async fn take_task(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> String {
     queries::keep_alive(connection, &config.queue.to_string(), worker).await.unwrap();
     let mut taken = queries::fetch_next(connection, config, worker).await.unwrap();
     taken.pop().expect("a task").task_id().unwrap().to_string()
 }
 
 /// Simulates a worker that is silent for longer than its lease.
-async fn lose(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) {
+async fn expire_worker(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) {
     let sql = "UPDATE apalis.workers SET last_seen = now() - interval '1 hour' WHERE id = $1";
     sqlx::query(sql).bind(worker.name()).execute(&mut *connection).await.unwrap();
     queries::reenqueue_orphaned(connection, &config.queue.to_string(), 5).await.unwrap();
 }
 
 /// Returns true if a worker that lost its task and took it again can end both runs.
-async fn healed_worker(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> bool {
-    let first = take(connection, config, worker).await;
+async fn ends_task_twice(connection: &mut PgConnection, config: &Config, worker: &WorkerContext) -> bool {
+    let first = take_task(connection, config, worker).await;
     queries::lock_tasks(connection, &[first.clone()], worker.name()).await.unwrap();
-    lose(connection, config, worker).await;
-    let second = take(connection, config, worker).await;
+    expire_worker(connection, config, worker).await;
+    let second = take_task(connection, config, worker).await;
     assert_eq!(first, second);
     queries::lock_tasks(connection, &[first.clone()], worker.name()).await.unwrap();
     let mut accepted = 0;
@@ -88,14 +88,14 @@ async fn healed_worker(connection: &mut PgConnection, config: &Config, worker: &
 }
 
 /// Returns true if a worker that lost its task can take it back from the new owner.
-async fn late_worker(connection: &mut PgConnection, config: &Config, a: &WorkerContext, b: &WorkerContext) -> bool {
-    let task = take(connection, config, a).await;
-    lose(connection, config, a).await;
-    assert_eq!(take(connection, config, b).await, task);
+async fn steals_task_back(connection: &mut PgConnection, config: &Config, a: &WorkerContext, b: &WorkerContext) -> bool {
+    let task = take_task(connection, config, a).await;
+    expire_worker(connection, config, a).await;
+    assert_eq!(take_task(connection, config, b).await, task);
     queries::lock_tasks(connection, &[task], a.name()).await.unwrap() == 1
 }
 
-async fn graphile(pool: &PgPool) -> bool {
+async fn test_graphile(pool: &PgPool) -> bool {
     let utils = WorkerUtils::new(pool.clone(), "graphile_worker");
     utils.migrate().await.unwrap();
     let details = get_tasks_details(pool, "graphile_worker", vec!["task".to_owned()]).await.unwrap();

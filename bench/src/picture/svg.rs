@@ -187,6 +187,6 @@ fn draw_row(svg: &mut Svg, screen: &vt100::Screen, row: u16, theme: Theme) {
         // No-break spaces, because renderers collapse plain ones.
         style
             .apply_to(text.attribute("lengthAdjust", "spacingAndGlyphs"))
-            .text(&shown.replace(' ', "\u{a0}"));
+            .draw_text(&shown.replace(' ', "\u{a0}"));
     }
 }

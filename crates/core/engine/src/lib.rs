@@ -38,7 +38,7 @@ pub use hooks::{
 pub use names::{CHANGED_ARGUMENTS_NOTE, MAIN_AGENT};
 pub use ports::StoredMarks;
 pub use prompt::external::{HelpSandbox, HelpSettings, ToolHelp};
-pub use prompt::offered_tools::{all_tools, wanted_tools};
+pub use prompt::offered_tools::{all_tools, resolve_wanted_tools};
 pub use request::compact::CompactionOutcome;
 pub use request::edit::{CacheState, ContextLine, EditEffect, RangeSummary};
 pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};

@@ -66,7 +66,7 @@ impl Sandbox {
                     };
                 }
                 Err(why) => {
-                    reasons.push(format!("{}: {why}", describe_unavailable_method(*method)))
+                    reasons.push(format!("{}: {why}", describe_unavailable_method(*method)));
                 }
             }
         }

@@ -103,7 +103,7 @@ impl Svg {
             Anchor::Middle => label.attribute("text-anchor", "middle"),
             Anchor::End => label.attribute("text-anchor", "end"),
         }
-        .text(text);
+        .draw_text(text);
     }
 
     /// Closes the element that was opened last. The root stays open until [`finish`](Svg::finish).
@@ -154,7 +154,7 @@ impl SvgElement<'_> {
     }
 
     /// Draws the element with an escaped text inside.
-    pub fn text(self, text: &str) {
+    pub fn draw_text(self, text: &str) {
         let name = self.name;
         self.svg
             .write_markup(format_args!(">{}</{name}>\n", escape_markup(text)));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn svg_nests_and_closes_elements() {
         let mut svg = Svg::new(10.0, 20.5, &[("role", "img")]);
-        svg.begin_element("title").text("a & b");
+        svg.begin_element("title").draw_text("a & b");
         svg.begin_element("g").open();
         svg.add_rect("kept", (1.0, 2.25), (3.333, 0.0));
         svg.add_line("grid", (0.0, 1.0), (2.0, -0.001));

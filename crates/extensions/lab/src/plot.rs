@@ -103,7 +103,7 @@ pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) ->
         + LINE_CHART_HEIGHT
         + BOTTOM_MARGIN;
     let mut svg = Svg::new(PLOT_WIDTH, height, &[("role", "img")]);
-    svg.begin_element("title").text(&format!(
+    svg.begin_element("title").draw_text(&format!(
         "{title}: {}",
         words("what each policy reads, writes and costs")
     ));
@@ -199,11 +199,11 @@ fn draw_panel(
         .open();
     svg.begin_element("tspan")
         .attribute("class", "name")
-        .text(&outcome.name);
+        .draw_text(&outcome.name);
     svg.begin_element("tspan")
         .attribute("class", "faint")
         .number_attribute("dx", 8.0)
-        .text(&words(&sums));
+        .draw_text(&words(&sums));
     svg.close_element();
     for (share, label) in [
         (0.0, "0".to_owned()),
@@ -325,7 +325,7 @@ fn draw_line_chart(
             .number_attribute("x", PLOT_WIDTH - RIGHT_MARGIN + 8.0)
             .number_attribute("y", y + 4.0);
         let name = name.attribute("class", &format!("c{}", index % PALETTE.len()));
-        name.text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
+        name.draw_text(&haft_text::truncate_to_width(&outcomes[index].name, 34));
     }
     svg.add_label(
         "faint",

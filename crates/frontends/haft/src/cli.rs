@@ -285,7 +285,7 @@ impl Cli {
                 commands::catalogue::run_subcommand(haft, KnowledgeKind::Agents, args.command)
             }
             Some(CliCommand::Worktrees(args)) => commands::worktrees::run(haft, args.command),
-            Some(CliCommand::Lib(args)) => commands::lib::run(haft, args.command),
+            Some(CliCommand::Lib(args)) => commands::lib_command::run(haft, args.command),
             #[cfg(feature = "rag")]
             Some(CliCommand::Rag(args)) => commands::rag::run(haft, args.command),
             Some(CliCommand::Useful(args)) => commands::useful::run(haft, args.command),
@@ -446,7 +446,7 @@ pub(crate) enum CliCommand {
     ///
     /// It comes from a git repository laid out `domain/user/library`, a public one unless `haft lib
     /// proxy` names another.
-    Lib(commands::lib::LibArgs),
+    Lib(commands::lib_command::LibArgs),
     /// Manage, query and serve collections of documents (RAG).
     #[cfg(feature = "rag")]
     Rag(commands::rag::RagArgs),

@@ -18,7 +18,7 @@ pub(crate) mod events;
 pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod jobs;
-pub(crate) mod lib;
+pub(crate) mod lib_command;
 pub(crate) mod logs;
 #[cfg(feature = "man")]
 pub(crate) mod man;

@@ -51,7 +51,7 @@ pub fn run() -> ExitCode {
             .into();
     }
     // A shell asks for completions with an environment variable instead of a command.
-    if let Some(code) = commands::completions::answer(&haft, std::env::args_os()) {
+    if let Some(code) = commands::completions::answer_request(&haft, std::env::args_os()) {
         return code;
     }
     match cli::Cli::from_process_args() {

@@ -26,7 +26,7 @@ impl Session {
         &mut self,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        for event in self.agents.relayed.take_arrived() {
+        for event in self.agents.relayed.take_arrived_events() {
             io.relay_event(event);
         }
         self.add_relayed_usage();

@@ -100,7 +100,7 @@ impl RelayedEvents {
     }
 
     /// Returns the events that have arrived so far, without waiting.
-    pub(crate) fn take_arrived(&mut self) -> Vec<Event> {
+    pub(crate) fn take_arrived_events(&mut self) -> Vec<Event> {
         let mut rest = Vec::new();
         while let Ok(event) = self.receiver.try_recv() {
             rest.push(self.count_usage(event));

@@ -59,7 +59,7 @@ impl ProgressRelay {
         while let Ok(event) = self.receiver.try_recv() {
             io.emit(event);
         }
-        for event in relayed.take_arrived() {
+        for event in relayed.take_arrived_events() {
             io.relay_event(event);
         }
         output

@@ -124,7 +124,7 @@ pub(crate) fn select_tools(
     peers: Peers<'_>,
 ) -> Result<Registry, UnknownChoice> {
     let mut registry = collect_tools(config, services, peers);
-    let mut wanted = wanted_tools(&config.tools.offered, &config.knowledge.paths);
+    let mut wanted = resolve_wanted_tools(&config.tools.offered, &config.knowledge.paths);
     let unchosen = config.tools.offered.is_empty();
     if unchosen && config.model.profile == ModelProfile::Small {
         wanted = vec![SMALL_SET.to_owned()];
@@ -171,7 +171,7 @@ pub(crate) fn current_skills(
         restrict_tools(&mut chosen, config);
         is_known && chosen.get(names::USE_SKILL).is_some()
     };
-    wanted_tools(&config.tools.offered, &config.knowledge.paths)
+    resolve_wanted_tools(&config.tools.offered, &config.knowledge.paths)
         .iter()
         .any(has_it)
         .then_some((tool, listed))
@@ -179,7 +179,7 @@ pub(crate) fn current_skills(
 
 /// Resolves the configured choice of tools for a project: if the project has module documents, the
 /// default set includes the module tools.
-pub fn wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
+pub fn resolve_wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<String> {
     let default = DEFAULT_SET.to_owned();
     let mut wanted = if chosen.is_empty() {
         vec![default.clone()]

@@ -14,7 +14,7 @@ const MAX_CACHED_REQUESTS: usize = 64;
 impl Session {
     /// Quotes the cost of a switch to the model `to`, whose cache holds nothing of this
     /// conversation. Returns `None` before the first request.
-    pub fn quote_switch(&self, to: &ModelSpec) -> Option<Quote> {
+    pub fn quote_model_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_model_switch(to))
     }
 
@@ -56,7 +56,7 @@ impl Session {
     pub(crate) fn add_resumption_notice(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
-            Some(before) if before != model => self.quote_switch(&self.config.model).map(|quote| {
+            Some(before) if before != model => self.quote_model_switch(&self.config.model).map(|quote| {
                 format!("`{model}` has seen nothing of this conversation, which was with `{before}`: {quote} to write")
             }),
             Some(_) if !self.is_cache_cold() => None,

@@ -22,7 +22,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// The codes of notices whose text haft writes itself: it contains files, settings, models, and
 /// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
 /// code is logged.
-const OWN_WORDS: [&str; 23] = [
+const LOGGABLE_NOTICE_CODES: [&str; 23] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
@@ -317,7 +317,7 @@ pub(crate) fn log_problems(message: &'static str, problems: &[FileProblem]) {
 
 /// Returns the part of a message that may be logged.
 fn loggable_text(code: &str, message: &str) -> Option<String> {
-    OWN_WORDS
+    LOGGABLE_NOTICE_CODES
         .contains(&code)
         .then(|| haft_text::redact_quoted(message))
 }

@@ -38,7 +38,10 @@ pub(crate) fn print_script(shell: Shell) -> anyhow::Result<ProcessExit> {
 }
 
 /// Prints the candidates that a shell requested. Returns `None` if [`REQUEST_VARIABLE`] is not set.
-pub(crate) fn answer(haft: &Haft, args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(crate) fn answer_request(
+    haft: &Haft,
+    args: impl IntoIterator<Item = OsString>,
+) -> Option<ExitCode> {
     std::env::var_os(REQUEST_VARIABLE)?;
     let here = std::env::current_dir().ok();
     let completed =

@@ -132,7 +132,7 @@ impl TuiSession<'_> {
                 .session
                 .as_ref()
                 .filter(|_| !is_now)
-                .and_then(|session| session.quote_switch(&spec));
+                .and_then(|session| session.quote_model_switch(&spec));
             let about = match quote {
                 _ if is_now => text!("interactive-model-current").to_owned(),
                 Some(quote) => {

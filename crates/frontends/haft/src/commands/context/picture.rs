@@ -162,7 +162,7 @@ pub(super) fn draw_picture(
     let class = if frame.zoomed { "zoomed" } else { "" };
     let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
     svg.begin_element("title")
-        .text(&text!("context-picture-title", name));
+        .draw_text(&text!("context-picture-title", name));
     svg.add_style(STYLE);
     let ground = svg.begin_element("rect").attribute("class", "ground");
     ground
@@ -338,7 +338,7 @@ fn draw_column(
         }
         None => svg.begin_element("g").open(),
     }
-    svg.begin_element("title").text(&said);
+    svg.begin_element("title").draw_text(&said);
     let mut y = HEIGHT - BOTTOM_MARGIN;
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         for (class, tokens) in [(" kept", tokens.kept), ("", tokens.new)] {

@@ -16,7 +16,7 @@ use crate::output;
 pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
     let look = &args.look;
     let body = if look.request.is_some() {
-        sent(haft, look).await?
+        load_sent_body(haft, look).await?
     } else {
         build_next_body(haft, look).await?
     };
@@ -24,7 +24,7 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
 }
 
 /// Returns the body of the selected request in the log, or of the last one if none is selected.
-pub(super) async fn sent(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
+pub(super) async fn load_sent_body(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
     load_logged_body(&log, look.request, look.api).await
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(haft: &Haft, args: &ShowArgs) -> anyhow::Result<()> {
         let body = if show_next {
             render::build_next_body(haft, look).await?
         } else {
-            render::sent(haft, look).await?
+            render::load_sent_body(haft, look).await?
         };
         return render::print_body(haft, body);
     }

@@ -41,7 +41,7 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
     let externals = ExternalTools::load(haft, args).await?;
     let mut offered = registry.clone();
     let choice = &externals.place.settings.config.tools;
-    let wanted = haft_engine::wanted_tools(&choice.offer, &externals.place.paths);
+    let wanted = haft_engine::resolve_wanted_tools(&choice.offer, &externals.place.paths);
     offered
         .select_tools(&wanted, &choice.profiles)
         .map_err(|error| usage_error(text!("tools-offer", error)))?;

@@ -69,7 +69,7 @@ pub(crate) enum LibCommand {
 pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<ProcessExit> {
     match command.unwrap_or(LibCommand::List(JsonArgs::default())) {
         LibCommand::Add { name, common } => {
-            add_library(&LibraryContext::load(haft, &common)?, &name)?
+            add_library(&LibraryContext::load(haft, &common)?, &name)?;
         }
         LibCommand::Remove { name, common } => {
             let place = LibraryContext::load(haft, &common)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
             list_libraries(&LibraryContext::load(haft, &output.common)?, output.json)?;
         }
         LibCommand::Docs { name, common } => {
-            print_docs(&LibraryContext::load(haft, &common)?, &name)?
+            print_docs(&LibraryContext::load(haft, &common)?, &name)?;
         }
         LibCommand::Refresh { common } => {
             refresh_docs(&LibraryContext::load(haft, &common)?)?;
