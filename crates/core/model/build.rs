@@ -24,7 +24,7 @@ mod layout;
 /// counts as plain text.
 const TOKEN_COUNT: u32 = 199_998;
 
-/// The longest token in bytes: the merge stores a length in one byte.
+/// The maximum length of a token in bytes: the merge stores a length in one byte.
 const MAX_TOKEN_LEN: usize = u8::MAX as usize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -59,8 +59,8 @@ fn read_tokens() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     Ok(tokens)
 }
 
-/// Writes all tokens as one row of bytes, and the offset of each. There is one offset more than
-/// there are tokens, so that the last token has an end.
+/// Writes the bytes of all tokens one after another, and the offset of each token. The number of
+/// offsets is the number of tokens plus one, so that the last token has an end.
 fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut offsets = Vec::with_capacity((tokens.len() + 1) * 4);
     let mut end = 0_u32;
@@ -95,7 +95,7 @@ fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a class for every code point in two levels: a block number for each `CLASS_BLOCK` code
+/// Writes the class of every code point in two levels: a block number for each `CLASS_BLOCK` code
 /// points, then the distinct blocks.
 fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut classes = vec![class::OTHER; char::MAX as usize + 1];

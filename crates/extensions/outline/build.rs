@@ -147,9 +147,8 @@ fn build_grammar(
     Ok(())
 }
 
-/// Returns the folder of a package, which lies beside the folder of `tree-sitter`, whose build
-/// script reports its own path. The folder name contains the version, unless `cargo vendor` created
-/// it.
+/// Returns the folder of a package, found next to the folder of `tree-sitter`, whose build script
+/// reports its own path. The folder name contains the version, unless `cargo vendor` created it.
 fn find_package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
     let beside = Path::new(&include)

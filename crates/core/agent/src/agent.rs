@@ -32,14 +32,14 @@ use crate::plan::RunPlan;
 use crate::project::Project;
 use crate::{cleanup, defaults_notice, help_sandbox, keys, models, sandbox, store, wiring};
 
-/// Opens sessions. Holds everything that all sessions share.
+/// Opens sessions. An agent contains everything that all of its sessions share.
 #[derive(Clone)]
 #[must_use]
 pub struct Agent {
     pub(crate) places: Places,
     pub(crate) config: Config,
     pub(crate) extensions: Vec<Arc<dyn Extension>>,
-    /// The contribution of the program that embeds the agent.
+    /// The tools, callbacks and other parts that the embedding program adds to each session.
     pub(crate) own: Contribution,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -56,8 +56,8 @@ pub struct Agent {
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
-    /// Creates an agent for these folders and this configuration, with the real clock and random
-    /// ids. Keys, proxies and other facts about the process come from the environment in `places`.
+    /// Creates an agent that uses `places` and `config`, with the real clock and random ids. Keys,
+    /// proxies and other facts about the process come from the environment in `places`.
     pub fn new(places: Places, config: Config) -> Self {
         Self {
             places,
@@ -83,8 +83,8 @@ impl Agent {
         }
     }
 
-    /// Sets the model, as `provider/model`: a built-in model, or a model of a provider added by
-    /// [`Self::with_provider`].
+    /// Sets the model, named as `provider/model`: a built-in model, or a model of a provider added
+    /// by [`Self::with_provider`].
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.config.model = Some(name.into());
         self
@@ -108,26 +108,26 @@ impl Agent {
         self
     }
 
-    /// Sets the approver of calls. Without one, a call that needs approval is refused.
+    /// Sets the approver of tool calls. Without an approver, calls that need approval are refused.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.task.approver = Some(approver);
         self
     }
 
-    /// Replaces the built-in role of a coding agent.
+    /// Replaces the built-in role, which is that of a coding agent.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.config.roles.main = role.into();
         self
     }
 
-    /// Sets the tools to offer: names, aliases, groups, profiles, `*`, `none`. Default: the default
-    /// set.
+    /// Sets the tools to offer: names, aliases, groups, profiles, `*`, `none`. Without this
+    /// setting, the default set is offered.
     pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.tools.offer = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the limits of a run. Default: none.
+    /// Sets the limits of a run. By default, a run has no limits.
     pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.task.limits = limits;
         self
@@ -139,7 +139,7 @@ impl Agent {
         self
     }
 
-    /// Adds a callback. At each point of a run, it is called after the callbacks of extensions.
+    /// Adds a callback, which is called after the callbacks of extensions at each hook point.
     pub fn with_callback(mut self, callback: Arc<dyn Callback>) -> Self {
         self.own.callbacks.push(callback);
         self
@@ -186,7 +186,8 @@ impl Agent {
         }
     }
 
-    /// Sets the record of changes. The content of a file is saved there before a call changes it.
+    /// Sets the change records, in which the content of a file is saved before a tool call changes
+    /// the file.
     pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
         Self { changes, ..self }
     }
@@ -199,9 +200,9 @@ impl Agent {
         }
     }
 
-    /// Returns the plan of a run in this conversation, from the agent and its configuration. The
-    /// plan may be changed before it is opened. Fails if the folder can't be read or the model is
-    /// unknown; nothing is opened or sent.
+    /// Returns the plan of a run in the conversation `which`, from the agent and its configuration.
+    /// Callers may change the plan before opening it. Fails if the folder can't be read or the
+    /// model is unknown. Opens and sends nothing.
     pub fn plan(&self, which: ConversationChoice) -> Result<RunPlan, SetupError> {
         let environment = &self.places.environment;
         let project = Project::find(environment, self.project.as_deref())?;
@@ -298,8 +299,8 @@ impl Agent {
         Ok((session, services, which))
     }
 
-    /// Resolves the model of a plan and its key. If the model cannot be used, returns the fallback
-    /// model and a notice with the reason.
+    /// Resolves the model of a plan and the key of that model. If the model cannot be used, returns
+    /// the fallback model and a notice with the reason.
     fn resolve_usable_model(
         &self,
         plan: &mut RunPlan,
@@ -360,8 +361,8 @@ impl Agent {
         .await?)
     }
 
-    /// Returns the agent for this run. A trusted project may restrict the run, regardless of the
-    /// caller.
+    /// Returns a copy of the agent with the restrictions that extensions apply to this run. A
+    /// trusted project may restrict the run, regardless of the caller.
     fn with_project_restrictions(
         &self,
         plan: &mut RunPlan,
@@ -396,15 +397,15 @@ impl Agent {
     }
 }
 
-/// The access of an inspection.
+/// The access that a session opened for inspection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InspectionMode {
-    /// Only reads; needs no key.
+    /// The session only reads files, and needs no key.
     ReadOnly,
-    /// Like [`Self::ReadOnly`], but with the project's rules, instructions and agents as if the
-    /// project were trusted. Its hooks, tools and servers are not loaded.
+    /// Like [`Self::ReadOnly`], but the project's rules, instructions and agents are loaded as if
+    /// the project were trusted. The project's hooks, tools and servers are not loaded.
     AsTrusted,
-    /// Requests to a model are allowed.
+    /// The session may send requests to a model.
     WithModel,
 }
 

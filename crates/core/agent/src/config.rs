@@ -68,11 +68,11 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// The storage of conversations.
     pub store: StoreConfig,
-    /// The retries of failed requests.
+    /// Settings for retrying failed requests.
     pub retry: RetryConfig,
-    /// The sandbox of commands.
+    /// Settings of the sandbox in which commands run.
     pub sandbox: SandboxConfig,
-    /// Commands that run at points of a run.
+    /// Hooks: commands that run at certain points of a run.
     pub hooks: HooksConfig,
     /// Limits on outputs and on concurrent commands.
     pub limits: LimitsConfig,
@@ -89,7 +89,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// The keys of the core; the sections of extensions are further keys.
+    /// The configuration keys that belong to the core. Extensions add a key for each of their
+    /// sections.
     pub(crate) const KEYS: [&'static str; 17] = [
         "model",
         "providers",
@@ -128,8 +129,8 @@ impl Config {
         })
     }
 
-    /// Returns the models for a role in order of preference. A role without models of its own uses
-    /// those of the main role.
+    /// Returns the models for a role, in order of preference. The models of the main role are used
+    /// for a role without models of its own.
     pub fn models_for_role(&self, role: ModelRole) -> Vec<String> {
         if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
             return self.model_roles.own(role).to_vec();
@@ -172,9 +173,10 @@ pub struct RolesConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptConfig {
-    /// The files that replace built-in sections. Relative paths start at the folder of config.toml.
+    /// The files that replace built-in sections. Relative paths are relative to the folder of
+    /// `config.toml`.
     pub sections: BTreeMap<SystemSection, String>,
-    /// The sections that come first. The others follow in their built-in order.
+    /// The sections that come first. All other sections follow in their built-in order.
     pub order: Vec<SystemSection>,
 }
 
@@ -182,13 +184,15 @@ pub struct PromptConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsConfig {
-    /// The offered tools: names, aliases, groups, profiles, `*`, `none`. Empty for the default set.
+    /// The offered tools: names, aliases, groups, profiles, `*`, `none`. An empty list offers the
+    /// default set.
     pub offer: Vec<String>,
-    /// The user's own profiles.
+    /// The tool profiles defined by the user, by name.
     pub profiles: BTreeMap<String, Vec<String>>,
-    /// The timeout in seconds for each way to ask an external tool for its help; 0 disables asking.
+    /// The timeout in seconds for each attempt to get the help text of an external tool; 0 disables
+    /// the attempts.
     pub help_timeout: u32,
-    /// The seconds that a request waits for the help of new external tools.
+    /// The maximum time in seconds that a request waits for the help texts of new external tools.
     pub help_wait: u32,
 }
 

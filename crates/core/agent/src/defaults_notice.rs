@@ -1,7 +1,7 @@
-//! Notices that tell users of an older version, once, about changed defaults.
+//! Notices about changed defaults, shown once to users of an older version.
 //!
 //! Invariant: a home folder whose conversations began with this version never gets a notice; any
-//! other gets each notice once.
+//! other home folder gets each notice once.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use haft_files::Durability;
 use crate::config::Config;
 use crate::places::Places;
 
-/// The current version of the defaults. Each notice is for users of a version before the notice's
-/// own.
+/// The current version of the defaults. A notice about a change is shown to users of all versions
+/// before the change.
 const EDITION: u32 = 6;
 
-/// Maximum size of the file with the version, in bytes.
+/// The maximum size of the file that records the version, in bytes.
 const MAX_BYTES: u64 = 64;
 
 const DEFAULTS_CHANGED: &str = "prompts and defaults have changed in this version: conversations cost less, and are shortened later and \
@@ -75,7 +75,7 @@ pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> 
         .collect()
 }
 
-/// Records that the user has seen all changes of the defaults up to this version.
+/// Records that the user has seen all changes of the defaults up to the current version.
 pub(crate) fn mark_defaults_as_seen(places: &Places) -> io::Result<()> {
     haft_files::replace_file(
         &places.seen_defaults_file(),

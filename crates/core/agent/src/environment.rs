@@ -21,7 +21,7 @@ pub struct HostEnvironment {
 }
 
 impl HostEnvironment {
-    /// Creates an environment with these variables, such as those of `std::env::vars_os()`.
+    /// Creates an environment with the given variables, such as those of `std::env::vars_os()`.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self {
             variables: Arc::new(variables.into_iter().collect()),
@@ -38,15 +38,16 @@ impl HostEnvironment {
         }
     }
 
-    /// Sets the program that supervises commands. Its `main` must begin with
-    /// [`haft_sandbox::helper_entry`]. Usually the running program, [`OwnProgram::open_running`].
+    /// Sets the program that supervises commands. The `main` function of that program must begin
+    /// with [`haft_sandbox::helper_entry`]. Usually the running program,
+    /// [`OwnProgram::open_running`].
     #[must_use]
     pub fn with_helper_program(self, helper: OwnProgram) -> Self {
         Self { helper, ..self }
     }
 
-    /// Adds folders besides the project that the model can write. Programs that haft starts for
-    /// itself are not looked up there.
+    /// Adds folders that the model can write, in addition to the project. Programs that haft starts
+    /// for itself are not looked up in these folders.
     #[must_use]
     pub fn with_writable_folders(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         for folder in folders {
@@ -67,19 +68,19 @@ impl HostEnvironment {
         &self.helper
     }
 
-    /// Returns a variable if it is valid UTF-8.
+    /// Returns the value of a variable if it is valid UTF-8.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.raw_variable(name)?.to_str().map(str::to_owned)
     }
 
-    /// Returns a trimmed variable if it is valid UTF-8 and not blank.
+    /// Returns the trimmed value of a variable if it is valid UTF-8 and not blank.
     pub fn trimmed_variable(&self, name: &str) -> Option<String> {
         self.variable(name)
             .map(|value| value.trim().to_owned())
             .filter(|value| !value.is_empty())
     }
 
-    /// Returns a variable, which need not be valid UTF-8.
+    /// Returns the value of a variable, which need not be valid UTF-8.
     pub fn raw_variable(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
@@ -93,7 +94,7 @@ impl HostEnvironment {
             .map(|(name, value)| (name.clone(), value.clone()))
     }
 
-    /// Returns the variables that are valid UTF-8, sorted by name.
+    /// Returns the variables whose values are valid UTF-8, sorted by name.
     pub fn text_variables(&self) -> Vec<(String, String)> {
         let text = |text: &OsString| text.to_str().map(str::to_owned);
         self.variables
@@ -102,12 +103,12 @@ impl HostEnvironment {
             .collect()
     }
 
-    /// Returns the home folder that `HOME` names.
+    /// Returns the value of `HOME`, the user's home folder.
     pub fn home(&self) -> Option<PathBuf> {
         self.raw_variable("HOME").map(PathBuf::from)
     }
 
-    /// Returns the home folder if it is absolute: a relative one would depend on the working
+    /// Returns the home folder if its path is absolute: a relative path would depend on the working
     /// directory.
     pub fn absolute_home(&self) -> Option<PathBuf> {
         self.home().filter(|home| home.is_absolute())
@@ -123,7 +124,7 @@ impl HostEnvironment {
         Supervisor::new(self.helper.clone())
     }
 
-    /// Returns the variables that child processes get.
+    /// Returns the environment variables for child processes.
     pub fn child_environment(&self) -> Vec<(String, String)> {
         haft_sandbox::child_environment(self.variables())
     }

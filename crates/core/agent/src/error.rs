@@ -12,7 +12,7 @@ use haft_project::TrustError;
 use haft_sandbox::HostError;
 use haft_store::StoreError;
 
-/// An error in the configuration. The user can always fix it.
+/// An error in the configuration, which the user can always fix.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -29,10 +29,10 @@ pub enum ConfigError {
         line: usize,
         /// The column, from 1, in characters.
         column: usize,
-        /// The problem at this place.
+        /// A description of the problem with the value.
         problem: String,
     },
-    /// Several values in the file are invalid, one error each.
+    /// Several values in the file are invalid. Each has an error of its own.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<Self>),
     /// The value of an environment variable is invalid.
@@ -45,12 +45,12 @@ pub enum ConfigError {
     /// A `--set` argument is invalid.
     #[error("`--set {set}`: {problem}")]
     InSet {
-        /// The argument as it was given.
+        /// The argument as the user wrote it.
         set: String,
         /// The problem with the argument.
         problem: String,
     },
-    /// A value was assigned to a text that is not a key.
+    /// An assignment such as `--set` names a text that is not a key.
     #[error("`{0}` is not a configuration key")]
     NotAKey(String),
     /// A value of unknown origin is invalid.
@@ -64,12 +64,12 @@ pub enum ConfigError {
     NotToml(toml::ser::Error),
 }
 
-/// The reason why a provider's key is not available. The user can always fix it.
+/// The reason why a provider's key is not available. The user can always fix the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("no key for provider `{provider}`: {problem}")]
 pub struct KeyError {
     pub provider: String,
-    /// The source that was tried, and what it returned.
+    /// The source of the key that was tried, and the reason why it failed.
     pub problem: String,
 }
 
@@ -87,7 +87,7 @@ pub enum FolderError {
     /// The project folder cannot be read.
     #[error("cannot read the project folder `{}`: {error}", folder.display())]
     Project {
-        /// The folder as it was given.
+        /// The folder as the user wrote it.
         folder: PathBuf,
         error: io::Error,
     },
@@ -136,7 +136,7 @@ pub enum SetupError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A folder cannot be used.
+    /// The project folder or one of haft's own folders cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The model's key is not available.
@@ -150,7 +150,7 @@ pub enum SetupError {
     Client(ModelError),
     #[error("no model is chosen; give one as `provider/model`")]
     NoModel,
-    /// The policy of a trusted project cannot be read, so its prohibitions are unknown.
+    /// The policy of a trusted project cannot be read, so its prohibitions cannot be applied.
     #[error(
         "the project's own rules cannot be applied, so nothing is run: {0}; correct it, or revoke the trust in the folder"
     )]
@@ -160,10 +160,10 @@ pub enum SetupError {
     /// A prompt file in the configuration cannot be read.
     #[error("cannot read the prompt `{}`: {error}", file.display())]
     Prompt { file: PathBuf, error: io::Error },
-    /// No agent has the name that was given for the role.
+    /// No agent has the name that the user chose for the role.
     #[error("there is no agent `{name}`; there are: {there}")]
     UnknownAgent {
-        /// The name as it was given.
+        /// The name as the user wrote it.
         name: String,
         /// The names of the existing agents.
         there: String,
@@ -172,7 +172,7 @@ pub enum SetupError {
     #[error("the agent `{name}` has no role definition; write one in `{file}`")]
     NoRole {
         name: String,
-        /// The agent's file.
+        /// The path of the agent's file.
         file: String,
     },
     /// A conversation server is configured, but this build does not support it.
@@ -192,14 +192,14 @@ pub enum SetupError {
     /// The conversation cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A folder could not be made.
+    /// A folder could not be created.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl SetupError {
-    /// True if the user can fix the error in the arguments or the configuration. Wrong choices of a
-    /// conversation are covered by [`Self::is_choice_error`].
+    /// True if the user can fix the error in the arguments or the configuration. For a wrong choice
+    /// of a conversation, [`Self::is_choice_error`] is true instead.
     pub fn is_usage_error(&self) -> bool {
         match self {
             Self::Config(_)

@@ -26,16 +26,16 @@ use crate::plan::RunPlan;
 use crate::project::Project;
 use crate::prompts::PromptSource;
 
-/// An optional part of a session, beside the core.
+/// An optional part of a session that is not built into the core.
 pub trait Extension: Send + Sync {
     /// Returns the sections of the configuration that this extension owns.
     fn sections(&self) -> Vec<Section> {
         Vec::new()
     }
 
-    /// Restricts a run in a trusted project as the project's files demand. The implementation must
-    /// not allow anything more. An error, such as a file that cannot be read, prevents the session
-    /// from being opened.
+    /// Restricts a run as the files of a trusted project require. The implementation must not allow
+    /// anything that was not allowed before. An error, such as an unreadable file, prevents the
+    /// session from being opened.
     fn restrict_run(
         &self,
         _environment: &HostEnvironment,
@@ -45,15 +45,15 @@ pub trait Extension: Send + Sync {
         Ok(())
     }
 
-    /// Returns the extension's parts of a session. Starts nothing: a session that never uses the
-    /// extension must not pay for it. An error in the extension's configuration becomes a notice,
-    /// and disables only the parts that depend on the wrong value.
+    /// Returns the parts that the extension adds to a session. Starts nothing: a session that never
+    /// uses the extension must not pay for it. An error in the extension's configuration becomes a
+    /// notice, and disables only the parts that depend on the wrong value.
     fn contribute(&self, _context: &ExtensionContext<'_>) -> Contribution {
         Contribution::default()
     }
 
-    /// Returns the extension's tools without a backend, for lists and documentation. They are never
-    /// called.
+    /// Returns the extension's tools without their backend, for lists and documentation. The
+    /// returned tools are never called.
     fn tools_without_backend(&self, _environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
         Vec::new()
     }
@@ -68,8 +68,8 @@ pub trait Extension: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the hosts and folders outside the project that each server of the project at `root`
-    /// requests, by server name. The project need not be trusted.
+    /// Returns the access outside the project that each server of the project at `root` requests,
+    /// by server name: hosts and folders. The project need not be trusted.
     fn requested_grants(&self, _places: &Places, _root: &Path) -> BTreeMap<String, ServerGrant> {
         BTreeMap::new()
     }
@@ -94,50 +94,54 @@ pub struct ExtensionContext<'a> {
     /// The whole configuration. The extension reads its own sections with [`Config::read_section`].
     pub config: &'a Config,
     pub project: &'a Project,
-    /// The trust in the project. The project's own files may be followed only if it is trusted.
+    /// The trust in the project. The instructions in a project's own files may be followed only if
+    /// the project is trusted.
     pub trust_state: &'a TrustState,
-    /// The project's content when it was trusted, and the grants to its servers.
+    /// The record of the project's content when it was trusted, and of the access granted to its
+    /// servers.
     pub record: &'a TrustRecord,
     /// The permission mode, and the lock that shows one approval prompt at a time.
     pub shared: &'a Arc<DecisionState>,
-    /// Checks programs that start without a tool call.
+    /// Checks programs that are started without a tool call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
-    /// The environment of child processes.
+    /// The approver; `None` if no user can be asked.
     pub child_environment: &'a Arc<Vec<(String, String)>>,
     /// The approver; `None` if there is no user to ask.
     pub approver: Option<&'a Arc<dyn Approver>>,
     pub model: &'a ModelSpec,
     pub counter: &'a Arc<dyn TokenCounter>,
-    /// True if the run has a cost limit. Requests with unknown cost are then forbidden.
+    /// True if the run has a cost limit, which forbids requests with unknown cost.
     pub money_limited: bool,
 }
 
 /// The parts that an extension, or the program that embeds the agent, adds to a session.
 #[derive(Clone, Default)]
 pub struct Contribution {
-    /// Tools, in order. They follow the built-in ones.
+    /// Tools, in the order in which they follow the built-in tools.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// Catalogues of deferred tools. If there are any, `tool_search` follows the tools of the first
-    /// extension with a catalogue.
+    /// Catalogues of deferred tools. If there are any, `tool_search` is placed after the tools of
+    /// the first extension with a catalogue.
     pub catalogues: Vec<Arc<dyn ToolCatalogue>>,
-    /// Callbacks for hook points, called after the user's hooks.
+    /// Callbacks for hook points, which are called after the user's hooks.
     pub callbacks: Vec<Arc<dyn Callback>>,
-    /// Observers of calls, after the agent's own.
+    /// Observers of tool calls, which are called after the agent's own observers.
     pub observers: Vec<Arc<dyn CallObserver>>,
     /// Permission rules in addition to the configured ones.
     pub rules: Vec<(Decision, PermissionRule)>,
-    /// File readers for the built-in tools. Of several readers of one kind the first is used.
+    /// File readers for the built-in tools. If several readers support one kind of file, the first
+    /// is used.
     pub readers: Readers,
-    /// Values that must not be shown or stored.
+    /// Secret values that must not be shown or stored.
     pub secrets: Vec<String>,
-    /// Notices for the start of the session.
+    /// Notices to show when the session starts.
     pub notices: Vec<Notice>,
 }
 
 impl Contribution {
-    /// Appends the parts of `next`. Of several readers of one kind, the first one stays.
+    /// Appends the parts of `next`. If both contain a reader for one kind of file, the reader of
+    /// `self` is kept.
     pub(crate) fn append(&mut self, next: Self) {
         let Self {
             tools,

@@ -1,5 +1,5 @@
-//! The sandbox in which external tools are asked for their help, independent of the run's
-//! permission mode.
+//! The sandbox in which external tools run to print their help, independent of the run's permission
+//! mode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::places::Places;
 use crate::project::Project;
 use crate::{cleanup, sandbox};
 
-/// Cached help output is removed after this many days.
+/// The number of days after which cached help output is removed.
 const MAX_HELP_AGE_DAYS: u32 = 90;
 
 /// Removes old cached help output.
@@ -30,8 +30,8 @@ pub(crate) fn remove_old_help(places: &Places) {
     );
 }
 
-/// Returns the settings for asking external tools for their help; `None` if the configuration
-/// disables it.
+/// Returns the settings for running external tools to get their help; `None` if the configuration
+/// disables this.
 pub fn build_help_settings(
     places: &Places,
     config: &Config,
@@ -55,7 +55,7 @@ pub fn build_help_settings(
     })
 }
 
-/// The sandbox in which external tools are asked for their help, created on first use.
+/// The sandbox in which external tools run to print their help. Created on first use.
 struct LazySandbox {
     places: Places,
     config: SandboxConfig,

@@ -1,4 +1,4 @@
-//! The hooks of the user and of a trusted project, and their callbacks.
+//! Loads the hooks of the user and of a trusted project, and creates their callbacks.
 
 use std::sync::Arc;
 

@@ -12,15 +12,16 @@ use crate::own_programs::own_command;
 /// The availability of a provider's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// The provider declares no key.
+    /// The provider needs no key, because it declares none.
     NotNeeded,
-    /// The source contains a key.
+    /// The key is available: its source contains a key.
     Available,
-    /// The source is empty or missing.
+    /// The key is missing: its source is empty or does not exist.
     Missing,
-    /// Unknown without running a command.
+    /// The key comes from a command. Its availability is unknown until the command runs.
     Command,
-    /// Unknown without querying the keyring, which may ask the user to unlock the keyring.
+    /// The key comes from the keyring. Its availability is unknown, because a query may prompt the
+    /// user to unlock the keyring.
     Keyring,
 }
 
@@ -59,7 +60,8 @@ pub fn find_key_state(environment: &HostEnvironment, provider: &ProviderConfig) 
     }
 }
 
-/// Returns the variable that contains the key. An empty name disables a built-in variable.
+/// Returns the environment variable that contains the key. An empty name in the configuration
+/// disables a built-in variable.
 fn key_variable(provider: &ProviderConfig) -> Option<&str> {
     provider
         .api_key_env
@@ -67,8 +69,8 @@ fn key_variable(provider: &ProviderConfig) -> Option<&str> {
         .filter(|variable| !variable.is_empty())
 }
 
-/// Returns the key of a provider, or `None` if it declares no source. A declared source without a
-/// key is an error.
+/// Returns the key of a provider, or `None` if the provider declares no source for a key. Fails if
+/// a declared source contains no key.
 pub fn find_key(
     environment: &HostEnvironment,
     name: &str,

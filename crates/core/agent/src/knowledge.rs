@@ -1,4 +1,4 @@
-//! The knowledge folders of a project, and its trust.
+//! Finds the knowledge folders of a project, and the user's trust in the project.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::SetupError;
 use crate::places::Places;
 use crate::project::Project;
 
-/// Returns the knowledge folders of the project, and the trust in the project.
+/// Returns the knowledge folders of the project, and the user's trust in it.
 pub fn find_knowledge_and_trust(
     places: &Places,
     project: &Project,

@@ -75,15 +75,16 @@ pub use haft_engine::{
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
-/// The settings of a session that a [`RunPlan`] embeds.
+/// The settings of a session that are part of a [`RunPlan`].
 pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
 /// The permission rule that a user may add when approving a call.
 pub use haft_permission::PermissionRule;
-/// Trust in a project, which decides whether extensions follow its files.
+/// Trust in a project, which determines whether extensions may follow the instructions in the
+/// project's files.
 pub use haft_project::{
     Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::split_words,
 };
-/// The interfaces to an editor's open files and terminals, and to plugins.
+/// The interfaces to an editor's open files, to terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
 /// A folder whose files are read without following links, and the readers of files that are not
 /// plain text.

@@ -7,8 +7,8 @@ use haft_context::Environment;
 use crate::environment::HostEnvironment;
 use crate::project::Project;
 
-/// Describes the machine for the system prompt. Contains no time: it would change the prefix of
-/// every request.
+/// Describes the machine for the system prompt. The description contains no time, which would
+/// change the prefix of every request.
 pub(crate) fn describe_machine(host: &HostEnvironment, project: &Project) -> Environment {
     let variable = |name: &str| host.variable(name).unwrap_or_default();
     Environment {
@@ -33,8 +33,8 @@ fn locale_encoding(locales: &[String]) -> String {
         .to_owned()
 }
 
-/// Returns the user's name from the variables or from `/etc/passwd`: containers often set no
-/// variable.
+/// Returns the user's name from the environment variables or, because containers often set none of
+/// them, from `/etc/passwd`.
 fn user_name(names: &[String]) -> String {
     if let Some(name) = names.iter().find(|name| !name.is_empty()) {
         return name.clone();

@@ -1,5 +1,5 @@
-//! The models of the configuration: resolving names, opening clients, and standby models that are
-//! opened on demand.
+//! The models of the configuration: resolves their names, opens clients, and opens standby models
+//! on demand.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::error::SetupError;
 use crate::keys;
 use crate::proxy_variables;
 
-/// Resolves the name of a declared or built-in model.
+/// Resolves the name of a model that is declared in the configuration or built in.
 pub fn resolve_model(
     environment: &HostEnvironment,
     config: &Config,
@@ -27,16 +27,16 @@ pub fn resolve_model(
     ))
 }
 
-/// Returns all declared and built-in models, with the configured short names.
+/// Returns all declared and built-in models, with the short names from the configuration.
 pub fn build_catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
     Ok(catalogue
         .with_aliases_and_rates(config.model_aliases.clone(), config.currency_rates.clone()))
 }
 
-/// Returns the model of an agent whose file names `named`: that model if it can be used, else the
-/// model of sub-agents or the main model. The second value is the reason why `named` cannot be
-/// used.
+/// Returns the model for an agent whose file names the model `named`: that model if it can be used,
+/// else the model of sub-agents or the main model. The second value is the reason why `named`
+/// cannot be used.
 pub fn resolve_agent_model(
     environment: &HostEnvironment,
     config: &Config,
@@ -72,8 +72,8 @@ pub fn configured_model(config: &Config) -> Option<String> {
     config.models_for_role(ModelRole::Code).into_iter().next()
 }
 
-/// Creates standby models, which are opened on demand. Their names are checked now, their keys when
-/// they are opened.
+/// Creates standby models. Names are checked now; keys are checked when a model is opened on
+/// demand.
 pub(crate) fn create_standby_models<'a>(
     environment: &HostEnvironment,
     config: &Config,

@@ -1,8 +1,8 @@
-//! Programs that haft starts for itself, outside the sandbox: those that provide keys, open the
+//! Starts haft's own helper programs outside the sandbox: programs that provide keys, open the
 //! browser or read the clipboard.
 //!
-//! Invariant: the model can write neither the program, nor a file that the program loads because of
-//! its working directory or its environment.
+//! Invariant: the model can write neither such a program, nor a file that the program loads because
+//! of its working directory or its environment.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,12 +15,14 @@ use haft_sandbox::{
 use crate::environment::HostEnvironment;
 use crate::project::Project;
 
-/// The working directory. Interpreters and package managers load modules and settings from theirs.
+/// The working directory of haft's own helper programs. Interpreters and package managers load
+/// modules and settings from their working directory.
 const WORKING_FOLDER: &str = "/";
 
-/// Prepares a program with the user's whole environment, except variables that name code. The
-/// program starts in `/`, without input. It and the programs that it starts are not looked up in
-/// the project or in [`HostEnvironment::writable_folders`]. A `program` with a slash is a path.
+/// Prepares a program that runs with the user's whole environment, except for variables whose
+/// values are run as code. The program starts in `/`, without input. Neither this program nor any
+/// program that it starts is looked up in the project or in [`HostEnvironment::writable_folders`].
+/// A `program` with a slash is a path.
 pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<Command> {
     let mut writable = environment.writable_folders().to_vec();
     writable.push(environment.cwd().to_owned());
@@ -29,7 +31,8 @@ pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<C
             .ok()
             .map(|project| project.root),
     );
-    // Every path begins with an empty one, which an environment without a folder has.
+    // Every path starts with the empty path, which is the working directory of a default
+    // environment.
     writable.retain(|folder| folder.is_absolute());
     let path = filter_search_path(&environment.variable("PATH").unwrap_or_default(), &writable);
     let found = if program.contains('/') {
@@ -53,7 +56,7 @@ pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<C
     Ok(command)
 }
 
-/// Returns the folders of `[sandbox] writable`.
+/// Returns the folders that `[sandbox] writable` lists.
 pub fn configured_writable_folders(
     environment: &HostEnvironment,
     config: &SandboxConfig,

@@ -1,4 +1,4 @@
-//! The folders in which haft keeps its files: `HAFT_HOME`, or the XDG folders.
+//! The folders in which haft stores its files: `HAFT_HOME`, or the XDG folders.
 
 use std::path::{Path, PathBuf};
 
@@ -64,10 +64,10 @@ impl Places {
         }
     }
 
-    /// Removes the access of group and others to the data, state and cache folders, which older
-    /// versions of haft created with the umask's mode. Symbolic links and folders of other users
-    /// stay unchanged, and so does the configuration folder, which users may share or keep among
-    /// their dotfiles.
+    /// Removes the access of the group and of other users to the data, state and cache folders.
+    /// Older versions of haft created these folders with the umask's mode. Symbolic links and
+    /// folders of other users stay unchanged. The configuration folder stays unchanged too, because
+    /// users may share it or keep it among their dotfiles.
     pub(crate) fn restrict_access(&self) {
         for folder in [&self.data, &self.state, &self.cache] {
             // haft must run on file systems without modes too.
@@ -90,12 +90,12 @@ impl Places {
         self.data.join("backups")
     }
 
-    /// Returns the folder for the content of files before haft changed them.
+    /// Returns the folder that stores the content of files from before haft changed them.
     pub fn versions_folder(&self) -> PathBuf {
         self.data.join("versions")
     }
 
-    /// Returns the folder for documentation of libraries.
+    /// Returns the folder for the documentation of libraries.
     pub fn libraries_folder(&self) -> PathBuf {
         self.data.join("libraries")
     }
@@ -185,7 +185,7 @@ impl Places {
         self.cache.join("tmp")
     }
 
-    /// Returns the folder for notes on placeholders that protect paths in projects while commands
+    /// Returns the folder for notes on placeholders, which protect paths in projects while commands
     /// run.
     pub fn cover_notes_folder(&self) -> PathBuf {
         self.state.join("covers")

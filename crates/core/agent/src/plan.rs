@@ -14,28 +14,29 @@ use crate::config::{Config, PromptConfig, RolesConfig};
 use crate::error::SetupError;
 use crate::project::Project;
 
-/// The input of one run, made from the flags and the configuration.
+/// The input of one run, created from the flags and the configuration.
 ///
-/// Embeds the settings of the session. Opening the session completes them from the machine, the
-/// configuration and the extensions.
+/// Contains the settings of the session. When the session is opened, the settings are completed
+/// from the machine, the configuration and the extensions.
 #[derive(Clone)]
 pub struct RunPlan {
     /// The main model, as `provider/model`.
     pub model: String,
-    /// The model to use if `model` cannot be used; set if `model` comes from an agent's file.
+    /// The model to use if `model` cannot be used. Set only if an agent's file names `model`.
     pub fallback_model: Option<String>,
     pub project: Project,
-    /// Folders beside the project that the tools may use.
+    /// Folders outside the project that the tools may use.
     pub added_folders: Vec<PathBuf>,
     /// The permission mode.
     pub mode: PermissionMode,
-    /// The role of the model and the focus of its task. Opening adds the sections of `[prompt]` and
-    /// the description of the machine, and the project's focus files if none are named.
+    /// The role of the model and the focus of its task. When the session is opened, the sections of
+    /// `[prompt]` and the description of the machine are added, and the project's focus files if no
+    /// files are named here.
     pub prompt: PromptSettings,
-    /// The choice of tools. Opening adds the tools and plugins of extensions before those named
-    /// here, and the environment of child processes.
+    /// The choice of tools. When the session is opened, the tools and plugins of extensions are
+    /// added before the tools named here, and the environment of child processes is added.
     pub tools: ToolSettings,
-    /// The goal of the run, its limits, the form of its answer, and the approver of its calls.
+    /// The goal of the run, its limits, the form of its answer, and the approver of its tool calls.
     pub task: TaskSettings,
     /// The conversation to open.
     pub which: ConversationChoice,
@@ -45,22 +46,22 @@ pub struct RunPlan {
     /// Agents for this run only. An agent in this list takes precedence over an agent file with its
     /// name.
     pub agents: Vec<AgentDefinition>,
-    /// The step, if the run is part of a workflow.
+    /// The workflow step that the run carries out; `None` if the run is not part of a workflow.
     pub step: Option<RunStep>,
 }
 
 /// The step of a workflow that a run carries out.
 #[derive(Clone)]
 pub struct RunStep {
-    /// The agent name in the step's events.
+    /// The agent name that the step's events contain.
     pub name: String,
     /// The budget shared by all steps.
     pub budget: SharedBudget,
 }
 
 impl RunPlan {
-    /// Creates the plan that follows from the configuration alone: no roles, no approver, and
-    /// processes are ended with the turn.
+    /// Creates the plan that follows from the configuration alone: without roles or an approver.
+    /// Processes are ended with the turn.
     pub fn from_config(
         config: &Config,
         model: String,
@@ -89,8 +90,8 @@ impl RunPlan {
 }
 
 impl RolesConfig {
-    /// Reads the role and the system prompt of the main agent, each from its file if one is
-    /// configured.
+    /// Reads the role and the system prompt of the main agent. Each is read from its file if a file
+    /// is configured.
     pub fn read(&self) -> Result<Roles, SetupError> {
         Ok(Roles {
             main: self.read_main_role()?,
@@ -99,20 +100,21 @@ impl RolesConfig {
         })
     }
 
-    /// Returns the role definition of the main agent. Its file takes precedence over the text.
+    /// Returns the role definition of the main agent. If a file is configured, the file takes
+    /// precedence over the text.
     pub fn read_main_role(&self) -> Result<Option<String>, SetupError> {
         read_text_or_file(&self.main, self.main_file.as_deref())
     }
 
-    /// Returns the system prompt. Its file takes precedence over the text.
+    /// Returns the system prompt. If a file is configured, the file takes precedence over the text.
     pub fn read_system_prompt(&self) -> Result<Option<String>, SetupError> {
         read_text_or_file(&self.system_prompt, self.system_prompt_file.as_deref())
     }
 }
 
 impl PromptConfig {
-    /// Reads the files of the replaced sections. Relative paths start at `folder`, and `~/` stands
-    /// for `home`.
+    /// Reads the files that replace sections of the prompt. Relative paths are relative to
+    /// `folder`, and `~/` stands for `home`.
     pub fn read_sections(
         &self,
         folder: &Path,

@@ -21,14 +21,14 @@ use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, Extension, ExtensionContext};
 use crate::plan::RunPlan;
 
-/// The policy files, and the program whose keys each file uses.
+/// The policy files of a project, each with the program whose configuration keys the file uses.
 const POLICY_FILES: [(&str, PolicyDialect); 3] = [
     (".haft/config.toml", PolicyDialect::Haft),
     (".claude/settings.json", PolicyDialect::Claude),
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
-/// The keys that are honored, as section and key.
+/// The keys of policy files that are honored, as section and key.
 const POLICY_KEYS: [(&str, &str); 4] = [
     ("permissions", "deny"),
     ("permissions", "ask"),
@@ -36,7 +36,7 @@ const POLICY_KEYS: [(&str, &str); 4] = [
     ("tools", "offer"),
 ];
 
-/// Maximum size of a policy file, in bytes.
+/// The maximum size of a policy file, in bytes.
 const MAX_FILE_SIZE: u64 = 256 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,22 +48,22 @@ enum PolicyDialect {
 /// The policy of a project.
 #[derive(Debug, Default)]
 pub struct ProjectPolicy {
-    /// Rules that ask or deny.
+    /// Permission rules that ask or deny.
     pub rules: PermissionsConfig,
     /// Paths that commands may not read.
     pub hidden: Vec<PathBuf>,
     offer: Option<Vec<String>>,
-    /// Each statement of the policy, with its place.
+    /// Each statement of the policy, with its place in a file.
     pub shown: Vec<String>,
-    /// Keys and values that are ignored or changed, with their places.
+    /// Keys and values that are ignored or changed, each with its place in a file.
     pub warnings: Vec<String>,
-    /// Possible prohibitions that cannot be read, with their places.
+    /// Unreadable statements that may be prohibitions, each with its place in a file.
     pub unreadable: Vec<String>,
 }
 
 impl ProjectPolicy {
-    /// Reads the policy of the project at `root`, which is trusted or may become so. `~` in paths
-    /// stands for `home`.
+    /// Reads the policy of the project at `root`, which must be trusted or about to become trusted.
+    /// `~` in paths stands for `home`.
     pub fn load(root: &Path, home: Option<&Path>) -> Self {
         let mut policy = Self::default();
         for (name, owner) in POLICY_FILES {
@@ -146,7 +146,7 @@ impl ProjectPolicy {
         }
     }
 
-    /// Adds one key. Returns false if the key is not honored.
+    /// Adds one key of a policy file. Returns false if the key is not honored.
     fn add_key(
         &mut self,
         file: &PolicyFile<'_>,
@@ -218,7 +218,7 @@ impl ProjectPolicy {
         line: Option<usize>,
     ) {
         let place = file.describe_place(line);
-        // Other agents write paths relative to the project's root like this.
+        // Other agents write `./` before paths that are relative to the project's root.
         let mut rule = rule.replace("(./", "(");
         if let Err(error) = PermissionRule::parse(&rule, file.home) {
             let Some(wider) = PermissionRule::widen_foreign_rule(&rule)
@@ -239,7 +239,7 @@ impl ProjectPolicy {
     }
 
     /// Restricts the configuration and the plan of a run in a trusted project. Paths that deny
-    /// rules protect from being read are hidden from commands as well.
+    /// rules protect from being read are hidden from commands too.
     fn apply_to_run(
         self,
         home: Option<&Path>,
@@ -287,7 +287,7 @@ impl PolicyFile<'_> {
         )
     }
 
-    /// Returns the line of a key, found by searching the text without parsing it.
+    /// Returns the line of a key. The text is searched without being parsed.
     fn find_key_line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
             let line = line
@@ -320,8 +320,8 @@ impl PolicyFile<'_> {
     }
 }
 
-/// Reads a policy file of the project; returns `None` if the file does not exist. An existing file
-/// that cannot be read is an error, because it may forbid anything.
+/// Reads a policy file of the project, or returns `None` if the file does not exist. Returns an
+/// error if an existing file cannot be read, because that file may forbid anything.
 fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
     let missing = |error: &io::Error| {

@@ -8,7 +8,8 @@ use crate::error::FolderError;
 /// The project of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The root: the nearest parent with a `.git` or `.haft`, else the working directory itself.
+    /// The root: the nearest parent folder with a `.git` or `.haft`, else the working directory
+    /// itself.
     pub root: PathBuf,
     /// The working directory, to which relative paths refer.
     pub cwd: PathBuf,

@@ -1,5 +1,5 @@
-//! Prompts and resources of extensions, which a user's prompt can call and mention in addition to
-//! files and the user's own commands.
+//! Prompts and resources of extensions. A user's prompt can call the prompts and mention the
+//! resources, in addition to the user's own commands and files.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::extension::Extension;
 use crate::places::Places;
 use crate::project::Project;
 
-/// A prompt of an extension, called like a command.
+/// A prompt that an extension offers, called like a command.
 pub struct OfferedPrompt {
     /// The command's name, without the slash.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct OfferedArgument {
 }
 
 impl OfferedPrompt {
-    /// Returns the arguments as a usage line shows them, such as `<file> [language]`.
+    /// Returns the arguments in the form of a usage line, such as `<file> [language]`.
     pub fn argument_hint(&self) -> String {
         let hint = |argument: &OfferedArgument| {
             let name = &argument.name;
@@ -54,7 +54,7 @@ impl OfferedPrompt {
 /// The reason why a prompt or a resource of an extension cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// The text calls a name that is not valid for a prompt.
+    /// The called name is not valid for a prompt.
     #[error("{0}")]
     Name(String),
     /// The prompt cannot be expanded.
@@ -68,7 +68,7 @@ pub enum PromptError {
     /// The resource cannot be read.
     #[error("cannot read `@{resource}`: {reason}")]
     Resource {
-        /// The resource, as the text mentions it.
+        /// The resource, as mentioned in the prompt.
         resource: String,
         /// The reason why the resource cannot be read.
         reason: String,
@@ -78,10 +78,10 @@ pub enum PromptError {
 /// An extension whose prompts can be called and whose resources can be mentioned.
 #[async_trait(?Send)]
 pub trait PromptSource {
-    /// Lists the known prompts. Starts nothing.
+    /// Returns the known prompts, without starting a server.
     fn prompts(&self) -> Vec<OfferedPrompt>;
 
-    /// Lists the known resources by the names used in prompts. Starts nothing.
+    /// Returns the known resources by the names used in prompts, without starting a server.
     fn resources(&self) -> Vec<String>;
 
     /// True if `text` calls a prompt of this source.
@@ -104,7 +104,8 @@ pub trait PromptSource {
 pub struct PromptSources(Vec<Box<dyn PromptSource>>);
 
 impl PromptSources {
-    /// Collects the sources of all extensions for this project and its user. Starts nothing.
+    /// Collects the prompt sources of all extensions for this project and its user, without
+    /// starting a server.
     pub fn collect_sources(
         extensions: &[Arc<dyn Extension>],
         places: &Places,
@@ -118,12 +119,12 @@ impl PromptSources {
         Ok(Self(sources))
     }
 
-    /// Lists the prompts that can be called.
+    /// Returns the prompts that can be called.
     pub fn prompts(&self) -> Vec<OfferedPrompt> {
         self.0.iter().flat_map(|source| source.prompts()).collect()
     }
 
-    /// Lists the resources that can be mentioned.
+    /// Returns the resources that can be mentioned.
     pub fn resources(&self) -> Vec<String> {
         self.0
             .iter()

@@ -14,8 +14,8 @@ pub(crate) fn apply_proxy_variables(
     declared
 }
 
-/// Returns the proxy for `http`, the proxy for `https`, and the hosts that are reached without a
-/// proxy, as the environment sets them.
+/// Returns three settings of the environment: the proxy for `http`, the proxy for `https`, and the
+/// hosts that are reached without a proxy.
 pub fn environment_proxies(environment: &HostEnvironment) -> [Option<String>; 3] {
     let either = |name: &str| {
         let value = environment
@@ -31,8 +31,8 @@ pub fn environment_proxies(environment: &HostEnvironment) -> [Option<String>; 3]
     ]
 }
 
-/// Applies `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the provider's URL, else `ALL_PROXY`,
-/// and `NO_PROXY`. Lower-case names take precedence.
+/// Applies the proxy variables to a provider: `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the
+/// provider's URL, else `ALL_PROXY`; and `NO_PROXY`. Lower-case names take precedence.
 fn with_proxy_variables(
     mut provider: ProviderConfig,
     variable: impl Fn(&str) -> Option<String>,
@@ -45,7 +45,7 @@ fn with_proxy_variables(
         let secure = provider.base_url.trim_start().starts_with("https:");
         provider.proxy = either(if secure { "HTTPS_PROXY" } else { "HTTP_PROXY" })
             .or_else(|| either("ALL_PROXY"));
-        // The list of exceptions belongs to the proxy of its source.
+        // `NO_PROXY` applies only to a proxy that comes from the environment too.
         if provider.no_proxy.is_none() {
             provider.no_proxy = either("NO_PROXY");
         }

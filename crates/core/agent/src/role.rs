@@ -7,18 +7,18 @@ use crate::knowledge::find_knowledge_and_trust;
 use crate::places::Places;
 use crate::plan::RunPlan;
 
-/// The settings that the caller has chosen explicitly. They take precedence over the agent's file.
+/// The settings that the caller has chosen explicitly, which take precedence over the agent's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExplicitChoices {
-    /// True if the model was chosen.
+    /// True if the caller has chosen the model.
     pub model: bool,
-    /// True if the tools were chosen.
+    /// True if the caller has chosen the tools.
     pub tools: bool,
 }
 
 impl RunPlan {
-    /// Applies the role of the agent `name`, and its tools and model unless they were chosen
-    /// explicitly.
+    /// Applies the role of the agent `name`, and the agent's tools and model unless the caller has
+    /// chosen these explicitly.
     pub fn apply_agent_role(
         &mut self,
         places: &Places,

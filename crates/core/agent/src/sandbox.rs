@@ -1,4 +1,4 @@
-//! The sandbox of the user's commands: the policy made from the configuration and haft's own
+//! The sandbox of the user's commands, with a policy derived from the configuration and haft's own
 //! folders.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,8 @@ use crate::environment::HostEnvironment;
 use crate::error::SandboxSetupError;
 use crate::places::Places;
 
-/// A private `/tmp` that was not removed at the end of its run is removed after this many days.
+/// The number of days after which a private `/tmp` is removed if it was not removed at the end of
+/// its run.
 const MAX_TMP_AGE_DAYS: u32 = 2;
 
 /// Sets up the sandbox for commands that work in the folders `projects`. Mode `yolo` has no
@@ -57,9 +58,9 @@ pub async fn set_up_sandbox(
     })
 }
 
-/// Sets up the sandbox in which external tools are asked for their help: only a private `/tmp` is
-/// writable, and there is no network. The folders in `seen` are readable even if they are otherwise
-/// hidden.
+/// Sets up the sandbox in which external tools run to print their help. In this sandbox, only a
+/// private `/tmp` is writable, and there is no network. The folders in `seen` are readable even if
+/// they are otherwise hidden.
 pub(crate) async fn set_up_help_sandbox(
     places: &Places,
     config: &SandboxConfig,
@@ -79,7 +80,7 @@ pub(crate) async fn set_up_help_sandbox(
         .with_resource(Arc::new(private)))
 }
 
-/// Returns the strength of the sandbox, on which the permission mode `auto` relies.
+/// Returns how strongly the sandbox confines commands. The permission mode `auto` relies on this.
 pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
         SandboxLayer::Namespace => Confinement::Sandbox,
@@ -88,7 +89,8 @@ pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
     }
 }
 
-/// Creates a folder for the `/tmp` of a run's commands and the socket of its proxy.
+/// Creates a folder for one run, which contains the private `/tmp` of the run's commands and the
+/// socket of the run's proxy.
 fn create_run_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
     let folder = places.private_tmp_folder();
     cleanup::remove_old_entries(&folder, WallClock.now().into(), MAX_TMP_AGE_DAYS);
@@ -157,8 +159,8 @@ fn build_policy(
     })
 }
 
-/// Returns the user's home and the folders of `PATH` that lie below `/tmp`: commands need the
-/// programs and settings in them, which the private `/tmp` would hide.
+/// Returns the folders below `/tmp` that commands need for programs and settings: those of `PATH`,
+/// and the user's home. The private `/tmp` would hide these folders.
 fn paths_to_expose_below_tmp(environment: &HostEnvironment, home: Option<&Path>) -> Vec<PathBuf> {
     let search = environment
         .raw_variable("PATH")
@@ -193,7 +195,8 @@ fn resolve_paths(
     given.iter().map(one).collect()
 }
 
-/// Creates the configured network and the proxy that it uses. Must be called within a runtime.
+/// Sets up the configured network and the proxy through which the network is reached. Must be
+/// called within a runtime.
 fn set_up_network(
     hosts: &[String],
     socket: PathBuf,

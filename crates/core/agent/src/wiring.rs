@@ -1,5 +1,5 @@
-//! Assembles the parts of a session: store, model, sandbox, permissions, tools, and the parts that
-//! extensions contribute.
+//! Assembles a session: its store, model, sandbox, permissions and tools, and the contributions of
+//! extensions.
 
 use crate::find_knowledge_and_trust;
 use std::mem;
@@ -38,8 +38,8 @@ use crate::plan::{RunPlan, RunStep};
 use crate::project::Project;
 use crate::{hooks, knowledge, machine, models, sandbox};
 
-/// The suffix of the namespace for conversations of workflow steps. A namespace of their own keeps
-/// them apart from the project's other conversations and from its current conversation.
+/// The suffix of the namespace for the conversations of workflow steps. This namespace separates
+/// them from the project's other conversations and from its current conversation.
 const STEPS_SUFFIX: &str = "#workflows";
 
 /// The code of the notice about a variable that begins with `HAFT_` and has no effect.
@@ -204,7 +204,7 @@ fn complete_prompt(
     Ok(prompt)
 }
 
-/// The notices that a session begins with.
+/// Returns the notices to show at the beginning of a session.
 fn collect_opening_notices(
     config: &Config,
     plan: &RunPlan,
@@ -221,7 +221,7 @@ fn collect_opening_notices(
     variables.chain(untrusted).chain(further).collect()
 }
 
-/// The services that a session shares with the agents it starts.
+/// Creates the services that a session shares with the agents that the session starts.
 fn build_shared_services(
     agent: &Agent,
     store: Arc<dyn Store>,
@@ -242,7 +242,8 @@ fn build_shared_services(
     }
 }
 
-/// Logs the state in which a session starts. Skipped files are logged with the notices about them.
+/// Logs the settings and the trust state with which a session starts. Skipped files are logged with
+/// the notices about them.
 fn log_session_opening(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook]) {
     let root = plan.project.root.display();
     let mode = plan.mode;
@@ -292,7 +293,7 @@ fn build_workspace(places: &Places, plan: &RunPlan) -> Workspace {
     }
 }
 
-/// Combines the contributions of all extensions, in the order of their registration, and then the
+/// Combines the contributions of all extensions, in the order of registration, followed by the
 /// agent's own contribution. The agent's own observers come first.
 fn collect_contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contribution {
     let mut own = agent.own.clone();
@@ -321,7 +322,7 @@ fn collect_contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contr
 }
 
 /// Rolls back file changes that a killed process left incomplete, in any project. Returns a notice
-/// for each.
+/// for each such change.
 pub(crate) fn recover_interrupted_changes(journal: &Path) -> Vec<Notice> {
     let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
     let code = |outcome: &RecoveryOutcome| {
@@ -354,7 +355,7 @@ pub(crate) fn recover_interrupted_changes(journal: &Path) -> Vec<Notice> {
     }
 }
 
-/// Combines the rules of the configuration with the mode of the run.
+/// Creates the permissions from the rules of the configuration and the mode of the run.
 pub fn load_permissions(
     environment: &HostEnvironment,
     config: &PermissionsConfig,
@@ -370,8 +371,8 @@ pub fn load_permissions(
     })
 }
 
-/// Returns the configuration of the sandbox. Paths that rules protect from being read are hidden as
-/// well.
+/// Returns the configuration of the sandbox, in which the paths that rules protect from being read
+/// are hidden too.
 pub(crate) fn hide_denied_reads(
     places: &Places,
     config: &Config,

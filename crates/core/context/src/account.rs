@@ -19,20 +19,21 @@ pub struct Assembly {
     pub account: Account,
 }
 
-/// Describes how a request was assembled: its budget, the parts left out, and its expected cost.
+/// Describes how a request was assembled, including its budget, the parts left out, and its
+/// expected cost.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The tokens of the request by layer.
     pub budget: Budget,
     /// The round that the request belongs to, counted from 1.
     pub round: u32,
-    /// Differences between the stored messages and those sent.
+    /// The differences between the stored messages and those in the request.
     pub repaired: Vec<Repair>,
-    /// Tokens left out because their messages are marked as deleted.
+    /// The number of tokens left out because their messages are marked as deleted.
     pub deleted_tokens: u64,
-    /// Tokens removed by the user's edits of the context.
+    /// The number of tokens removed by the user's edits of the context.
     pub edited_tokens: u64,
-    /// Tokens removed by pruning, including decisions of earlier requests.
+    /// The number of tokens removed by pruning, including those removed since earlier requests.
     pub pruned_tokens: u64,
     /// The number of messages that pruning examined; each message counts at most twice.
     pub pruning_steps: usize,
@@ -45,12 +46,13 @@ pub struct Account {
     /// The messages whose results this request sends as excerpts for the first time. Before sending
     /// the request, write their full text to [`excerpt_path`](crate::excerpt_path).
     pub excerpts: Vec<MessageId>,
-    /// The further reductions that were needed because the request was still too large, in order.
+    /// The steps of the reduction ladder that were applied because the request was still too large,
+    /// in order.
     pub ladder: Vec<LadderStep>,
-    /// The comparison with the previous request; `None` for the first one.
+    /// The comparison with the previous request; `None` for the first request.
     pub prefix: Option<Prefix>,
-    /// The expected input tokens by class (read, written, fresh), given how much of the previous
-    /// request the cache can still hold.
+    /// The expected input tokens by class (read, written, fresh), based on the part of the previous
+    /// request that the cache can still contain.
     pub expected: Usage,
     /// The expected cost of the input; `None` if the model has no prices.
     pub expected_cost: Option<Cost>,
@@ -62,7 +64,7 @@ pub struct Account {
 
 impl Account {
     /// True if less than a quarter of the conversation lies before the cache break. The rest is
-    /// sent uncached anyway, so archiving a part of the conversation now costs nothing extra.
+    /// sent uncached in any case, so archiving a part of the conversation now costs nothing extra.
     pub fn rewrites_history(&self) -> bool {
         let Some(prefix) = self
             .prefix
@@ -83,7 +85,7 @@ impl Account {
         4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
     }
 
-    /// True if this request left out more than the previous one and is still above
+    /// True if pruning removed more for this request and the request still exceeds
     /// `compact_cold_at`, so that another reduction, with another cache break, will soon be needed.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
         self.cleared.is_some()
@@ -92,18 +94,19 @@ impl Account {
     }
 }
 
-/// A problem that the user should know about, though the request can be sent.
+/// A problem that the user should know about, but that does not prevent the request from being
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// A tool has no description, so the model must guess its purpose.
+    /// A tool has no description, so the model must guess its purpose from its name.
     ToolWithoutDescription { name: String },
     /// The system prompt and the tools together have more tokens than `context.system_warn` allows.
     LargeSystem {
         tokens: u64,
-        /// The setting `context.system_warn`.
+        /// The maximum that is set by `context.system_warn`.
         limit: u64,
     },
-    /// The deletion marks were not applied, because no message would be left to answer.
+    /// The deletion marks were ignored, because applying them would leave no message to answer.
     MarksNotApplied,
     /// The request fills more of the window than `warn_at` allows.
     WindowFilling { tokens: u64, window: u64 },

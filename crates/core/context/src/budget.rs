@@ -11,19 +11,20 @@ use crate::scale::Scale;
 /// The tokens of a request by layer, compared with the model's context window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
-    /// All layers in order, including empty ones.
+    /// All layers of the request in order, including empty ones.
     pub layers: Vec<BudgetLayer>,
-    /// Tokens kept free for the reply.
+    /// The number of tokens reserved for the reply.
     pub output_reserve: u64,
-    /// Tokens left after the layers and the reserve; negative if the request does not fit.
+    /// The number of tokens left in the window after the layers and the reserve; negative if the
+    /// request does not fit.
     pub remaining: i64,
-    /// The context window of the model, in tokens.
+    /// The size of the model's context window in tokens.
     pub window: u64,
 }
 
 impl Budget {
     /// Adds up the tokens of the request, scaled to the model's tokenizer. The tools, and the few
-    /// tokens that each API adds, count as part of the system layer.
+    /// tokens that each API adds to a request, count as part of the system layer.
     pub fn for_request(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);
         let mut tokens = [0_u64; Layer::ALL.len()];
@@ -53,12 +54,12 @@ impl Budget {
         }
     }
 
-    /// Returns the estimated tokens of the request.
+    /// Returns the estimated number of tokens in the request.
     pub fn used_tokens(&self) -> u64 {
         self.layers.iter().map(|layer| layer.tokens).sum()
     }
 
-    /// Returns the maximum input tokens: the window without the output reserve.
+    /// Returns the maximum number of input tokens: the window without the output reserve.
     pub fn max_input_tokens(&self) -> u64 {
         self.window.saturating_sub(self.output_reserve)
     }

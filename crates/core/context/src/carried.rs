@@ -9,34 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::rounds::ArchiveCut;
 
-/// The parts left out so far because room was short. Store the value with the conversation.
+/// The parts of a conversation that were left out so far because room was short. Store the value
+/// with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cleared {
-    /// The token target that the decisions were made for. A larger target, for example after a
-    /// switch to a larger window, discards them.
+    /// The token target for which the decisions were made. A larger target, for example after a
+    /// switch to a larger window, discards the decisions.
     pub target: u64,
-    /// The messages whose content was cleared.
+    /// The messages whose results or arguments were cleared.
     pub ids: BTreeSet<MessageId>,
-    /// The first message that is still sent, if older rounds or steps were left out.
+    /// The first message after the rounds or steps that were left out; `None` if none were left
+    /// out.
     pub first_kept: Option<MessageId>,
-    /// The first user message that is always sent. The user's later messages are sent, too, even if
-    /// they lie before `first_kept`.
+    /// The first user message that is always sent. The user's later messages are always sent, too,
+    /// even if they precede `first_kept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
-    /// The bytes kept of each result that was sent as an excerpt because the newest step alone
-    /// exceeded the window.
+    /// For each result that was sent as an excerpt, because the newest step alone exceeded the
+    /// window: the number of bytes kept.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub excerpts: BTreeMap<MessageId, u32>,
 }
 
 impl Cleared {
-    /// Returns the decisions if they still hold for `target`.
+    /// Returns the decisions if they are still valid for `target`.
     pub(crate) fn valid_for_target(this: Option<&Self>, target: u64) -> Option<&Self> {
         this.filter(|cleared| target <= cleared.target)
     }
 
-    /// Returns the end of the messages that are left out.
+    /// Returns the point before which messages are left out; `None` if no messages are left out.
     pub(crate) fn archive_cut(&self) -> Option<ArchiveCut> {
         Some(ArchiveCut {
             first_kept: self.first_kept?,
@@ -45,25 +47,28 @@ impl Cleared {
     }
 }
 
-/// Decisions for later requests besides [`Cleared`]. Store the value with the conversation.
+/// Decisions of a request that later requests depend on, in addition to [`Cleared`]. Store the
+/// value with the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
-    /// Copies of reminders in request order, for `cache-aware` placement.
+    /// The copies of reminders in request order, for `cache-aware` placement.
     pub copies: Vec<ReminderCopy>,
-    /// The first round whose results are not compressed, if compression waits until it is free.
+    /// The first round whose results are not compressed yet, if compression is delayed until it
+    /// causes no extra cost.
     pub compressed_rounds: u32,
 }
 
-/// A copy of a reminder as it was sent.
+/// A copy of a reminder, as sent in an earlier request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReminderCopy {
-    /// The owner of the copy, such as `reminder:todo`.
+    /// The owner of the reminder, such as `reminder:todo`.
     pub owner: Cow<'static, str>,
-    /// The text, including its heading.
+    /// The text of the copy, including its heading.
     pub text: String,
-    /// The hash of the text without the clock: a new minute alone needs no new copy.
+    /// The hash of the text without the clock, so that a changed time alone does not cause a new
+    /// copy.
     pub says: ContentHash,
-    /// The conversation's message that the copy follows.
+    /// The message of the conversation after which the copy is sent.
     pub after: MessageId,
 }

@@ -20,13 +20,13 @@ pub enum ContextError {
     /// The conversation has no message to answer.
     #[error("the conversation holds no message to answer; send an input first")]
     NoInput,
-    /// The request breaks a rule that every request must keep.
+    /// The request breaks a rule that every request must follow.
     #[error("the request cannot be sent")]
     Integrity(#[from] IntegrityError),
-    /// A context setting has a value with which no request can be built.
+    /// A context setting has a value that makes it impossible to build a request.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The configured safe zone does not fit the model.
+    /// The configured safe zone is invalid or does not fit the model.
     #[error("`context.safe_zone` does not fit the model")]
     SafeZone(#[from] SafeZoneError),
     /// The request is larger than the room that the model leaves for input.
@@ -37,17 +37,17 @@ pub enum ContextError {
     TooLarge {
         /// The tokens of the request.
         tokens: u64,
-        /// The window without the output reserve.
+        /// The room for input in tokens: the window without the output reserve.
         room: u64,
         /// The size of each layer, as a table.
         table: String,
     },
 }
 
-/// A rule that a request breaks.
+/// The rule that a request breaks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntegrityError {
-    /// The request has no message.
+    /// The request has no messages.
     #[error("the request holds no message")]
     Empty,
     /// The first message is not the system message.
@@ -62,12 +62,12 @@ pub enum IntegrityError {
         "message {id} comes last but is a {role} message; a user message or a tool result must"
     )]
     LastNotAnswerable { id: MessageId, role: Role },
-    /// A call of a block has no result.
+    /// A call in a block has no result.
     #[error("message {id} calls tools, but call `{call}` is not answered directly after it")]
     BrokenBlock {
-        /// The assistant message.
+        /// The assistant message with the call.
         id: MessageId,
-        /// The call without result.
+        /// The call that has no result.
         call: String,
     },
     /// A result does not follow its call.
@@ -75,12 +75,12 @@ pub enum IntegrityError {
         "message {id} holds a result of call `{call}`, which no message directly before it made"
     )]
     OrphanResult {
-        /// The tool message.
+        /// The tool message with the result.
         id: MessageId,
-        /// The unknown call.
+        /// The call to which the result belongs.
         call: String,
     },
-    /// A tool call or result is in a message of the wrong role.
+    /// A tool call or tool result is in a message of the wrong role.
     #[error("message {id} is a {role} message but holds a tool call or result")]
     MisplacedPart { id: MessageId, role: Role },
     /// The execute view does not consist of its four messages.
@@ -88,7 +88,7 @@ pub enum IntegrityError {
         "the execute view must be four messages of system, dialogue, window and state, not {roles:?}"
     )]
     ViewShape {
-        /// The roles of the actual messages.
+        /// The roles of the messages in the request.
         roles: Vec<Role>,
     },
     /// The system layer lacks a required section.

@@ -22,15 +22,15 @@ pub enum CatalogueError {
     /// The name does not have the form `provider/model`.
     #[error("`{name}` is not a model name; write `provider/model`, such as `{example}`")]
     Form {
-        /// The name as given.
+        /// The invalid name.
         name: String,
-        /// A valid name.
+        /// An example of a valid name.
         example: String,
     },
-    /// The names of several models end in the given name.
+    /// The name is the last part of several models' full names.
     #[error("`{name}` is several models: {}; write one of these", .models.join(", "))]
     Ambiguous {
-        /// The name as given.
+        /// The ambiguous name.
         name: String,
         /// The full names of the matching models.
         models: Vec<String>,
@@ -38,19 +38,19 @@ pub enum CatalogueError {
     /// No provider with this name is declared.
     #[error("`{name}`: no provider `{provider}` is declared; {}", describe_known_providers(.known, .nearest.as_deref()))]
     UnknownProvider {
-        /// The full name as given.
+        /// The full name of the model.
         name: String,
         /// The provider part of the name.
         provider: String,
         /// The names of the known providers.
         known: Vec<String>,
-        /// The known name that was probably meant.
+        /// The known provider name that was probably meant.
         nearest: Option<String>,
     },
-    /// `extra_body` sets a field that haft itself sets.
+    /// `extra_body` sets a field that only haft itself may set.
     #[error("`{name}`: `extra_body` may not set `{key}`, haft sets it itself")]
     ReservedKey {
-        /// The provider or model that has the entry.
+        /// The name of the provider or model whose `extra_body` sets the field.
         name: String,
         /// The reserved field.
         key: String,
@@ -70,7 +70,7 @@ pub enum CatalogueError {
     Factor {
         /// The name of the model.
         name: String,
-        /// The factor as configured.
+        /// The configured factor.
         factor: String,
     },
 }
@@ -91,7 +91,7 @@ pub struct Declared {
     pub spec: ModelSpec,
     /// The provider that serves the model.
     pub provider: ProviderConfig,
-    /// Fields added to every body: the provider's, then the model's.
+    /// Fields added to every request body. The model's fields take precedence over the provider's.
     pub extra_body: Map<String, Value>,
     /// The listed prices and their currency. The prices in `spec` are converted to USD.
     pub listed: Option<(String, Price)>,
@@ -102,9 +102,9 @@ pub struct Declared {
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
-    /// The full name or last part that each alias stands for.
+    /// The full name, or the last part of one, for each alias.
     aliases: BTreeMap<String, String>,
-    /// The value of one USD in other currencies.
+    /// The amount of each currency that equals one USD, by the currency's name.
     rates: BTreeMap<String, f64>,
     /// The built-in entries, used for names that are not declared; `None` if the catalogue has
     /// none.
@@ -151,8 +151,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Like [`Self::new`], but with all built-in providers and models. A declared entry replaces
-    /// the built-in entry with the same name entirely. The caller therefore merges the
+    /// Like [`Self::new`], but with all built-in providers and models. A declared entry entirely
+    /// replaces the built-in entry with the same name. The caller therefore merges the
     /// configuration with [`BuiltIn::matching_keys`] first, so that absent keys keep their built-in
     /// values.
     pub fn with_built_in(
@@ -184,8 +184,8 @@ impl Catalogue {
         }
     }
 
-    /// Returns the `provider/model` that a name stands for. The name may be full, an alias, or a
-    /// last part that only one model has.
+    /// Returns the full name, `provider/model`, of the model that `name` refers to. `name` may be a
+    /// full name, an alias, or a last part that only one model has.
     pub fn full_name(&self, name: &str) -> Result<String, CatalogueError> {
         let name = name.trim();
         // No built-in alias contains a slash.
@@ -237,8 +237,8 @@ impl Catalogue {
         }
     }
 
-    /// Returns the model with this name. An undeclared model of a known provider gets default
-    /// properties.
+    /// Returns the model with this name. If the provider is known but the model is not declared,
+    /// the model gets default properties.
     pub fn resolve(&self, name: &str) -> Result<Declared, CatalogueError> {
         let name = &*self.full_name(name)?;
         let (provider_name, provider, model_name) = self.split_name(name)?;
@@ -290,7 +290,8 @@ impl Catalogue {
         })
     }
 
-    /// Returns the built-in properties of an undeclared model, or defaults if none are known.
+    /// Returns the built-in properties of an undeclared model. If no properties are built in,
+    /// returns defaults.
     fn built_in_config(&self, name: &str) -> ModelConfig {
         let keys = self.built_in.and_then(|built_in| built_in.model_keys(name));
         keys.and_then(|keys| ModelConfig::deserialize(keys).ok())
@@ -366,8 +367,8 @@ impl Catalogue {
     }
 }
 
-/// Returns the likely cache rule of an undeclared model: Anthropic's cache needs markers in the
-/// request, the caches of other providers need nothing.
+/// Returns the likely cache rule of an undeclared model. Anthropic's cache needs markers in the
+/// request; other providers' caches need none.
 pub(crate) fn guess_cache_rule(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,
@@ -422,7 +423,8 @@ pub fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Returns the number of characters to insert, delete or replace to turn one name into the other.
+/// Returns the number of characters to insert, delete or replace in order to turn one name into the
+/// other.
 fn edit_distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -37,16 +37,16 @@ pub struct Client {
     encoding_json: Arc<str>,
     transport: HttpTransport,
     retry: RetryConfig,
-    /// True once the server has sent a reply, or a failure, that only a server of the declared API
-    /// sends.
+    /// True once the server has sent a reply or failure that only a server of the declared API can
+    /// send.
     proven: bool,
-    /// True once the server has answered anything at all.
+    /// True once the server has answered any request, even with an error.
     answered: bool,
 }
 
 impl Client {
-    /// Creates a client; sends nothing. Fast for `http://` addresses, because no certificates are
-    /// loaded.
+    /// Creates a client without sending anything. Fast for `http://` addresses, because no
+    /// certificates are loaded.
     pub fn new(
         declared: Declared,
         key: Option<Secret>,
@@ -73,8 +73,8 @@ impl Client {
         &self.spec
     }
 
-    /// Returns the output limit that the configuration fixes for every request, in tokens. If
-    /// `None`, each request may set its own limit.
+    /// Returns the output limit that the configuration fixes for every request, in tokens, or
+    /// `None` if each request may set its own limit.
     pub fn fixed_output_limit(&self) -> Option<u64> {
         self.encoding.fixed_output_limit()
     }
@@ -89,8 +89,8 @@ impl Client {
         Arc::clone(&self.encoding_json)
     }
 
-    /// Sets the ratio of the model's tokens to counted tokens, as learned from replies. Request
-    /// bodies do not depend on it.
+    /// Sets the ratio of the model's own token count to haft's token count, as learned from
+    /// replies. Request bodies do not depend on the ratio.
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// Fetches the provider's own list of models. Not retried.
+    /// Fetches the provider's own list of models. A failed request is not retried.
     pub async fn list_models(&self, cancel: &CancellationToken) -> Result<Vec<String>, ModelError> {
         tokio::select! {
             biased;
@@ -254,7 +254,7 @@ impl Client {
         (elapsed + wait < PROBE_TIME_LIMIT).then_some(wait)
     }
 
-    /// Returns the maximum number of retries after this failure; `None` means no limit.
+    /// Returns the maximum number of retries after this failure, or `None` if there is no limit.
     fn retry_limit(&self, failure: &ExchangeFailure) -> Option<u32> {
         let limit = self.retry.max_retries();
         if self.leaves_server_in_doubt(failure) {
@@ -277,7 +277,8 @@ impl Client {
         !self.proven && (lost || failure.error.is_error_status() && !failure.in_reply && !busy)
     }
 
-    /// Wraps the last error in the variant that describes the whole exchange.
+    /// Returns the error to report for the whole exchange, in which `error` is the error of the
+    /// last attempt.
     fn final_error(&self, error: ModelError, retries: u32) -> ModelError {
         let error = if retries > 0 && (self.proven || error.is_error_status()) {
             ModelError::Exhausted {

@@ -131,7 +131,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// Returns the maximum number of retries; `None` means no limit.
+    /// Returns the maximum number of retries, or `None` if there is no limit.
     pub fn max_retries(&self) -> Option<u32> {
         u32::try_from(self.attempts).ok()
     }

@@ -13,23 +13,23 @@ use crate::wire::{Encoder, Settings};
 
 /// The settings that determine the bytes of a request body, apart from the request itself.
 ///
-/// Stored with a logged request, it reproduces the exact bytes even after the configuration has
-/// changed. It contains neither the key nor headers.
+/// Stored with a logged request, these settings reproduce the exact bytes even after the
+/// configuration has changed. They contain neither the API key nor headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyEncoding {
-    /// The model that the requests go to.
+    /// The model to which requests are sent.
     pub spec: ModelSpec,
-    /// Fields added to every body.
+    /// Fields added to every request body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     extra_body: Map<String, Value>,
     /// True if the reply is streamed.
     stream: bool,
     /// True if the server is OpenAI itself. Other servers reject some of OpenAI's fields.
     is_openai: bool,
-    /// True if the `react` protocol sends the model's earlier turns under the assistant role, and
-    /// stops the model before it writes a tool result. Absent in requests logged by early releases,
-    /// which did neither.
+    /// True if requests in the `react` protocol send the model's earlier turns under the assistant
+    /// role, and stop the model before it writes a tool result. Absent in requests logged by early
+    /// releases, which did neither.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     own_turns: bool,
 }
@@ -57,9 +57,9 @@ impl BodyEncoding {
         Encoder::new(self.encoder_settings()).encode_body(request)
     }
 
-    /// Returns the encoding of this model as if a provider of another API served it: with the
-    /// default cache rule of that API, without the extra fields of the original provider, and under
-    /// another full name, so that reasoning of earlier replies is not sent back.
+    /// Returns the encoding of this model as if a provider of another API served it. The cache rule
+    /// is the default of that API, the extra fields of the original provider are dropped, and the
+    /// full name is another one, so that reasoning of earlier replies is not sent back.
     #[must_use]
     pub fn with_api(mut self, api: Api) -> Self {
         if self.spec.api != api {
@@ -88,8 +88,8 @@ impl BodyEncoding {
         given.and_then(Value::as_u64)
     }
 
-    /// Returns the thinking budget that `extra_body` sets, in tokens. An output limit must be
-    /// larger.
+    /// Returns the thinking budget that `extra_body` sets, in tokens. The output limit of a request
+    /// must be larger.
     pub(crate) fn thinking_budget(&self) -> u64 {
         let thinking = self
             .extra_body
@@ -98,8 +98,9 @@ impl BodyEncoding {
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// Returns the fields added to every body. For the `react` protocol they include stop strings
-    /// if the API supports them: a model that continues after an action would invent the result.
+    /// Returns the fields added to every request body. For the `react` protocol they include stop
+    /// strings if the API supports them: a model that continues after an action would invent the
+    /// result.
     fn extra_fields(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {

@@ -21,14 +21,14 @@ pub enum ModelError {
         /// The error message of the network layer.
         reason: String,
     },
-    /// The server answered, but not as the configured API would.
+    /// The server answered, but not in the way the configured API would.
     #[error("{url} did not answer like {api}: {found}; check `base_url` and `api`")]
     NotAnApi {
         /// The URL that was requested.
         url: String,
         /// The configured API.
         api: &'static str,
-        /// The content type and beginning of the answer.
+        /// The content type and the beginning of the answer.
         found: String,
     },
     /// The provider rejected the key.
@@ -41,7 +41,7 @@ pub enum ModelError {
         /// The provider's error message.
         message: String,
     },
-    /// A limit on money or quota is reached; waiting does not help.
+    /// A limit on money or quota has been reached; waiting does not help.
     #[error("the provider refuses to spend more (status {status}): {message}")]
     SpendLimit {
         /// The HTTP status.
@@ -52,7 +52,8 @@ pub enum ModelError {
     /// The provider rejected the request or failed.
     #[error("the provider answered status {status}{}: {message}", parenthesize_code(.code))]
     Status {
-        /// The HTTP status, or the status that an error inside the stream stands for.
+        /// The HTTP status, or for an error inside a stream, the status that corresponds to the
+        /// error.
         status: u16,
         /// The provider's error code; may be empty.
         code: String,
@@ -110,7 +111,7 @@ pub enum ModelError {
     },
 }
 
-/// Returns the code in parentheses for an error message, or nothing if it is empty.
+/// Returns the code in parentheses for an error message, or an empty text if the code is empty.
 fn parenthesize_code(code: &str) -> String {
     if code.is_empty() {
         String::new()
@@ -142,7 +143,7 @@ impl ModelError {
         }
     }
 
-    /// Returns the HTTP status of the provider's answer, if there was one.
+    /// Returns the HTTP status of the provider's answer, if the provider answered.
     pub fn status(&self) -> Option<u16> {
         match self.root_cause() {
             Self::Unauthorized { status, .. }
@@ -162,8 +163,8 @@ impl ModelError {
         }
     }
 
-    /// True if the fault lies in the configuration or the server: no request of the client ever got
-    /// a valid reply.
+    /// True if the configuration or the server is at fault, because no request of the client ever
+    /// got a valid reply.
     pub fn is_setup_failure(&self) -> bool {
         matches!(self, Self::NeverValid { .. } | Self::Config { .. })
     }
@@ -173,7 +174,8 @@ impl ModelError {
         matches!(self, Self::Cancelled)
     }
 
-    /// True if the provider may bill the failed request because it had begun to process it.
+    /// True if the provider may bill the failed request, because the provider had begun to process
+    /// it.
     pub fn may_be_billed(&self) -> bool {
         match self.root_cause() {
             Self::BadReply { .. }
@@ -202,8 +204,8 @@ impl ModelError {
         }
     }
 
-    /// True if the provider is overloaded or out of order, so that another provider may answer
-    /// instead.
+    /// True if the provider is overloaded or out of order, so that it makes sense to try another
+    /// provider.
     pub fn is_overload(&self) -> bool {
         matches!(
             self.root_cause(),
@@ -214,7 +216,8 @@ impl ModelError {
         )
     }
 
-    /// True if the provider rejected the request because it exceeds the model's context window.
+    /// True if the provider rejected the request because the request exceeds the model's context
+    /// window.
     pub fn is_too_long(&self) -> bool {
         const CODES: [&str; 3] = [
             "context_length_exceeded",
@@ -265,8 +268,8 @@ impl ModelError {
         }
     }
 
-    /// True if the failure leaves open whether the address serves the API, or serves it for this
-    /// key.
+    /// True if the failure leaves open whether the address serves the configured API at all, or
+    /// serves it for this key.
     pub(crate) fn leaves_server_unproven(&self) -> bool {
         matches!(
             self,
@@ -287,8 +290,8 @@ impl ModelError {
         self.root_cause().is_error_status()
     }
 
-    /// True if only a server of the configured API can cause this failure, because a reply had
-    /// begun.
+    /// True if only a server of the configured API can cause this failure, because part of a reply
+    /// had already arrived.
     pub(crate) fn proves_server_exists(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }

@@ -28,7 +28,7 @@ pub(crate) use stray_calls::decode_stray_calls;
 pub use stray_calls::was_read_from_text;
 pub(crate) use text_decoder::decode_text_calls;
 
-/// The tool that `Action: Finish[…]` calls, if it is offered.
+/// The name of the tool that `Action: Finish[…]` calls, if the tool is offered.
 const COMPLETION_TOOL: &str = "attempt_completion";
 /// The action name with which the model ends a round in the `react` protocol.
 const FINISH_ACTION: &str = "Finish";
@@ -36,31 +36,31 @@ const FINISH_ACTION: &str = "Finish";
 const ACTION_LABEL: &str = "Action:";
 /// The label before a thought in the `react` protocol.
 const THOUGHT_LABEL: &str = "Thought:";
-/// The labels before a tool result: the one that `react` uses, and the one that models know from
-/// other agents.
+/// The labels before a tool result: the label of the `react` protocol, and a label that models use
+/// because of other agents.
 pub(crate) const RESULT_LABELS: [&str; 2] = ["[tool]", "Observation:"];
 
 /// A piece of a reply in a text protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextEvent {
-    /// Text of the answer.
+    /// A piece of the answer.
     Text(String),
-    /// Text of the reasoning.
+    /// A piece of the reasoning.
     Thinking(String),
-    /// The start of a tool call.
+    /// A tool call has started.
     CallOpened {
         /// The name of the tool.
         name: String,
     },
-    /// The end of a complete tool call.
+    /// A tool call is complete.
     CallClosed {
-        /// The arguments as JSON, or the model's unchanged text if the protocol requires the model
-        /// to write JSON itself.
+        /// The arguments of the call as JSON, or as the model's unchanged text if the protocol
+        /// requires the model to write JSON itself.
         arguments: String,
     },
-    /// The end of the reply inside a tool call.
+    /// The reply ended inside a tool call.
     CallLeftOpen {
-        /// The call up to the end of the reply, including its opening.
+        /// The text of the call up to the end of the reply, including its opening.
         source: String,
     },
 }
@@ -95,7 +95,7 @@ type TextEventSink<'a> = &'a mut dyn FnMut(TextEvent);
 pub struct TextParser(ProtocolParser);
 
 enum ProtocolParser {
-    /// Reports everything as text, because native tool calls do not arrive in the text.
+    /// Native tool calls, which do not arrive in the text: all text is reported as text.
     Plain,
     Xml(xml::XmlParser),
     React(react::ReactParser),
@@ -121,7 +121,7 @@ impl TextParser {
         }
     }
 
-    /// Ends the reply: passes on the text held back, and reports a call that was left open.
+    /// Ends the reply. Passes on text that was held back, and reports a call that is still open.
     pub fn finish(self, found: &mut dyn FnMut(TextEvent)) {
         match self.0 {
             ProtocolParser::Plain => {}
@@ -141,7 +141,7 @@ impl TextParser {
     }
 }
 
-/// True if a reply in a text protocol ended inside this call, so that the call must not be run.
+/// True if a reply in a text protocol ended inside this call. Such a call must not be run.
 pub fn is_unclosed_call(call: &ToolCall) -> bool {
     let tagged = call
         .arguments

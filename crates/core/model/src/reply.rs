@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haft_types::{Part, StopReason, Usage};
 
-/// A piece of a reply, as it arrives.
+/// A piece of a reply, reported as soon as it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
     /// A piece of the answer.
@@ -30,12 +30,12 @@ pub enum Delta {
         /// The id of the call.
         id: String,
     },
-    /// A failed attempt. The request is sent again after the wait; everything received before is
-    /// void.
+    /// An attempt has failed. The request is sent again after the wait; everything received so far
+    /// is void.
     Retry {
         /// The number of this retry, counted from 1.
         attempt: u32,
-        /// The maximum number of retries; `None` means no limit.
+        /// The maximum number of retries, or `None` if there is no limit.
         limit: Option<u32>,
         /// The wait before this retry.
         delay_ms: u64,
@@ -46,20 +46,24 @@ pub enum Delta {
     },
 }
 
-/// A complete reply: the wire protocol ended its message.
+/// A complete reply: the server sent the end of the message.
 ///
-/// The arguments of its tool calls are the text received, whether or not it parses. If `stop` is
-/// [`StopReason::Length`], the last part was truncated, and a tool call there must not be run.
+/// The arguments of its tool calls are the text as received, whether or not the text is valid JSON.
+/// If `stop` is [`StopReason::Length`], the last part was truncated, and a tool call there must not
+/// be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// The content of the assistant message, in order.
     pub parts: Vec<Part>,
     /// The reason why the model stopped.
     pub stop: StopReason,
-    /// The tokens used, as counted by the provider; all zero if the provider reported none.
+    /// The number of tokens used, as counted by the provider; all zero if the provider reported
+    /// none.
     pub usage: Usage,
-    /// The time from sending the answered request to the first piece of the reply.
+    /// The time between sending the request that got this reply and receiving the first piece of
+    /// the reply. Earlier attempts are not included.
     pub time_to_first_token: Duration,
-    /// The time from sending the answered request to the end of the reply.
+    /// The time between sending the request that got this reply and the end of the reply. Earlier
+    /// attempts are not included.
     pub duration: Duration,
 }

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::config::RetryConfig;
 
-/// The longest wait before the first retry, unless the server asks for a longer one.
+/// The maximum wait before the first retry, unless the server asks for a longer one.
 const MAX_FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The longest wait that a server may ask for.
+/// The maximum wait that a server may ask for.
 const MAX_HINTED_DELAY: Duration = Duration::from_hours(24);
 
-/// The waits between the attempts of one request. Each is twice the previous one, with jitter so
-/// that many clients don't retry at the same moment.
+/// Computes the waits between the attempts of one request. Each wait is twice the previous one,
+/// with jitter so that many clients don't retry at the same moment.
 pub(crate) struct Backoff {
     delays: ExponentialBackoff,
     max_delay: Duration,
@@ -54,9 +54,9 @@ impl Backoff {
     }
 }
 
-/// Returns the wait that the server asks for: `retry-after-ms`, `retry-after` in seconds or as a
-/// date, or Gemini's `RetryInfo` in the error's details. A date is compared with the server's own
-/// clock, its `date` header.
+/// Returns the wait that the server asks for in `retry-after-ms`, in `retry-after` (seconds or a
+/// date), or in Gemini's `RetryInfo` in the error's details. A date is compared with the server's
+/// own clock, its `date` header.
 pub(crate) fn parse_retry_hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
     let header = |name: &str| {
         headers
@@ -77,7 +77,7 @@ pub(crate) fn parse_retry_hint(headers: &HeaderMap, error: &Value) -> Option<Dur
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Returns the date in a header, in seconds since 1970.
+/// Parses the date in a header, as seconds since 1970.
 fn parse_date_header(headers: &HeaderMap, name: &str) -> Option<f64> {
     let text = headers.get(name)?.to_str().ok()?;
     jiff::fmt::rfc2822::parse(text.trim())

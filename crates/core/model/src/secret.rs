@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a key, without the white space around it: key files tend to end in a newline.
+    /// Wraps a key and removes white space around it, because key files tend to end in a newline.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().to_owned())
     }
 
-    /// Returns the key itself. Use it only as the value of a request header.
+    /// Returns the key in plain text. Use it only as the value of a request header.
     pub fn expose(&self) -> &str {
         &self.0
     }

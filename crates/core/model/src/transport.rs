@@ -29,11 +29,11 @@ use crate::wire::{self, Decode, Sink};
 use connector::Connector;
 use failure::NamedEndpoint;
 
-/// The time limit for connecting until the server has proved that it exists: three attempts must
-/// fit into 5 s.
+/// The time limit for each connection attempt before the server has proved that it exists: three
+/// attempts must fit into 5 s.
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_300);
 
-/// A provider's endpoint with everything needed to post to it.
+/// A provider's endpoint, with everything needed to send requests to it.
 pub(crate) struct HttpTransport {
     http: reqwest::Client,
     uses_full_timeout: bool,
@@ -96,9 +96,9 @@ impl HttpTransport {
         })
     }
 
-    /// Replaces the short connect timeout with the configured one, because the server is known to
-    /// exist. Called only after a connection has failed, so that open connections are kept until
-    /// then.
+    /// Replaces the short connect timeout with the configured one, because the server has proved
+    /// that it exists. Called only after a connection has failed, so that open connections are kept
+    /// until then.
     pub(crate) fn use_full_connect_timeout(&mut self) {
         if self.uses_full_timeout {
             return;
@@ -109,7 +109,7 @@ impl HttpTransport {
         }
     }
 
-    /// Posts a body and reads the reply.
+    /// Posts a request body and reads the reply.
     pub(crate) async fn exchange(
         &self,
         body: Bytes,
@@ -179,7 +179,8 @@ impl HttpTransport {
         Ok(names.collect())
     }
 
-    /// Sends a request and returns the response head; any status other than success is a failure.
+    /// Sends a request and returns the response, with its body unread. Any status other than
+    /// success is a failure.
     async fn send_request(
         &self,
         request: reqwest::RequestBuilder,
@@ -211,8 +212,8 @@ impl HttpTransport {
         ExchangeFailure::not_an_api(self.named_endpoint(), content_type, body)
     }
 
-    /// Returns the endpoint for error messages, without the query of its URL, which may contain a
-    /// key.
+    /// Returns the endpoint as shown in error messages: without the query of its URL, which may
+    /// contain a key.
     fn named_endpoint(&self) -> NamedEndpoint {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -226,7 +227,7 @@ impl HttpTransport {
     }
 }
 
-/// Returns the first call id that occurs twice.
+/// Returns the first call id that occurs more than once.
 fn find_repeated_call_id(parts: &[Part]) -> Option<&str> {
     let mut seen = HashSet::new();
     parts.iter().find_map(|part| match part {

@@ -30,7 +30,7 @@ pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
 
 use crate::reply::Delta;
 
-/// The text sent in place of an image to a model that takes no images.
+/// The text sent in place of an image to a model that accepts no images.
 pub(crate) const IMAGE_OMITTED: &str = "[picture left out: this model takes no pictures]";
 
 /// The properties of a model and its provider that an encoder needs. They don't change during the
@@ -40,19 +40,21 @@ pub(crate) struct Settings {
     pub spec: ModelSpec,
     /// The full name, `provider/model`. Thinking is sent back only to the model that wrote it.
     pub full_name: String,
-    /// Fields added to every body.
+    /// Fields added to every request body.
     pub extra: Map<String, Value>,
     /// True if replies are streamed.
     pub stream: bool,
-    /// True if the server is OpenAI itself. Other servers with that protocol reject fields they
+    /// True if the server is OpenAI itself. Other servers with OpenAI's protocol reject fields they
     /// don't know.
     pub is_openai: bool,
-    /// True if the protocol is `react` and the model's own turns are sent under the assistant role.
+    /// True if the protocol is `react`, and the model's own turns are sent under the assistant
+    /// role.
     pub own_turns: bool,
 }
 
 impl Settings {
-    /// True if this model wrote the message, so that its provider accepts the message's signatures.
+    /// True if this model wrote the message, so that the provider accepts the signatures in the
+    /// message.
     fn is_author_of(&self, message: &Message) -> bool {
         message
             .llm_metadata
@@ -60,9 +62,9 @@ impl Settings {
             .is_some_and(|made| made.model_name == self.full_name)
     }
 
-    /// Returns the arguments of a call as text. Servers other than OpenAI may parse them as JSON
-    /// for a template and reject the request if that fails, so invalid arguments are replaced by
-    /// `{}` there.
+    /// Returns the arguments of a call as text. Servers other than OpenAI may parse the arguments
+    /// as JSON for a template and reject the request if that fails, so invalid arguments are
+    /// replaced with `{}` for such servers.
     fn call_arguments<'a>(&self, call: &'a ToolCall) -> &'a str {
         if self.is_openai {
             &call.arguments
@@ -89,7 +91,8 @@ fn parse_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T, Fa
     serde_json::from_str(json).map_err(|error| Fault::Bad(format!("{what}: {error}")))
 }
 
-/// Returns the value of a field that the protocol promises, or a fault that names the field.
+/// Returns the value of a field that the protocol requires, or a fault that names the missing
+/// field.
 fn require_field<T>(value: Option<T>, field: &str) -> Result<T, Fault> {
     value.ok_or_else(|| Fault::Bad(format!("`{field}` is missing")))
 }
@@ -106,7 +109,7 @@ pub(crate) trait Wire: Send + Sync {
     /// the last tool gets a cache marker.
     fn encode_tools(&self, tools: &[ToolSpec], mark: CacheMark) -> Value;
 
-    /// Returns the brackets around the system text, or `None` if the system text is the first
+    /// Returns the text around the system messages, or `None` if the system text is the first
     /// message of the list.
     fn system_frame(&self) -> Option<WireFrame> {
         None
@@ -117,13 +120,13 @@ pub(crate) trait Wire: Send + Sync {
         Vec::new()
     }
 
-    /// Returns the key and bracket that open the list of messages.
+    /// Returns the key and the bracket that open the list of messages.
     fn list_opening(&self) -> &'static str;
 
     fn encode_message(&self, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// Returns the brackets around the fragments of one turn, if the API requires alternating
-    /// turns.
+    /// Returns the text around the fragments of one turn, or `None` if the API does not require
+    /// alternating turns.
     fn turn_frame(&self, _turn: WireTurn) -> Option<WireFrame> {
         None
     }
@@ -157,7 +160,7 @@ pub(crate) enum ReplyProgress {
     Going,
     /// The message is complete; its usage may still follow.
     Ended,
-    /// No further event is expected.
+    /// The reply is over: no further event is expected.
     Done,
 }
 
@@ -166,7 +169,7 @@ pub(crate) enum ReplyProgress {
 pub(crate) enum Fault {
     /// The reply violates the protocol.
     Bad(String),
-    /// The provider reported an error, given as its JSON body.
+    /// The provider reported an error, with this JSON body.
     Reported(Value),
 }
 
@@ -178,7 +181,7 @@ pub(crate) trait Decode: Send {
     /// Reads a whole body that was not streamed; the reply is then complete.
     fn read_body(&mut self, body: &str, sink: Sink<'_>) -> Result<(), Fault>;
 
-    /// Returns the reply. Called only after the message has ended.
+    /// Returns the decoded reply. Call it only after the message has ended.
     fn finish(self: Box<Self>) -> DecodedReply;
 }
 
@@ -192,7 +195,7 @@ pub(crate) fn create_decoder(api: Api, ids: CallIds) -> Box<dyn Decode> {
     }
 }
 
-/// Returns the URL that requests are posted to.
+/// Returns the URL to which requests are posted.
 pub(crate) fn request_endpoint(base: &Url, spec: &ModelSpec, stream: bool) -> Url {
     match spec.api {
         Api::OpenaiChat => append_path(base, &[], &["chat", "completions"]),
@@ -232,9 +235,9 @@ pub(crate) fn models_endpoint(base: &Url, api: Api) -> Url {
     }
 }
 
-/// Appends `path` to the path of a base URL and keeps the URL's query, because some gateways expect
-/// an API version there. Inserts the first of `versions` before `path`, unless the base URL ends in
-/// one of `versions`.
+/// Appends `path` to the path of a base URL, and keeps the URL's query, because some gateways
+/// expect an API version there. Before `path`, inserts the first of `versions`, unless the base URL
+/// already ends in one of `versions`.
 fn append_path(base: &Url, versions: &[&str], path: &[&str]) -> Url {
     let mut url = base.clone();
     let last = base

@@ -19,7 +19,8 @@ use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shape;
 use super::shell::{ShellWord, WordSplitting, WordValue};
 
-/// The rule for a command that only reads.
+/// A built-in rule for a command that only reads or commits, with the words that the command may
+/// have.
 #[derive(Debug)]
 pub(super) struct ReadingRule {
     pub(super) rule: PermissionRule,
@@ -47,7 +48,7 @@ struct ReadingCommand {
     expanded: bool,
 }
 
-/// The meaning of a command's operands; documented in `reading.toml`.
+/// The kind of operands that a command takes; `reading.toml` describes each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum OperandKind {
@@ -65,15 +66,15 @@ struct ReadingTable {
     command: Vec<ReadingCommand>,
 }
 
-/// Returns the rules for reading commands; none if the table cannot be parsed, which a test rules
-/// out.
+/// Returns the rules for reading commands. The list is empty if the table cannot be parsed, which a
+/// test rules out.
 pub(super) fn reading_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
         LazyLock::new(|| parse_rules(include_str!("builtin/reading.toml")));
     &RULES
 }
 
-/// Returns the rules for commands that write only those parts of a repository that a commit writes,
+/// Returns the rules for commands that write only the parts of a repository that a commit changes,
 /// and that run no other program.
 pub(super) fn commit_rules() -> &'static [ReadingRule] {
     static RULES: LazyLock<Vec<ReadingRule>> =
@@ -93,7 +94,7 @@ fn parse_rules(table: &str) -> Vec<ReadingRule> {
 }
 
 impl ReadingRule {
-    /// True if the command is git, which reads the configuration of the folder it runs in.
+    /// True if the command is git, which reads the configuration of the folder that it runs in.
     pub(super) fn runs_git(&self) -> bool {
         self.command.rule.split(' ').next() == Some("git")
     }
@@ -133,7 +134,8 @@ impl ReadingRule {
     }
 }
 
-/// The parsing state of a command's words.
+/// The state of parsing a command's words: options are recognized until `--`, and after it every
+/// word is an operand.
 enum ParseState {
     Options,
     OperandsOnly,
@@ -194,7 +196,7 @@ impl ReadingCommand {
         self.accepts_operands(&operands, has_pattern, place)
     }
 
-    /// Returns true if these operands are allowed.
+    /// Returns true if the rule allows these operands, in these folders.
     fn accepts_operands(
         &self,
         operands: &[&ShellWord],
@@ -289,16 +291,17 @@ impl ReadingCommand {
     }
 }
 
-/// The role of a word among a command's arguments.
+/// The role of a word among a command's arguments, according to the command's table entry.
 enum WordKind {
-    /// Not listed, so the rule does not cover the command.
+    /// The word is not listed, so the rule does not cover the command.
     Unlisted,
-    /// A listed option or word that needs no further check.
+    /// The word is a listed option or a listed word that needs no further check.
     Listed,
-    /// A listed word that takes the next word as its value, which is not a path.
+    /// The word is listed and takes the next word as its value, which is not a path.
     Test,
     Option {
-        /// The name of a long option, or the letter that takes a value.
+        /// The name of a long option without its dashes, or the letter of a short option that takes
+        /// a value.
         name: String,
         /// True if the next word is the option's value.
         wants_value: bool,
@@ -307,20 +310,20 @@ enum WordKind {
     Operand,
 }
 
-/// The folders a command runs in, and the workspace.
+/// The possible working folders of a command, and the workspace.
 struct CommandPlace<'a> {
     folders: &'a WorkingFolders,
     workspace: &'a Workspace,
 }
 
 impl CommandPlace<'_> {
-    /// Returns true if `text`, taken as a path, lies in the workspace.
+    /// Returns true if `text`, interpreted as a path, is inside the workspace.
     fn contains_path(&self, text: &str) -> bool {
         let resolved = effects::resolve_path(self.folders, text);
         resolved.is_some_and(|paths| paths.iter().all(|path| self.workspace.contains(path)))
     }
 
-    /// Returns true if a word names files that may be read without asking.
+    /// Returns true if all files that a word may name can be read without an approval.
     fn may_read(&self, word: &ShellWord) -> bool {
         match &word.text {
             WordValue::Literal(text) => self.contains_path(text) && !self.is_protected(text),
@@ -336,8 +339,8 @@ impl CommandPlace<'_> {
         }
     }
 
-    /// Returns true if all files that match a pattern may be read. The last part of the pattern is
-    /// looked up in a known folder.
+    /// Returns true if all files that match a pattern can be read without an approval. The last
+    /// part of the pattern is looked up in its folder on disk.
     fn may_read_pattern(&self, shape: &str) -> bool {
         let (folder, name) = shape
             .rsplit_once('/')

@@ -6,16 +6,16 @@ use haft_types::{Decision, PermissionMode};
 use super::verdict::{Ruling, Verdict};
 use super::{PermissionRequest, PermissionRule, PermissionRules, remember};
 
-/// The permission mode, the rules, and the confinement that decide calls.
+/// The permission mode, the rules, and the confinement of commands, which together decide calls.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
-    /// The mode, which decides calls that no rule covers.
+    /// The permission mode, which decides calls that no rule covers.
     pub mode: PermissionMode,
     pub rules: PermissionRules,
     pub confinement: Confinement,
 }
 
-/// The confinement of commands.
+/// The confinement of the commands that haft runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confinement {
     /// No confinement: a command can do everything that the user can.
@@ -29,8 +29,8 @@ pub enum Confinement {
 }
 
 impl Permissions {
-    /// Decides a call. If it needs an approval, the verdict contains all reasons. Rules to remember
-    /// are offered only if a rule could spare the approval.
+    /// Decides a call. If the call needs an approval, the verdict contains all reasons, and also
+    /// the rules that would make the approval unnecessary, if there are any.
     pub fn decide(&self, call: &PermissionRequest<'_>, workspace: &Workspace) -> Verdict {
         let mut verdict = self.decide_by_rules(call, workspace);
         if verdict.decision == Decision::Deny {
@@ -66,7 +66,7 @@ impl Permissions {
         verdict
     }
 
-    /// True if there is a sandbox that a call can leave.
+    /// True if commands run in a sandbox that a call can request to leave.
     fn is_confined(&self) -> bool {
         let has_sandbox = match self.confinement {
             Confinement::None => false,
@@ -75,7 +75,7 @@ impl Permissions {
         has_sandbox && self.mode != PermissionMode::Yolo
     }
 
-    /// Decides a call without looking for rules to remember.
+    /// Decides a call without searching for rules that the user could save.
     pub(super) fn decide_by_rules(
         &self,
         call: &PermissionRequest<'_>,
@@ -149,8 +149,8 @@ impl Permissions {
         }
     }
 
-    /// Decides a call of an MCP server's tool. Its effects are unknown; rules name it as
-    /// `mcp__server__tool` or by its server.
+    /// Decides a call of an MCP server's tool, whose effects are unknown. Rules name the tool as
+    /// `mcp__server__tool`, or all tools of a server by the server's name.
     fn decide_server_tool(&self, through: &str, server: &str, tool: &str) -> Verdict {
         let by_rule = |decision: Decision, does: &str| {
             let rule = self
@@ -193,7 +193,7 @@ impl Permissions {
             .into()
     }
 
-    /// Asks for `reason`, or allows in mode `yolo`.
+    /// Returns a ruling that asks with `reason`, or that allows the call in mode `yolo`.
     pub(super) fn ask_unless_yolo(&self, reason: String) -> Ruling {
         match self.mode {
             PermissionMode::Yolo => {
@@ -217,7 +217,7 @@ impl Permissions {
     }
 }
 
-/// Returns a phrase for the effect of a call whose arguments declare none.
+/// Returns a phrase for the effect of a call that does not declare its effect.
 fn describe_undeclared_effect(access: Access) -> &'static str {
     match access {
         Access::Read => "reads files that its arguments do not name",

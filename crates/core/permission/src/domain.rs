@@ -8,7 +8,7 @@ pub(super) struct DomainPattern {
     below: Subdomains,
 }
 
-/// Controls whether a pattern includes the hosts below its name.
+/// Controls whether a pattern covers the host that it names, or only the subdomains of that host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subdomains {
     No,
@@ -40,8 +40,8 @@ impl DomainPattern {
         }
     }
 
-    /// Returns true if an ask or deny rule with this pattern covers `host`. Hosts below the
-    /// pattern's name are always covered, too.
+    /// Returns true if an ask or deny rule with this pattern covers `host`. Such a rule covers both
+    /// the named host and all of its subdomains.
     pub(super) fn matches_widely(&self, host: &str) -> bool {
         let host = canonicalize_host(host);
         host == self.name || self.is_parent_of(&host)
@@ -53,7 +53,7 @@ impl DomainPattern {
     }
 }
 
-/// Returns the canonical spelling of a host. Hosts are compared in this spelling.
+/// Returns the canonical spelling of a host, in which hosts are compared.
 fn canonicalize_host(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host

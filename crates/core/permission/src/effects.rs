@@ -30,14 +30,14 @@ use serde::Deserialize;
 
 use super::shell::{ShellScript, ShellWord};
 
-/// One effect of a line.
+/// One effect of a command line.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandEffect {
     pub(crate) kind: EffectKind,
-    /// The effect as written on the line.
+    /// The effect as written on the command line.
     pub(crate) shown: String,
-    /// The commands that contain the effect, the outermost first and the command itself last. A
-    /// rule may name the effect through any of them.
+    /// The commands that contain the effect, from the outermost to the one that has the effect. A
+    /// rule may name the effect through any of these commands.
     pub(crate) enclosing: Vec<EnclosingCommand>,
 }
 
@@ -47,17 +47,17 @@ pub(crate) enum EffectKind {
     Run(ProgramRun),
     /// A variable is set.
     Assign,
-    /// A function is defined, so a name has another meaning from here on.
+    /// A function is defined, so a name means something else in the rest of the line.
     Define,
     /// A file is opened for writing.
     Write(RedirectFile),
     /// A file is opened for reading.
     Read(RedirectFile),
-    /// Something runs that cannot be determined from the line; the text is a noun phrase for it.
+    /// Something runs that cannot be determined from the line, described by a noun phrase.
     Opaque(&'static str),
 }
 
-/// A command that runs, with its words.
+/// A command that runs, with its words and risks.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgramRun {
     pub(crate) words: Rc<[ShellWord]>,
@@ -67,7 +67,7 @@ pub(crate) struct ProgramRun {
     pub(crate) folders: WorkingFolders,
 }
 
-/// The part that a command itself plays in the effects of a line.
+/// Records whether a command has effects of its own or only runs another command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CommandRole {
@@ -94,12 +94,12 @@ pub(crate) struct EnclosingCommand {
     pub(crate) position: EffectPosition,
 }
 
-/// The words of a command that a rule must name to cover an effect in it.
+/// The words of an enclosing command that a rule must name to cover an effect in that command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectPosition {
-    /// The word at this index, with which the effect begins; its risks are in later words.
+    /// The effect begins with the word at this index, and its risks are in later words.
     From(usize),
-    /// The word at this index, which contains the whole effect.
+    /// The word at this index contains the whole effect.
     Holds(usize),
 }
 

@@ -22,7 +22,7 @@ pub(super) enum FileAccess {
 }
 
 impl FileAccess {
-    /// Returns the tools with this kind of access.
+    /// Returns the names of the tools that access files in this way.
     pub(super) fn tool_names(self) -> &'static [&'static str] {
         match self {
             Self::Read => &READ_TOOLS,
@@ -39,15 +39,15 @@ impl FileAccess {
     }
 }
 
-/// Maximum entries below a folder that are examined.
+/// The maximum number of entries that are examined below a folder.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The decision of a visitor on how a walk continues after an entry.
+/// The decision of a visitor whether a walk enters the current entry, skips it, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descent {
     Yes,
     No,
-    /// Ends the walk.
+    /// The walk ends.
     Stop,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum WalkEnd {
     LimitReached,
 }
 
-/// Calls `visit` for the entries below a folder, upper entries first. Links are not followed.
+/// Calls `visit` for the entries below a folder, level by level. Links are not followed.
 pub(super) fn walk_entries(folder: &Path, mut visit: impl FnMut(&Path) -> Descent) -> WalkEnd {
     let mut open = VecDeque::from([folder.to_owned()]);
     let mut left = MAX_ENTRIES;
@@ -216,8 +216,8 @@ impl Permissions {
     }
 
     /// Returns the paths that a sandbox must hide because rules deny reading them: existing entries
-    /// in the folders of the workspace, as far as they are examined, and paths outside that a rule
-    /// names without a pattern.
+    /// below the folders of the workspace, up to a maximum number of examined entries, and paths
+    /// outside that a rule names without a pattern.
     pub fn unreadable_paths(&self, workspace: &Workspace) -> Vec<PathBuf> {
         let paths = self
             .rules
@@ -241,8 +241,8 @@ impl Permissions {
         found
     }
 
-    /// Returns the ruling of a rule that denies or asks for the use of a file; `forms` are
-    /// spellings of the file's path.
+    /// Returns the ruling of a rule that denies the use of a file or asks for an approval; `forms`
+    /// are spellings of the file's path.
     pub(super) fn find_strict_file_ruling(
         &self,
         usage: FileAccess,

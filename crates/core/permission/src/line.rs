@@ -23,7 +23,8 @@ use super::shell;
 use super::verdict::{self, Ruling, Verdict};
 use haft_tool::follow_links;
 
-/// A line with more parts needs an approval, because a reader would not check all of them.
+/// The maximum number of parts of a line. A line with more parts needs an approval, because a
+/// reader would not check all of them.
 const MAX_PARTS: usize = 50;
 
 impl Permissions {
@@ -91,7 +92,7 @@ impl Permissions {
         verdict
     }
 
-    /// True if commands that no rule covers run without asking.
+    /// True if commands that no rule covers are allowed without an approval.
     fn asks_nothing(&self) -> bool {
         match self.mode {
             PermissionMode::Yolo => true,
@@ -100,8 +101,8 @@ impl Permissions {
         }
     }
 
-    /// True if commands that only read run without asking because the sandbox is too weak for
-    /// commands that write.
+    /// True if commands that only read are allowed without an approval although the sandbox is too
+    /// weak for commands that write.
     fn allows_reading_unasked(&self) -> bool {
         self.mode == PermissionMode::Auto && self.confinement == Confinement::Folders
     }
@@ -111,8 +112,8 @@ struct LineJudge<'a> {
     permissions: &'a Permissions,
     tool: &'a str,
     workspace: &'a Workspace,
-    /// True if names that match a pattern are looked up, because denied files are hidden and no
-    /// other process changes files.
+    /// True if file name patterns are expanded when a line is decided. This is safe only if denied
+    /// files are hidden and no other process changes files.
     expands_patterns: bool,
 }
 
@@ -121,7 +122,8 @@ impl LineJudge<'_> {
         self.permissions.rules.rules_for(decision)
     }
 
-    /// Decides an effect that no rule covers: allows it if the mode asks nothing, else asks.
+    /// Decides an effect that no rule covers: allows the effect if the mode asks for no approvals,
+    /// and otherwise asks for `reason`.
     fn decide_without_rule(&self, reason: String) -> Ruling {
         if self.permissions.asks_nothing() {
             let mode = self.permissions.mode;
@@ -222,7 +224,7 @@ impl LineJudge<'_> {
         self.decide_without_rule(reason)
     }
 
-    /// Returns the ruling of a rule that denies the command or asks for it.
+    /// Returns the ruling of a rule that denies the command or requires an approval.
     fn find_strict_run_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
         let strict = self.permissions.mode != PermissionMode::Yolo;
         let hidden = !run.risks.is_empty()
@@ -304,7 +306,7 @@ impl LineJudge<'_> {
                 .any(|commit| commit.covers(run, self.workspace))
     }
 
-    /// Returns the rule that allows `git commit` with any further words.
+    /// Returns the allow rule that covers `git commit` with any further words.
     fn find_commit_rule(&self) -> Option<&PermissionRule> {
         let named = shell::parse_simple_command("git commit").ok()?;
         let names = |command: &CommandPattern| {
@@ -328,8 +330,8 @@ impl LineJudge<'_> {
         Some(Ruling::by_rule(rule, Decision::Allow, "it"))
     }
 
-    /// True if a line only reads and commits. Permission by the mode is not enough: a rule or an
-    /// approval is required.
+    /// True if a line only reads and commits, as allowed by a rule or an approval. A line that is
+    /// allowed by the mode alone does not count.
     fn only_commits(&self, effects: &[CommandEffect], decision: Decision) -> bool {
         let mut commits = false;
         let harmless = effects.iter().all(|effect| match &effect.kind {
@@ -373,15 +375,15 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// Returns the allow rule that names the command, whatever its risks.
+    /// Returns the allow rule that names the command; the rule need not cover the command's risks.
     fn find_naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
         self.rules(Decision::Allow)
             .iter()
             .find(|rule| rule.tool() == self.tool && rule_covers(rule, effect, &[]))
     }
 
-    /// Returns the ruling of an allow rule that names the whole text around a part that cannot be
-    /// parsed.
+    /// Returns the ruling of an allow rule that names the whole text of a command with a part that
+    /// cannot be parsed.
     fn find_whole_text_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by_rule(
             self.find_naming_rule(effect)?,
@@ -390,7 +392,8 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// Explains why a rule that names the command is not enough.
+    /// Explains why a rule that names the command does not allow it: the rule does not cover one of
+    /// the command's risks.
     fn explain_uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
         let rule = self.find_naming_rule(effect)?;
         let risk = run.risks.first()?;

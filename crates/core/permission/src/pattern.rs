@@ -22,7 +22,7 @@ pub(super) struct CommandPattern {
     further: FurtherWords,
 }
 
-/// Controls whether further words may follow.
+/// Controls whether a matching command may have further words after those of the pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FurtherWords {
     Any,
@@ -33,7 +33,7 @@ enum FurtherWords {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternMatch {
     No,
-    /// Possibly: the deciding word is known only to the shell.
+    /// The pattern may match: the value of a word that decides is known only to the shell.
     Maybe,
     Yes,
 }
@@ -89,12 +89,14 @@ impl CommandPattern {
         place < self.words.len()
     }
 
-    /// Returns true if the pattern names every word of a matching command.
+    /// Returns true if the pattern names every word of a matching command, so no further words may
+    /// follow.
     pub(super) fn names_all_words(&self) -> bool {
         self.further == FurtherWords::None
     }
 
-    /// Applies the pattern as an ask or deny rule, to all forms that the command could take.
+    /// Applies the pattern as an ask or deny rule, in all spellings in which a user or model could
+    /// write the command.
     pub(super) fn match_widely(&self, words: &[ShellWord]) -> PatternMatch {
         let Some((program, arguments)) = words.split_first() else {
             return PatternMatch::No;
@@ -113,7 +115,8 @@ impl CommandPattern {
         )
     }
 
-    /// Matches options in any position, cluster, and spelling, and the other words in order.
+    /// Matches options in any position, cluster, and spelling, and matches the other words in
+    /// order.
     fn match_in_any_order(
         &self,
         program: &str,
@@ -155,7 +158,8 @@ impl CommandPattern {
         })
     }
 
-    /// Matches the words in order. Options may precede a subcommand, each with or without a value.
+    /// Matches the words in order. Options before a subcommand are skipped, each with or without a
+    /// value.
     fn match_in_order(&self, rest: &[WordValue], arguments: &[ShellWord]) -> PatternMatch {
         let mut reached = vec![false; arguments.len() + 3];
         reached[0] = true;
@@ -173,7 +177,7 @@ impl CommandPattern {
         best
     }
 
-    /// Matches the words at the beginning of `found`.
+    /// Matches the words of the pattern against the first words of `found`.
     fn match_next_words(&self, named: &[WordValue], found: &[ShellWord]) -> PatternMatch {
         for (place, wanted) in named.iter().enumerate() {
             let Some(word) = found.get(place) else {
@@ -305,7 +309,7 @@ impl PathPattern {
         })
     }
 
-    /// Returns the absolute shapes of all matching paths.
+    /// Returns the shapes of all matching paths, as absolute paths.
     fn absolute_shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
         let bases: Vec<String> = if self.absolute {
             vec![String::new()]
@@ -322,7 +326,8 @@ impl PathPattern {
         })
     }
 
-    /// Returns the file or folder that an absolute pattern without wildcards names.
+    /// Returns the file or folder that the pattern names, if the pattern is absolute and has no
+    /// wildcards.
     pub(super) fn whole_path(&self) -> Option<PathBuf> {
         let [shape] = self.shapes.as_slice() else {
             return None;
@@ -350,8 +355,8 @@ impl PathPattern {
         named.any(|named| forms.iter().any(|form| shapes_overlap(form, &named)))
     }
 
-    /// Returns true if an ask or deny rule may cover something below a folder of this shape that a
-    /// command would read.
+    /// Returns true if an ask or deny rule with this pattern may cover a file below a folder of
+    /// this shape, counting only the files that the command would read.
     pub(super) fn may_match_below(
         &self,
         workspace: &Workspace,
@@ -376,7 +381,7 @@ impl PathPattern {
         })
     }
 
-    /// Returns true if an allow rule with this pattern covers `path`, which has no links.
+    /// Returns true if an allow rule with this pattern covers `path`, whose links are resolved.
     pub(super) fn matches_exactly(&self, workspace: &Workspace, path: &Path) -> bool {
         if self.absolute {
             return self.exact.is_match(path);
@@ -385,8 +390,8 @@ impl PathPattern {
             .is_ok_and(|inside| self.exact.is_match(inside))
     }
 
-    /// Returns true if an ask or deny rule with this pattern covers `path` or a folder above it, in
-    /// any spelling.
+    /// Returns true if an ask or deny rule with this pattern covers `path` or a folder above
+    /// `path`, in any spelling.
     pub(super) fn matches_widely(&self, workspace: &Workspace, path: &Path) -> bool {
         let bases = std::iter::once(&workspace.root).chain(&workspace.extra);
         let forms: Vec<PathBuf> = if self.absolute {

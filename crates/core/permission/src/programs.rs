@@ -3,15 +3,15 @@
 
 use crate::shell::{CompoundCommand, ShellCommand, ShellScript, ShellWord, parse_line};
 
-/// Maximum names per line.
+/// The maximum number of program names per line.
 const MAX_NAMES: usize = 8;
 
-/// Maximum characters of a name; a longer word is unlikely to be a program's name.
+/// The maximum number of characters in a name; a longer word is unlikely to be a program's name.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the names of the programs that `line` starts, without duplicates, in the order of
-/// writing. A program with a computed name is left out, and a line that cannot be parsed has no
-/// names.
+/// Returns the names of the programs that `line` starts, without duplicates, in the order of their
+/// first use. A program with a computed name is left out, and the result is empty for a line that
+/// cannot be parsed.
 pub fn find_program_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(script) = parse_line(line) {

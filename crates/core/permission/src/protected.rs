@@ -6,8 +6,8 @@ use haft_tool::Workspace;
 use haft_types::{PROTECTED_PATHS, STEERING_FILES};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Returns the protected name in a path whose links are resolved; parts above the workspace are
-/// ignored.
+/// Returns the first protected name that occurs in a path whose links are resolved. For a path
+/// inside the workspace, the folders above the workspace are ignored.
 pub(super) fn find_protected_name_in_workspace(
     workspace: &Workspace,
     path: &Path,
@@ -47,8 +47,8 @@ pub(super) fn find_protected_name(path: &Path) -> Option<&'static str> {
         })
 }
 
-/// Converts a name to the form in which the most lenient file system compares names: without case,
-/// in one normalization form, and without invisible characters.
+/// Converts a name to a canonical form, so that two names are equal if any file system treats them
+/// as equal: without case, normalized, and without invisible characters.
 pub(super) fn fold_name(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -62,7 +62,7 @@ pub(super) fn fold_name(text: &str) -> String {
         .collect()
 }
 
-/// True for characters that some file systems ignore in comparisons.
+/// True for characters that some file systems ignore when they compare names.
 fn is_ignored(c: char) -> bool {
     matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
 }

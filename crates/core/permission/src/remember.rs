@@ -6,11 +6,11 @@ use haft_types::Decision;
 use super::decide::Permissions;
 use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
 
-/// No rule is made for a longer line, because no user would read it.
+/// The maximum bytes of a line for which a rule is suggested; no user would read a longer rule.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Returns rules that allow this call and nothing else, or an empty list if there are no such
-/// rules.
+/// Returns rules that together allow this call and nothing else, or an empty list if there are no
+/// such rules.
 pub(super) fn find_allow_rules(
     permissions: &Permissions,
     call: &PermissionRequest<'_>,
@@ -70,7 +70,8 @@ pub(super) fn find_allow_rules(
     fewest.map(<[String]>::to_vec).unwrap_or_default()
 }
 
-/// Builds the rule for one command, word by word.
+/// Builds the rule that allows exactly one command, or returns `None` if the command has unknown
+/// words, assignments, or risks.
 fn build_command_rule(tool: &str, part: &str) -> Option<String> {
     let simple = shell::parse_simple_command(part).ok()?;
     let words: Option<Vec<String>> = simple
@@ -84,7 +85,8 @@ fn build_command_rule(tool: &str, part: &str) -> Option<String> {
     Some(format!("{tool}({})", words.join(" ")))
 }
 
-/// Quotes a word for the shell, if necessary. A word that ends like a rule's `:*` is quoted too.
+/// Quotes a word for the shell, if necessary, or if the word could be read as the `:*` or ` *` at
+/// the end of a rule.
 fn quote_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

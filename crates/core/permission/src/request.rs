@@ -3,14 +3,14 @@
 use haft_tool::{Access, Intent, Tool};
 use serde_json::Value;
 
-/// A call to decide.
+/// A tool call on which a permission decision is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionRequest<'a> {
     /// The tool's own name.
     pub tool: &'a str,
     /// The kind of access that the tool needs.
     pub access: Access,
-    /// The effect of the call with its arguments.
+    /// The effect that the call has with its arguments.
     pub intent: Intent,
     /// True if the model itself requests the user's approval.
     pub requires_approval: bool,
@@ -22,10 +22,11 @@ pub struct PermissionRequest<'a> {
 /// Reports whether other processes can change the project's files before the call runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectFiles {
-    /// No other process changes files, so names that match a pattern can be looked up.
+    /// No other process changes files, so the names that match a pattern can be looked up before
+    /// the call runs.
     #[default]
     Unchanging,
-    /// A background task or a terminal session is running.
+    /// A background task or a terminal session is running, which can change files at any time.
     Changing,
 }
 

@@ -9,9 +9,9 @@ use super::pattern::{CommandPattern, PathPattern};
 /// The tool that runs command lines.
 pub(super) const EXECUTE_TOOL: &str = "execute_command";
 
-/// Tools whose pattern is a command line.
+/// Tools whose pattern in a rule is a command line.
 const COMMAND_TOOLS: [&str; 3] = [EXECUTE_TOOL, "background_task", "session_start"];
-/// Tools that read the files of their path argument.
+/// Tools that read the files named by their path argument.
 pub(super) const READ_TOOLS: [&str; 10] = [
     "ac_mod_list",
     "ac_mod_read",
@@ -24,7 +24,7 @@ pub(super) const READ_TOOLS: [&str; 10] = [
     "search_files",
     "useful_info_add",
 ];
-/// Tools that write the files of their path argument.
+/// Tools that write the files named by their path argument.
 pub(super) const WRITE_TOOLS: [&str; 8] = [
     "ac_mod_write",
     "apply_patch",
@@ -35,11 +35,11 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
     "undo_edit",
     "write_to_file",
 ];
-/// Tools that reach hosts; their pattern is `domain:example.com`.
+/// Tools that send requests to hosts; their pattern in a rule is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
 /// The prefix with which rules name the tools of MCP servers: `mcp__server__tool`.
 const SERVER_TOOL_PREFIX: &str = "mcp__";
-/// Tool names of other agents with haft's names for them.
+/// Pairs of a tool name of another agent and haft's name for that tool.
 const FOREIGN_TOOL_NAMES: [(&str, &str); 11] = [
     ("Bash", EXECUTE_TOOL),
     ("Edit", "edit_file"),
@@ -54,7 +54,7 @@ const FOREIGN_TOOL_NAMES: [(&str, &str); 11] = [
     ("str_replace", "edit_file"),
 ];
 
-/// A rule that cannot be parsed.
+/// The reason why a rule cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// The text is not `tool` or `tool(pattern)`.
@@ -67,7 +67,7 @@ pub enum RuleError {
         "`{rule}`: `{tool}` takes no pattern; write `{tool}` alone, or the name of a tool that runs commands or is about files"
     )]
     NoPattern { rule: String, tool: String },
-    /// The pattern is not the words of one command.
+    /// The pattern does not consist of the literal words of one command.
     #[error(
         "`{rule}` does not name the words of one command ({why}); quote what is special to the shell, and write `:*` at the end for any further words"
     )]
@@ -98,23 +98,23 @@ pub struct PermissionRule {
     pattern: CallPattern,
 }
 
-/// A pattern for the calls of a tool.
+/// The pattern in a rule for a tool, which limits the calls that the rule covers.
 #[derive(Clone, Debug)]
 pub(super) enum CallPattern {
-    /// All calls.
+    /// The rule covers all calls of the tool.
     Any,
-    /// Calls that run a matching command.
+    /// The rule covers calls that run a matching command.
     Command(CommandPattern),
-    /// Calls that use a matching file.
+    /// The rule covers calls that use a matching file.
     Path(Box<PathPattern>),
-    /// Calls that reach a matching host.
+    /// The rule covers calls that send requests to a matching host.
     Domain(DomainPattern),
 }
 
 impl PermissionRule {
-    /// Returns a rule that covers at least as much as `rule`, a rule of another agent that haft
-    /// cannot express: the words of the command before the first that is not literal, or the whole
-    /// tool. Only rules that ask or deny may be widened.
+    /// Converts a rule of another agent that haft cannot express into a rule that covers at least
+    /// as much: the words of the command before the first non-literal word, or the whole tool. Only
+    /// rules that ask or deny may be widened.
     pub fn widen_foreign_rule(rule: &str) -> Option<String> {
         let (tool, inside) = rule.split_once('(')?;
         let words: Vec<_> = inside.strip_suffix(')')?.split_whitespace().collect();
@@ -230,7 +230,7 @@ impl PermissionRule {
         }
     }
 
-    /// Returns the host pattern, if the rule has one for `tool`.
+    /// Returns the host pattern, if the rule is for `tool` and has one.
     pub(super) fn domain_pattern_for(&self, tool: &str) -> Option<&DomainPattern> {
         match &self.pattern {
             CallPattern::Domain(domain) if self.tool == tool => Some(domain),
@@ -241,7 +241,7 @@ impl PermissionRule {
         }
     }
 
-    /// Returns the path pattern, if the rule has one for one of `tools`.
+    /// Returns the path pattern, if the rule is for one of `tools` and has a path pattern.
     pub(super) fn path_pattern_for(&self, tools: &[&str]) -> Option<&PathPattern> {
         match &self.pattern {
             CallPattern::Path(path) if tools.contains(&self.tool.as_str()) => Some(path),

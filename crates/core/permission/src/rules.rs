@@ -10,7 +10,8 @@ pub use load::RulesError;
 use super::builtin::{ReadingRule, commit_rules, reading_rules};
 use super::rule::PermissionRule;
 
-/// The rules of the user, and the rules of the project that are stricter.
+/// All permission rules of a run: the user's rules, the stricter rules of the project, and the
+/// choice of built-in rules.
 #[derive(Clone, Debug, Default)]
 pub struct PermissionRules {
     allow: Vec<PermissionRule>,
@@ -21,12 +22,12 @@ pub struct PermissionRules {
     git: GitUse,
 }
 
-/// Controls whether built-in rules may allow git.
+/// Controls whether the built-in rules may allow git commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum GitUse {
     #[default]
     Trusted,
-    /// Never: git would apply the configuration of an untrusted folder.
+    /// No built-in rule allows git, which would apply the configuration of an untrusted folder.
     Never,
 }
 
@@ -38,15 +39,15 @@ enum ReadingCommands {
     All,
 }
 
-/// The origin of a rule.
+/// The origin of a permission rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleOrigin {
-    /// The user's configuration, or an option of this run.
+    /// The rule is from the user's configuration or from an option of this run.
     User,
-    /// The project's configuration, which can only tighten the rules.
+    /// The rule is from the project's configuration, which can only tighten the rules.
     Project,
-    /// Built into haft; applies only inside the namespace sandbox.
+    /// The rule is built into haft and applies only inside the namespace sandbox.
     BuiltIn,
 }
 
@@ -60,8 +61,8 @@ pub struct ActiveRule<'a> {
 }
 
 impl PermissionRules {
-    /// Disables the built-in rules for git, for use in an untrusted folder, whose configuration git
-    /// would apply.
+    /// Disables the built-in rules for git. Use this in an untrusted folder, whose configuration
+    /// git would apply.
     #[must_use]
     pub fn without_git_rules(mut self) -> Self {
         self.git = GitUse::Never;
@@ -74,7 +75,8 @@ impl PermissionRules {
         self
     }
 
-    /// Returns every rule, the strictest first.
+    /// Returns every rule in force: deny rules first, then ask rules, allow rules, and built-in
+    /// rules.
     pub fn iter(&self) -> impl Iterator<Item = ActiveRule<'_>> {
         let of = |decision: Decision| {
             self.rules_for(decision).iter().map(move |rule| {
@@ -110,7 +112,7 @@ impl PermissionRules {
             .chain(built_in)
     }
 
-    /// Returns the built-in rules for reading commands that are in force.
+    /// Returns those built-in rules for reading commands that are in force.
     pub(super) fn reading_rules(&self) -> impl Iterator<Item = &'static ReadingRule> {
         let rules: &[ReadingRule] = match self.reading {
             ReadingCommands::None => &[],
@@ -122,7 +124,8 @@ impl PermissionRules {
             .filter(move |rule| git == GitUse::Trusted || !rule.runs_git())
     }
 
-    /// Returns the built-in rules for commands that commit and do nothing else.
+    /// Returns the built-in rules for commands that stage files or commit and do nothing else;
+    /// empty if built-in rules for git are disabled.
     pub(super) fn commit_rules(&self) -> &'static [ReadingRule] {
         match self.git {
             GitUse::Trusted => commit_rules(),

@@ -1,5 +1,5 @@
-//! Shapes: sets of texts that a word may expand to or that a path rule covers, and a test whether
-//! two of them overlap.
+//! Shapes: sets of texts that a word may expand to or that a path rule covers, with a test for
+//! whether two shapes overlap.
 //!
 //! A shape is a text in which some characters of the private use area stand for unknown text. If
 //! such a character occurs in a command line, it can only make a shape wider.
@@ -15,11 +15,11 @@ pub(crate) const STAR: char = '\u{E004}';
 pub(crate) const ANY_CHAR: char = '\u{E002}';
 /// A placeholder character that stands for the user's home folder.
 pub(crate) const HOME: char = '\u{E005}';
-/// A placeholder character that stands for the empty text and matches only if no dot follows: the
-/// shell's patterns do not match hidden files.
+/// A placeholder character that stands for the empty text and matches only if no dot follows: a
+/// shell pattern does not match hidden files.
 pub(crate) const UNDOTTED: char = '\u{E003}';
 
-/// Returns true if a text fits both shapes. Only the first may contain [`UNDOTTED`].
+/// Returns true if some text fits both shapes. Only the first shape may contain [`UNDOTTED`].
 pub(crate) fn shapes_overlap(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut seen = vec![false; (one.len() + 1) * (other.len() + 1)];
@@ -62,12 +62,13 @@ fn chars_overlap(a: char, b: char) -> bool {
     }
 }
 
-/// True if no part of a shape is unknown.
+/// True if a shape contains no placeholder, so that only one text fits.
 pub(crate) fn is_known(shape: &str) -> bool {
     !shape.contains([ANY, HOME, ANY_IN_NAME, STAR, ANY_CHAR, UNDOTTED])
 }
 
-/// Returns the shapes of a glob. There are several if `**/` may be empty.
+/// Returns the shapes of a glob. A glob with `**/` has several, because `**/` may match the empty
+/// text.
 pub(crate) fn build_glob_shapes(glob: &str) -> Vec<String> {
     let (front, rest) = match glob.split_once("**/") {
         Some((front, rest)) if front.is_empty() || front.ends_with('/') => (front, rest),
@@ -110,8 +111,8 @@ fn build_simple_glob_shape(glob: &str) -> String {
     shape
 }
 
-/// Returns the shape of `path` below `folder`, which has no links. Parts equal to `.` are dropped.
-/// Everything before a part that may be `..` becomes unknown.
+/// Returns the shape of `path` below `folder`; `folder` contains no links. Parts equal to `.` are
+/// dropped, and everything before a part that may be `..` becomes unknown.
 pub(crate) fn join_shape(folder: &str, path: &str) -> String {
     let mut shape = folder.to_owned();
     let mut parts = path.split('/').peekable();

@@ -26,9 +26,9 @@ pub(crate) use grammar::is_assignment;
 use cursor::Cursor;
 use heredoc::{HereDocuments, PendingHereDocument};
 
-/// Maximum bytes of a line; longer lines are rejected.
+/// The maximum length of a line in bytes; longer lines are rejected.
 const MAX_LINE_BYTES: usize = 64 * 1024;
-/// Maximum nesting; deeper nesting is rejected.
+/// The maximum nesting depth; lines with deeper nesting are rejected.
 const MAX_DEPTH: usize = 16;
 
 /// The reason why a line cannot be parsed: a phrase that follows "it has …".
@@ -43,7 +43,7 @@ pub(crate) fn parse_line(line: &str) -> Result<ShellScript> {
     parse_nested(line, 0)
 }
 
-/// Parses one simple command without redirects, which is the form of rules.
+/// Parses one simple command without redirects, the only form that a rule may have.
 pub(crate) fn parse_simple_command(line: &str) -> Result<SimpleCommand> {
     let mut script = parse_line(line)?;
     let not_one = UnsupportedSyntax("more or less than one plain command");
@@ -80,10 +80,10 @@ fn parse_nested(line: &str, depth: usize) -> Result<ShellScript> {
     Ok(script)
 }
 
-/// True for characters that shells, terminals, and people interpret differently. Bash uses some
-/// control characters itself.
+/// True for characters that shells, terminals, and people interpret differently, including control
+/// characters that bash uses internally.
 fn is_ambiguous(c: char) -> bool {
-    /// Letters and marks that are not displayed.
+    /// Letters and marks that have no visible glyph.
     const INVISIBLE: [std::ops::RangeInclusive<char>; 15] = [
         '\u{AD}'..='\u{AD}',
         '\u{34F}'..='\u{34F}',
@@ -112,7 +112,7 @@ fn is_ambiguous(c: char) -> bool {
 struct ShellParser<'a> {
     cursor: Cursor<'a>,
     depth: usize,
-    /// Here-documents whose body follows the next line break.
+    /// The here-documents whose bodies begin after the next line break.
     pending: Vec<PendingHereDocument>,
     here_documents: HereDocuments,
     /// The scripts that the bodies of here-documents run.
@@ -130,7 +130,7 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// Calls `read` one nesting level deeper.
+    /// Calls `read` with the nesting depth raised by one.
     fn with_deeper_nesting<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
             return Err(UnsupportedSyntax("too many levels of nesting"));

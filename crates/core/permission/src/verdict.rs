@@ -7,25 +7,25 @@ use serde::Serialize;
 
 use super::PermissionRule;
 
-/// The decision on a call.
+/// The decision on a tool call, with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub decision: Decision,
-    /// The reason of the decision; several reasons are separated by semicolons.
+    /// The reason for the decision; several reasons are separated by semicolons.
     pub reason: String,
-    /// The rule that decided, if any.
+    /// The rule that decided; `None` if no rule did.
     pub rule: Option<String>,
-    /// The verdict on each part of the call.
+    /// The verdicts on the parts of the call.
     pub parts: Vec<PartVerdict>,
-    /// The files outside the workspace that the call would use, with links resolved. The approval
-    /// is about access to them.
+    /// The files outside the workspace that the call would use, with links resolved. An approval of
+    /// the call covers access to these files.
     #[serde(skip)]
     pub outside: Vec<PathBuf>,
     /// True if the call is a command line that only reads and commits. Once allowed, it may write
     /// to the project's repository.
     #[serde(skip)]
     pub commits: bool,
-    /// Rules that would allow exactly this call from now on; empty if no rule can.
+    /// Rules that would allow exactly this call from now on; empty if there are no such rules.
     #[serde(skip)]
     pub remember: Vec<String>,
     /// True if the call would run outside an existing sandbox.
@@ -36,11 +36,11 @@ pub struct Verdict {
 /// The verdict on one part of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartVerdict {
-    /// The command, redirect, or path.
+    /// The text of the part: a command, a redirect, or a path.
     pub command: String,
     pub decision: Decision,
     pub reason: String,
-    /// The rule that decided, if any.
+    /// The rule that decided; `None` if no rule did.
     pub rule: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl Verdict {
         }
     }
 
-    /// Returns all reasons for the decision: the verdict's own reason, and the reasons of parts
-    /// with the verdict's decision that add information.
+    /// Returns all reasons for the decision, without repetitions: the verdict's own reason, and the
+    /// reasons of the parts with an equal decision.
     pub(super) fn distinct_reasons(&self) -> Vec<String> {
         let mut reasons = vec![self.reason.clone()];
         for PartVerdict {
@@ -80,7 +80,8 @@ impl Verdict {
         reasons
     }
 
-    /// Combines the verdicts on the parts of a call: the strictest part decides.
+    /// Combines the verdicts on the parts of a call into one, with the strictest decision of all
+    /// parts.
     pub(super) fn from_parts(parts: Vec<PartVerdict>) -> Self {
         let strictest = parts
             .iter()
@@ -115,7 +116,7 @@ impl From<Ruling> for Verdict {
     }
 }
 
-/// Formats the reason for asking about a command that no rule covers.
+/// Formats the reason for requiring an approval of a command that no rule covers.
 pub(super) fn format_no_rule_reason(command: &str) -> String {
     format!("no rule allows `{command}`")
 }
@@ -136,7 +137,8 @@ impl Ruling {
         }
     }
 
-    /// Creates the ruling of a rule on `what`, which is `it` or a quoted name.
+    /// Creates the ruling that follows from a rule; `what` names the object in the reason: `it` or
+    /// a quoted name.
     pub(super) fn by_rule(rule: &PermissionRule, decision: Decision, what: &str) -> Self {
         let reason = match decision {
             Decision::Allow => format!("`{rule}` allows {what}"),

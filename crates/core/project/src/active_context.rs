@@ -1,6 +1,6 @@
 //! Active context: short descriptions of a project's folders, which haft writes and reads.
 //!
-//! For folders without a description by haft, the descriptions that auto-coder wrote are read. The
+//! If haft has not described a folder, auto-coder's description of the folder is read. The
 //! description of `src/pay` is in `.haft/active-context/src/pay/active.md`. Writing never follows a
 //! link.
 
@@ -14,19 +14,20 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The folder of all descriptions, below the project's root.
+/// The folder that contains all descriptions, relative to the project's root.
 const CONTEXT_FOLDER: &str = ".haft/active-context";
 const DESCRIPTION_FILE: &str = "active.md";
-/// Maximum descriptions that are read, because all of them are part of every request.
+/// The maximum number of descriptions that are read. The number is limited because all descriptions
+/// are part of every request.
 const MAX_DESCRIPTIONS: usize = 100;
-/// Maximum depth of the described folders.
+/// The maximum depth of described folders.
 const MAX_DEPTH: usize = 12;
-/// Maximum bytes of one description.
+/// The maximum size of one description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The folder, relative to the project's root; empty for the root itself.
+    /// The described folder, relative to the project's root; empty for the root itself.
     pub folder: PathBuf,
     pub text: String,
 }
@@ -97,7 +98,7 @@ fn truncate_description(text: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns all descriptions as the text for the model, or `None` if there are none.
+/// Returns all descriptions as one text for the model, or `None` if there are no descriptions.
 pub fn render_descriptions(descriptions: &[Description]) -> Option<String> {
     let render = |description: &Description| {
         let folder = description.folder.display().to_string();

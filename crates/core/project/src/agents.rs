@@ -15,7 +15,7 @@ use crate::problem::FileProblem;
 pub enum AgentTools {
     /// Every tool.
     All,
-    /// Only the tools with these names; no tools if the list is empty.
+    /// Only the tools with these names. An empty list allows no tools.
     Only(Vec<String>),
 }
 
@@ -26,7 +26,7 @@ pub struct AgentDefinition {
     /// The purpose of the agent.
     pub description: String,
     pub tools: AgentTools,
-    /// The model; `None` means the model of the parent agent.
+    /// The model that the agent uses; if absent, the model of the parent agent.
     pub model: Option<String>,
     /// True if the agent's prompt contains the project's rules.
     pub include_rules: bool,
@@ -36,7 +36,7 @@ pub struct AgentDefinition {
     pub system_prompt: Option<String>,
     /// The role definition for the system message.
     pub role: String,
-    /// The agent's file.
+    /// The path of the agent's file.
     pub path: PathBuf,
     pub level: Level,
 }
@@ -65,8 +65,8 @@ pub fn load_agents(
     load_agents_after(&[], knowledge, problems)
 }
 
-/// Reads all agent files. The agents in `preset` come first and take precedence over agent files
-/// with their names.
+/// Reads all agent files. The agents in `preset` come first, and take precedence over agent files
+/// with the same names.
 pub fn load_agents_after(
     preset: &[AgentDefinition],
     knowledge: &KnowledgePaths,
@@ -84,7 +84,7 @@ pub fn load_agents_after(
                 Err(Some(what)) => {
                     problems.push(FileProblem::new(&path, format!("{what}; it is skipped")));
                 }
-                // The problem with the front matter is already reported.
+                // The problem with the front matter has already been reported.
                 Err(None) => {}
             }
         }

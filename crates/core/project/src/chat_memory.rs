@@ -1,4 +1,4 @@
-//! The memory of auto-coder's chat for a project: the files in focus, and the libraries in use.
+//! What auto-coder's chat has stored about a project: the files in focus, and the libraries in use.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,20 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// Maximum files in focus, because they are part of every request.
+/// The maximum number of files in focus. The number is limited because these files are part of
+/// every request.
 const MAX_FOCUS_FILES: usize = 100;
 
-/// The parts of the chat's memory that haft uses.
+/// The parts of the memory of auto-coder's chat that haft uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMemory {
-    /// Existing files of the project, relative to its root.
+    /// The files in focus that exist in the project, relative to its root.
     pub focus_files: Vec<String>,
-    /// The names of the libraries whose documentation is used.
+    /// The names of the libraries whose documentation the chat uses.
     pub libraries: Vec<String>,
 }
 
-/// Returns the path of the memory file of a project.
+/// Returns the path of the file in which auto-coder's chat stores its memory of a project.
 pub fn memory_file(root: &Path) -> PathBuf {
     root.join(compat::MEMORY_FILE)
 }
@@ -71,7 +72,7 @@ pub fn load_memory(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) 
     }
 }
 
-/// Returns the strings of a list, or the keys of an object.
+/// Returns the strings in a list, or the keys of an object.
 fn collect_names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list

@@ -10,20 +10,20 @@ use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// Maximum depth of command folders.
+/// The maximum depth of folders that contain commands.
 const MAX_DEPTH: usize = 4;
 
-/// A prompt with a name.
+/// A prompt that the user calls by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPrompt {
-    /// The name; `folder:name` for a command in a subfolder.
+    /// The name by which the command is called; `folder:name` for a command in a subfolder.
     pub name: String,
     pub description: String,
     /// A hint at the arguments, shown after the name.
     pub argument_hint: Option<String>,
     /// The text of the prompt.
     pub text: String,
-    /// The command's file.
+    /// The path of the command's file.
     pub path: PathBuf,
     pub level: Level,
 }
@@ -39,13 +39,13 @@ pub enum PromptPiece {
     Command(String),
 }
 
-/// Private-use characters that mark command lines during expansion. They are removed from the file
-/// and the arguments first.
+/// The private-use characters that mark the beginning and the end of command lines during
+/// expansion. Occurrences in the file and in the arguments are removed first.
 const COMMAND_MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
 
 impl CommandPrompt {
-    /// Expands the prompt and splits it into pieces. Only the file can contain command lines; those
-    /// in `arguments` stay literal text.
+    /// Expands the prompt and splits it into pieces. Only command lines in the file become
+    /// [`PromptPiece::Command`]; text in `arguments` that resembles a command line stays literal.
     pub fn expand_to_pieces(&self, arguments: &str) -> Vec<PromptPiece> {
         let strip_marks = |text: &str| text.replace(COMMAND_MARKS, "");
         let marked = Self {
@@ -68,8 +68,8 @@ impl CommandPrompt {
         pieces
     }
 
-    /// Replaces `$ARGUMENTS` by all arguments and `$1` to `$9` by single words. If the prompt has
-    /// no placeholder, the arguments are appended.
+    /// Replaces `$ARGUMENTS` with all arguments, and `$1` to `$9` with single words of the
+    /// arguments. If the prompt has no placeholder, the arguments are appended.
     pub fn expand_arguments(&self, arguments: &str) -> String {
         let arguments = arguments.trim();
         let words = split_words(arguments);
@@ -107,8 +107,8 @@ impl CommandPrompt {
     }
 }
 
-/// Puts marks around command lines: from `` !` `` at the beginning of a word to the next backquote
-/// on the line.
+/// Puts marks around the command lines in a text. A command line extends from `` !` `` at the
+/// beginning of a word to the next backquote on the line.
 fn mark_command_lines(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -140,7 +140,7 @@ fn mark_command_lines(text: &str) -> String {
     out
 }
 
-/// Splits a line into words. Quotes keep words together.
+/// Splits a line into words. Text in quotes stays one word.
 pub fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;

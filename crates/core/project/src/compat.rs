@@ -1,4 +1,4 @@
-//! The folders and files of other programs that haft reads, one module per program.
+//! The folders and files of other programs that haft reads, with one module per program.
 
 mod agent_skills;
 mod auto_coder;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::knowledge::KnowledgeKind;
 
-/// The folders in which a program keeps one kind of knowledge.
+/// The folders in which one program keeps one kind of knowledge.
 struct Convention {
     kind: KnowledgeKind,
     /// Folders below a project's root, in order of precedence.
@@ -35,21 +35,22 @@ fn conventions_for(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convent
         .filter(move |convention| convention.kind == kind)
 }
 
-/// Returns the folders of a kind below a project's root.
+/// Returns the folders below a project's root that contain knowledge of this kind.
 pub(crate) fn project_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.project)
         .copied()
 }
 
-/// Returns the folders of a kind below the user's home.
+/// Returns the folders below the user's home that contain knowledge of this kind.
 pub(crate) fn home_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.home)
         .copied()
 }
 
-/// Returns the folders of a kind below the user's home that contain `repos/PROJECT`.
+/// Returns the folders below the user's home that contain knowledge of this kind in
+/// `repos/PROJECT`.
 pub(crate) fn repository_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.repositories)
@@ -70,11 +71,13 @@ pub(crate) fn rule_file_extensions(folder: &Path) -> &'static [&'static str] {
     }
 }
 
-/// Instruction files read in addition to `AGENTS.md`, relative to a folder.
+/// The instruction files that are read in addition to `AGENTS.md`, relative to the folder to which
+/// they apply.
 pub(crate) const INSTRUCTION_FILES: [&str; 3] =
     ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
-/// The project folder with auto-coder's descriptions of folders, laid out like haft's own.
+/// The folder in a project that contains auto-coder's descriptions of folders. Its structure is
+/// that of haft's own folder.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
 /// The file in which auto-coder's chat stores its memory of a project.
@@ -83,7 +86,7 @@ pub(crate) const MEMORY_FILE: &str = auto_coder::MEMORY_FILE;
 /// The folder in which auto-coder keeps library documentation in a project.
 pub(crate) const LIBRARIES_FOLDER: &str = auto_coder::LIBRARIES_FOLDER;
 
-/// True if the rule file `path` belongs to a program that sends its rules in every request by
+/// True if the rule file `path` belongs to a program whose rules are sent in every request by
 /// default.
 pub(crate) fn rules_apply_always(path: &Path) -> bool {
     path.parent()

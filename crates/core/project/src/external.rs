@@ -1,8 +1,8 @@
 //! External tools: programs in a tools folder that the model runs as commands.
 //!
 //! This module finds the tools, reads the header comments of their files, caches their help output,
-//! and writes the document about them. It runs nothing: callers that run a tool for its help do so
-//! in a sandbox.
+//! and writes the document about the tools. It runs nothing: callers that run a tool to get its
+//! help do so in a sandbox.
 
 mod cache;
 mod header;
@@ -24,8 +24,8 @@ use crate::problem::FileProblem;
 pub use cache::{HelpAnswer, HelpCache};
 pub use page::render_document;
 
-/// Script extensions, each with the command that starts such a script. Files with these extensions
-/// count as tools even if they are not executable.
+/// The extensions of scripts, each with the command that starts such a script. A file with one of
+/// these extensions is a tool even if it is not executable.
 const SCRIPT_EXTENSIONS: [(&str, &[&str]); 8] = [
     ("py", &["python3"]),
     ("sh", &["sh"]),
@@ -40,17 +40,17 @@ const SCRIPT_EXTENSIONS: [(&str, &[&str]); 8] = [
 /// A program in a tools folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalTool {
-    /// The file name.
+    /// The file name of the tool.
     pub name: String,
     pub path: PathBuf,
     pub level: Level,
     /// True if the file's mode allows execution.
     pub executable: bool,
-    /// The version of the file, which decides whether cached help is current.
+    /// The version of the tool's file, by which cached help is recognized as current.
     pub version: ToolFileVersion,
 }
 
-/// Size, modification time and mode of a tool's file.
+/// The size, modification time and mode of a tool's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFileVersion {
     size: u64,
@@ -62,16 +62,16 @@ pub struct ToolFileVersion {
 /// The usage text of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// The output of the tool when asked for help.
+    /// The text that the tool printed when it was run for its help.
     Output(String),
-    /// The comment at the head of the file.
+    /// The comment at the beginning of the tool's file.
     Header(String),
     /// No usage text is available.
     Missing,
 }
 
 impl Help {
-    /// Returns the usage text; `None` if there is none.
+    /// Returns the usage text, or `None` if no usage text is available.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Output(text) | Self::Header(text) => Some(text),
@@ -82,7 +82,7 @@ impl Help {
 
 named!(ExternalTool);
 
-/// Finds all tools. A tool with the name of a built-in tool is reported as shadowed.
+/// Finds all external tools. A tool with the name of a built-in tool is recorded as shadowed.
 pub fn load_tools(
     knowledge: &KnowledgePaths,
     is_built_in: &dyn Fn(&str) -> bool,
@@ -153,13 +153,13 @@ fn extension_of(path: &Path) -> Option<&str> {
 }
 
 impl ExternalTool {
-    /// Returns the folder of the tool. The tool is asked for its help in this folder.
+    /// Returns the folder that contains the tool, in which the tool is run for its help.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Returns the command that starts the tool, without arguments; `None` if it must be compiled
-    /// first.
+    /// Returns the command that starts the tool, without arguments. Returns `None` if the tool must
+    /// be compiled first.
     pub fn command_to_start(&self) -> Option<Vec<OsString>> {
         let interpreter = match extension_of(&self.path) {
             // Files without an extension are tools only if they are executable.
@@ -181,7 +181,8 @@ impl ExternalTool {
         )
     }
 
-    /// True if the kernel can start the file: many scripts are executable but have no `#!` line.
+    /// True if the kernel can start the file. Many scripts are executable but have no `#!` line, so
+    /// the kernel cannot start them.
     fn can_kernel_start(&self) -> bool {
         let mut start = [0; 4];
         let read = File::open(&self.path)
@@ -190,7 +191,7 @@ impl ExternalTool {
         start[..read].starts_with(b"#!") || start[..read].starts_with(b"\x7fELF")
     }
 
-    /// Returns the usage text in the comment at the head of the file.
+    /// Returns the usage text in the comment at the beginning of the file.
     pub fn read_header(&self) -> Option<String> {
         let marker = match extension_of(&self.path) {
             Some("js" | "go" | "rs") => "//",

@@ -1,5 +1,5 @@
-//! Reading of text files with a size limit, and without blocking on pipes. A file of the project
-//! cannot lead to a file outside of it, neither by a link nor by a path that it names.
+//! Reads text files with a size limit, and without blocking on pipes. A file of the project cannot
+//! refer to a file outside the project, either by a link or by a path in its text.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,29 +11,29 @@ use rustix::fs::{Mode, OFlags};
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// Maximum size of a file in bytes. A larger file is skipped and reported.
+/// The maximum size of a file in bytes. Larger files are skipped and reported.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// The content of a file.
 pub(crate) struct FileText {
     pub(crate) text: String,
-    /// The path with all links followed.
+    /// The path of the file, with all links resolved.
     pub(crate) real: PathBuf,
 }
 
-/// The area in which a file must lie.
+/// The area to which reading is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadBounds {
-    /// The project, after following links.
+    /// Only files whose path, with all links resolved, is inside the project.
     Project,
-    /// Any place the user can read.
+    /// All files that the user can read.
     Anywhere,
 }
 
 impl ReadBounds {
-    /// Returns the bounds for the files that the file `real` refers to. `real` is a path without
-    /// links. A file in the project may only refer to files in the project; a file of the user may
-    /// refer to any file.
+    /// Returns the area in which the files that `real` refers to may be. `real` is the path of a
+    /// file, without links. A file in the project may only refer to files in the project; a file of
+    /// the user may refer to any file.
     pub(crate) fn for_references_in(knowledge: &KnowledgePaths, real: &Path) -> Self {
         if real.starts_with(canonical_root(knowledge)) {
             Self::Project
@@ -57,7 +57,7 @@ pub(crate) fn read_file(
     read_named_file(knowledge, path, within, problems)
 }
 
-/// Reads a file that another file names, if it lies within the bounds.
+/// Reads a file that is named in another file, if it is inside the area `within`.
 pub(crate) fn read_named_file(
     knowledge: &KnowledgePaths,
     path: &Path,
@@ -130,8 +130,8 @@ fn read_bytes_within(
     Ok((real, bytes))
 }
 
-/// Opens a file below a folder without following any link, because a component of the resolved path
-/// may have been replaced by a link in the meantime.
+/// Opens a file below the folder `root` without following any link. A component of the path may
+/// have been replaced by a link after the path was resolved.
 fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(root, folder, Mode::empty())?;
@@ -153,7 +153,7 @@ fn canonical_root(knowledge: &KnowledgePaths) -> PathBuf {
         .unwrap_or_else(|_| knowledge.root.clone())
 }
 
-/// Returns the sorted names in a folder; empty if the folder does not exist.
+/// Returns the names in a folder, sorted. Returns no names if the folder does not exist.
 pub(crate) fn list_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries
@@ -168,7 +168,7 @@ pub(crate) fn list_markdown_files(folder: &Path) -> Vec<PathBuf> {
     list_files_with_extension(folder, &["md"])
 }
 
-/// Returns the files directly in a folder that have one of these extensions, sorted by name. Hidden
+/// Returns the files directly in a folder whose extension is in `endings`, sorted by name. Hidden
 /// files are skipped.
 pub(crate) fn list_files_with_extension(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let fits = |path: &PathBuf| {

@@ -22,7 +22,7 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::find_named_files;
 use crate::{compat, hooks};
 
-/// Paths of configuration that names commands, servers and hooks, and of folders that contain
+/// The paths of configuration that names commands, servers and hooks, and of folders that contain
 /// programs.
 const FOOTPRINT_PATHS: &[&str] = &[
     ".haft/config.toml",
@@ -34,7 +34,7 @@ const FOOTPRINT_PATHS: &[&str] = &[
     ".claude/hooks",
 ];
 
-/// Kinds of knowledge whose whole folders are part of the footprint.
+/// The kinds of knowledge whose folders are part of the footprint as a whole.
 const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Tools,
     KnowledgeKind::Commands,
@@ -42,7 +42,7 @@ const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Skills,
 ];
 
-/// Returns the files and folders of the footprint, relative to the root.
+/// Returns the files and folders of the footprint, relative to the project's root.
 fn list_footprint_paths() -> impl Iterator<Item = String> {
     let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder_name()));
     let folders = FOOTPRINT_KINDS
@@ -54,13 +54,14 @@ fn list_footprint_paths() -> impl Iterator<Item = String> {
         .chain(folders)
 }
 
-/// Maximum files of a footprint. A project with more is never trusted; no real project comes near.
+/// The maximum number of files in a footprint. A project with more files is never trusted; no real
+/// project has nearly as many.
 const MAX_FILES: usize = 5_000;
-/// Maximum bytes of a file that are in memory at a time.
+/// The maximum number of bytes of a file that are in memory at the same time.
 const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
-/// The file that declares MCP servers, and the maximum bytes read from it.
+/// The file that declares MCP servers, and the maximum number of bytes that are read from it.
 const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
-/// Maximum depth of folders.
+/// The maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
 /// The files of a project that haft would execute once the project is trusted, each with its
@@ -68,7 +69,7 @@ const MAX_DEPTH: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     files: BTreeMap<String, ContentHash>,
-    /// True if every part of the footprint could be read.
+    /// True if all files and folders of the footprint could be read.
     is_complete: bool,
 }
 
@@ -88,7 +89,7 @@ impl Footprint {
         found
     }
 
-    /// Reads the project files that the command lines `lines` name when they run in `cwd`.
+    /// Reads the project files that are named in the command lines `lines`, which run in `cwd`.
     pub fn read_files_named_by(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -98,18 +99,19 @@ impl Footprint {
         found
     }
 
-    /// Returns the hashes of the files by path relative to the project's root.
+    /// Returns the content hash of each file, by path relative to the project's root.
     pub fn files(&self) -> &BTreeMap<String, ContentHash> {
         &self.files
     }
 
-    /// True if every part of the footprint could be read. A project with an incomplete footprint
-    /// can't be trusted.
+    /// True if all files and folders of the footprint could be read. A project with an incomplete
+    /// footprint can't be trusted.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Returns the sorted paths of files that were added, removed or changed.
+    /// Returns the sorted paths of the files that were added, removed or changed since the
+    /// footprint `before` was read.
     pub fn changed_paths_since(&self, before: &BTreeMap<String, ContentHash>) -> Vec<String> {
         let now = self
             .files
@@ -205,8 +207,8 @@ impl Footprint {
     }
 }
 
-/// Returns the files that hooks and servers of a project name, with links both resolved and
-/// unresolved. Commands must not change these files.
+/// Returns the files that are named by a project's hooks and servers. Links are returned both
+/// resolved and unresolved. Commands must not change these files.
 pub fn list_files_named_by_project(root: &Path) -> Vec<PathBuf> {
     let names = collect_command_lines(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
@@ -218,8 +220,8 @@ pub fn list_files_named_by_project(root: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.starts_with(root)).collect()
 }
 
-/// Returns the command lines that the project's configuration declares: those of each hook, as the
-/// hooks are loaded, and all texts in each server's declaration.
+/// Returns the command lines that the project's configuration declares: one list per hook, as the
+/// hook is loaded, and one list per server with all texts in the server's declaration.
 fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
     let root = root.to_owned();
     let user = PathBuf::from("/");
@@ -253,7 +255,7 @@ fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Collects every string in a value, the command before its arguments.
+/// Collects all strings in a JSON value. The command comes before its arguments.
 fn collect_strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

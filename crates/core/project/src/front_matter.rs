@@ -1,4 +1,4 @@
-//! The YAML front matter between two `---` lines at the head of a Markdown file.
+//! Parses the YAML front matter between two `---` lines at the beginning of a Markdown file.
 
 use std::path::Path;
 
@@ -7,17 +7,18 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::FileProblem;
 
-/// A file split into front matter and body.
+/// A file that was split into front matter and body.
 pub(crate) struct SplitFile<T> {
-    /// The parsed front matter; the default value if the file has none or it cannot be parsed.
+    /// The parsed front matter, or the default value if the file has no front matter or its front
+    /// matter cannot be parsed.
     pub(crate) head: T,
     pub(crate) body: String,
-    /// True if there is front matter that cannot be parsed.
+    /// True if the file has front matter that cannot be parsed.
     pub(crate) broken: bool,
 }
 
-/// Splits a file into front matter and body. Front matter that cannot be parsed is reported, and
-/// the body is kept.
+/// Splits a file into front matter and body. If the front matter cannot be parsed, this is
+/// reported, and the body is kept.
 pub(crate) fn split_file<T: DeserializeOwned + Default>(
     path: &Path,
     text: &str,
@@ -63,7 +64,7 @@ pub(crate) fn split_file<T: DeserializeOwned + Default>(
                 .map_or(1, |location| location.line() as usize);
             let why = error.without_snippet().to_string();
             let why = why.lines().next().unwrap_or("it is not YAML");
-            // The line is part of the `FileProblem` already.
+            // The line number is already a field of the `FileProblem`.
             let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
             // The first line of the YAML is the second line of the file.
             problems.push(
@@ -79,10 +80,10 @@ pub(crate) fn split_file<T: DeserializeOwned + Default>(
     }
 }
 
-/// Keys whose values people write without quotes even if YAML requires them.
+/// Keys whose values people often write without the quotes that YAML requires.
 const FREE_TEXT_KEYS: [&str; 2] = ["description", "argument-hint"];
 
-/// Keys that end an unquoted value of several lines.
+/// Keys that end the unquoted multi-line value of the key before them.
 const KNOWN_KEYS: [&str; 14] = [
     "name",
     "description",
@@ -100,8 +101,9 @@ const KNOWN_KEYS: [&str; 14] = [
     "version",
 ];
 
-/// Adds quotes that YAML requires but people omit: in `description: Note: …`, `argument-hint: [a]
-/// [b]` and `globs: *.ts`, and in descriptions that continue with examples on the next lines.
+/// Adds the quotes that YAML requires but people omit. Values are quoted in `description: Note: …`,
+/// `argument-hint: [a] [b]` and `globs: *.ts`, and in descriptions that continue with examples on
+/// the next lines.
 fn quote_free_text(yaml: &str) -> String {
     let key_of = |line: &str| {
         line.split_once(':')
@@ -146,7 +148,7 @@ fn split_at_closing_line(rest: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A YAML list of strings, or one comma-separated string.
+/// A list of words, written as a YAML list or as one comma-separated string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WordList(pub(crate) Vec<String>);
 
@@ -179,7 +181,7 @@ impl<'de> Deserialize<'de> for WordList {
     }
 }
 
-/// Splits a line at commas, except within braces, as in `*.{ts,tsx}`.
+/// Splits a line at commas, except for commas within braces, as in `*.{ts,tsx}`.
 fn split_outside_braces(line: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_usize;

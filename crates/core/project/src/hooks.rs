@@ -19,21 +19,21 @@ use crate::file_reading;
 use crate::knowledge::{KnowledgePaths, Level};
 use crate::problem::FileProblem;
 
-/// Maximum timeout of a hook, in seconds.
+/// The maximum timeout of a hook, in seconds.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// The `[hooks]` section: groups of commands by hook point.
+/// The `[hooks]` section: groups of commands for each hook point.
 pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
 
-/// Commands that share a matcher.
+/// Hook commands that share a matcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookGroup {
-    /// A regular expression that must match the whole subject, such as the name of a tool; empty or
-    /// `*` for every subject.
+    /// A regular expression that must match the whole subject, such as the name of a tool. An empty
+    /// text or `*` matches every subject.
     #[serde(default)]
     pub matcher: String,
-    /// The commands, run in order.
+    /// The hook commands, in the order in which they run.
     pub hooks: Vec<HookCommand>,
 }
 
@@ -60,7 +60,7 @@ pub struct HookCommand {
 pub enum HookKind {
     #[default]
     Command,
-    /// A command written for Claude Code.
+    /// A shell command that is written for Claude Code's input and output.
     #[serde(skip)]
     ClaudeCommand,
 }
@@ -79,7 +79,7 @@ fn default_sandbox() -> bool {
 pub struct Hook {
     /// The point at which the hook runs.
     pub point: HookPoint,
-    /// The subjects for which the hook runs.
+    /// The pattern that selects the subjects for which the hook runs.
     pub matcher: Matcher,
     /// The command line for `/bin/sh`.
     pub command: String,
@@ -89,16 +89,17 @@ pub struct Hook {
     pub level: Level,
     /// The configuration file that declares the hook.
     pub path: PathBuf,
-    /// The dialect of the hook's input and output.
+    /// The program whose format the hook's input and output have.
     pub dialect: HookDialect,
 }
 
-/// The program whose names of tools and hook points a hook expects.
+/// The program whose names of tools and hook points a hook uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
-    /// haft's own names of tools and hook points.
+    /// The hook uses haft's names of tools and hook points.
     Haft,
-    /// Claude Code's names of tools and hook points; haft's own where Claude Code has none.
+    /// The hook uses Claude Code's names of tools and hook points, and haft's names if Claude Code
+    /// has none.
     Claude,
 }
 
@@ -106,7 +107,7 @@ pub enum HookDialect {
 #[derive(Clone, Debug)]
 pub struct Matcher {
     text: String,
-    /// The compiled pattern; `None` matches every subject.
+    /// The compiled pattern; `None` if every subject matches.
     pattern: Option<Regex>,
 }
 
@@ -124,12 +125,12 @@ impl Matcher {
         })
     }
 
-    /// Returns the pattern as it was written.
+    /// Returns the pattern as written in the configuration.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// True if one of a subject's names matches.
+    /// True if the pattern matches one of the names of a subject.
     pub fn matches(&self, names: &[&str]) -> bool {
         self.pattern
             .as_ref()
@@ -137,7 +138,7 @@ impl Matcher {
     }
 }
 
-/// Loads the hooks of the user, and after them those of a trusted project.
+/// Loads the hooks of the user, followed by the hooks of the project if the project is trusted.
 pub fn load_hooks(
     knowledge: &KnowledgePaths,
     user: &HooksConfig,
@@ -202,14 +203,14 @@ pub fn load_project_hooks(
     found
 }
 
-/// The part of a project's configuration that declares hooks.
+/// The part of a project's configuration file that declares hooks.
 #[derive(Deserialize)]
 struct ProjectConfigFile {
     #[serde(default)]
     hooks: HooksConfig,
 }
 
-/// The file in which hooks are declared.
+/// The configuration file in which hooks are declared.
 #[derive(Clone, Copy)]
 struct HookSource<'a> {
     level: Level,
@@ -218,7 +219,8 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// Creates a hook declared in this file. A project's `sandbox = false` is reported and ignored.
+    /// Creates a hook that is declared in this file. `sandbox = false` in a project's file is
+    /// reported and ignored.
     fn build_hook(
         self,
         point: HookPoint,
@@ -289,8 +291,8 @@ fn collect_hooks(
     found
 }
 
-/// Loads the hooks of another program's settings. Unsupported entries are skipped and reported one
-/// by one.
+/// Loads the hooks in the settings of another program. Each unsupported entry is skipped and
+/// reported.
 fn collect_foreign_hooks(
     hooks: &Value,
     place: HookSource<'_>,

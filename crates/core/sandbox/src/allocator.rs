@@ -18,7 +18,7 @@ pub fn limit_malloc_arenas() {
     }
 }
 
-/// Returns freed memory to the system. Useful after work that needed much memory for a short time,
+/// Returns freed memory to the system. Call it after work that needed much memory for a short time,
 /// such as opening a conversation: by default the allocator returns only the memory at the end of a
 /// heap.
 pub fn release_free_memory() {

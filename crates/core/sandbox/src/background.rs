@@ -57,8 +57,8 @@ impl Background {
         ending.wait_for(Option::is_some).await.ok()?.clone()
     }
 
-    /// Asks the command and everything it started to end; [`Background::wait_for_end`] returns when
-    /// that is done.
+    /// Asks the command and everything it started to end. Does not wait:
+    /// [`Background::wait_for_end`] returns when all of them are gone.
     pub fn stop(&self) {
         self.cancel.cancel();
     }

@@ -24,14 +24,14 @@ use crate::live::OutputStream;
 /// Settings for capturing the output of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// The limits for showing a stream. At most `limits.bytes` of the stream's head, and as many of
-    /// its tail, are held in memory.
+    /// The limits for showing a stream. Memory holds at most `limits.bytes` of the stream's head
+    /// and as many bytes of its tail.
     pub limits: CutLimits,
-    /// The path prefix of the spill files, to which `.stdout` or `.stderr` is appended, or `.log`
+    /// The path prefix of the spill files. The suffix `.stdout` or `.stderr` is appended, or `.log`
     /// if the streams are joined. The files must not exist; they are created readable by their
     /// owner only.
     pub spill: Option<PathBuf>,
-    /// Maximum bytes of each spill file.
+    /// The maximum number of bytes in each spill file.
     pub max_spill_bytes: u64,
     pub spill_from: SpillFrom,
 }
@@ -39,12 +39,12 @@ pub struct Capture {
 /// The moment when a spill file is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpillFrom {
-    /// Creates the file once the output exceeds the limits, and removes it if the command is
-    /// abandoned before the end.
+    /// The spill file is created once the output exceeds the limits, and removed if the command is
+    /// abandoned before its end.
     #[default]
     Overflow,
-    /// Creates the file at the start and always keeps it, so that it can be read while the command
-    /// runs.
+    /// The spill file is created at the start and always kept, so that it can be read while the
+    /// command runs.
     Start,
 }
 
@@ -72,7 +72,7 @@ impl Capture {
 }
 
 impl Default for Capture {
-    /// Returns the limits for output shown to a model, without a spill file.
+    /// Returns settings with the limits for output shown to a model, and without a spill file.
     fn default() -> Self {
         Self {
             limits: CutLimits::default(),
@@ -93,7 +93,7 @@ pub struct CapturedOutput {
     pub tail: Vec<u8>,
     /// The number of bytes in the whole stream.
     pub bytes: u64,
-    /// The number of lines in the whole stream; the last one counts with or without its line end.
+    /// The number of lines in the whole stream; the last line counts with or without a line ending.
     pub lines: u64,
     /// The file with the full output.
     pub spill: Option<PathBuf>,

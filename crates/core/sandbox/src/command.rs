@@ -17,7 +17,7 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// The complete environment: nothing is inherited.
     pub env: Vec<(String, String)>,
-    /// The command is ended after this time.
+    /// The time limit after which the command is ended.
     pub timeout: Duration,
     pub stdin: Stdin,
     /// The confinement of the command; `None` runs it unconfined.
@@ -76,7 +76,7 @@ impl CommandSpec {
     }
 }
 
-/// The standard input of a command that is not at a terminal.
+/// The standard input of a command that does not run at a terminal.
 ///
 /// The command has a session of its own, so it cannot read from haft's terminal either.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,8 +113,7 @@ pub struct FinishedCommand {
     /// The time from the call to the end of the last descendant.
     pub duration: Duration,
     pub aftermath: Aftermath,
-    /// For a confined command that failed: a path that the command named or reported, and that
-    /// exists but is hidden by the sandbox.
+    /// A hidden path that the command named or reported. Set only if a confined command failed.
     pub hidden: Option<HiddenPath>,
 }
 

@@ -10,10 +10,11 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// The maximum size of a configuration file in bytes. Larger ones are rejected: no user writes one.
+/// The maximum size of a configuration file in bytes. Larger files are rejected: no user writes
+/// one.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Prefixes of filter commands that are installed on the machine.
+/// The prefixes of filter commands that run an installed program rather than a file of the project.
 const KNOWN_FILTERS: &[&str] = &[
     "git-lfs ",
     "git lfs ",
@@ -22,12 +23,12 @@ const KNOWN_FILTERS: &[&str] = &[
     "\\\"git-crypt\\\" ",
 ];
 
-/// Keys of filters, whose values are commands.
+/// The keys of a filter whose values are commands.
 const FILTER_KEYS: &[&str] = &["clean", "smudge", "process"];
-/// Keys of diff and merge drivers, whose values are commands.
+/// The keys of diff and merge drivers whose values are commands.
 const DRIVER_KEYS: &[&str] = &["textconv", "command", "external", "driver"];
 
-/// Settings that override every configuration file.
+/// Git settings that override every configuration file.
 const COMMIT_SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -42,8 +43,8 @@ const COMMIT_SETTINGS: &[(&str, &str)] = &[
     ("protocol.allow", "never"),
 ];
 
-/// Returns the environment of a command that may commit, made from the environment of ordinary
-/// commands.
+/// Returns the environment of a command that may commit, derived from `given`, the environment of
+/// other commands.
 pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     let mut all: Vec<_> = given
         .iter()
@@ -92,7 +93,7 @@ pub(crate) fn prepare_for_commit(repository: &Path) -> bool {
     kept && fs::read_to_string(config).is_ok_and(|text| has_no_unknown_programs(&text))
 }
 
-/// True if a configuration has no hooks, no includes, no drivers, and only known filters.
+/// True if a Git configuration has no hooks, no includes, no drivers, and only known filters.
 fn has_no_unknown_programs(config: &str) -> bool {
     let text = config.to_ascii_lowercase();
     if ["[include", "[hook"]

@@ -17,7 +17,7 @@ pub struct SandboxConfig {
     pub writable: Vec<PathBuf>,
     /// Additional folders and files that commands may not read; absolute or `~/…`.
     pub hidden: Vec<PathBuf>,
-    /// Folders and files that commands may read although they lie below `/tmp` or in a hidden
+    /// Folders and files that commands may read although they are below `/tmp` or in a hidden
     /// folder; absolute or `~/…`.
     pub readable: Vec<PathBuf>,
 }

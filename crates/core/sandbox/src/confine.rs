@@ -32,7 +32,7 @@ pub(crate) use step::{AtStep, ConfinementFailure};
 
 use serde::Serialize;
 
-/// Does nothing: covers are created only on Linux.
+/// Does nothing, because covers are created only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn remove_stale_covers(_notes: &std::path::Path) -> std::io::Result<()> {
     Ok(())
@@ -44,7 +44,7 @@ pub fn remove_stale_covers(_notes: &std::path::Path) -> std::io::Result<()> {
 pub enum ConfinementMethod {
     /// Namespaces, created by the helper.
     Namespace,
-    /// Landlock and a filter of system calls.
+    /// Landlock and a system call filter.
     Landlock,
 }
 

@@ -89,7 +89,7 @@ const SECRET_NAME_PARTS: &[&str] = &[
     "COOKIE",
 ];
 
-/// Variables that are always set: no colors, no pager, and no prompts.
+/// Variables that are always set. They turn off colors, pagers, and prompts.
 const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -135,8 +135,8 @@ fn is_passed_on(name: &str, value: &str) -> bool {
 }
 
 /// Returns the values of variables with secret names, which must never be stored or shown. Leaves
-/// out paths, short or ordinary words, values with spaces, and variables with the name of an
-/// author.
+/// out paths, short or ordinary words, values with spaces, and variables such as `GIT_AUTHOR_NAME`,
+/// which are named after an author.
 pub fn secret_values<Text: Into<OsString>>(
     all: impl IntoIterator<Item = (Text, Text)>,
 ) -> Vec<String> {
@@ -160,7 +160,8 @@ fn is_secret_name(name: &str) -> bool {
     SECRET_NAME_PARTS.iter().any(|secret| name.contains(secret))
 }
 
-/// True for proxy variables, whose address may contain a password before an `@`.
+/// True if `name` is a proxy variable. The address in such a variable may contain a password before
+/// an `@`.
 fn is_proxy_variable(name: &str) -> bool {
     name.to_ascii_uppercase().ends_with("_PROXY")
 }

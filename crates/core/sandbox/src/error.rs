@@ -47,7 +47,7 @@ pub enum SandboxError {
     /// The confinement could not be set up, so the command was not run.
     #[error("cannot confine the command ({step}: {source}), so it was not run")]
     Confinement {
-        /// The step of the setup that failed.
+        /// The step of setting up the confinement that failed.
         step: ConfinementStep,
         source: io::Error,
     },

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use std::os::unix::fs::MetadataExt;
 
-/// Folders searched if no folder of `PATH` may be.
+/// The folders to search if no folder in `PATH` may be searched.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// Variables that name code which interpreters, shells and linkers load by themselves. Tools such as
@@ -45,7 +45,7 @@ const CODE_VARIABLES: [&str; 30] = [
     "ZDOTDIR",
 ];
 
-/// Beginnings of the variables of the dynamic linkers, such as `LD_PRELOAD`.
+/// The prefixes of variables that the dynamic linkers read, such as `LD_PRELOAD`.
 const LINKER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 
 /// True if the variable `name` names code that programs load by themselves. Programs that haft
@@ -58,8 +58,8 @@ pub fn is_code_variable(name: &str) -> bool {
 }
 
 /// Returns the first program called `name` in the folders of `search_path` that is outside
-/// `writable`, or `None`. Links are not resolved in the result: programs such as Python find their
-/// files beside the link.
+/// `writable`. Returns its path with links unresolved: programs such as Python find their files
+/// next to the link.
 pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Option<PathBuf> {
     let mut folders: Vec<_> = search_folders_outside(search_path, writable).collect();
     if folders.is_empty() {
@@ -81,7 +81,7 @@ pub fn find_program(name: &str, search_path: &str, writable: &[PathBuf]) -> Opti
         })
 }
 
-/// Returns `search_path` without relative folders and without folders inside `writable`.
+/// Returns `search_path` without relative folders and without folders inside any of `writable`.
 pub fn filter_search_path(search_path: &str, writable: &[PathBuf]) -> String {
     let folders: Vec<_> = search_folders_outside(search_path, writable).collect();
     std::env::join_paths(folders)

@@ -77,11 +77,11 @@ const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// The only variables of the given environment that are passed on to git. A command that may use
+/// The only variables of the caller's environment that are passed on to git. A command that may use
 /// the network also gets the variables for proxies, certificates and the SSH agent.
 const PASSED_VARIABLES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
-/// Maximum bytes of a command's output; more output is an error.
+/// The maximum number of bytes in a command's output; more output is an error.
 const MAX_OUTPUT_BYTES: usize = 256 << 20;
 const GIT_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -99,7 +99,7 @@ pub enum GitError {
     Refused {
         /// The path that is refused.
         at: PathBuf,
-        /// The reason, as the second half of a sentence.
+        /// The reason for the refusal, as the second half of a sentence.
         why: String,
     },
     /// A folder or another resource that git needs could not be created.
@@ -118,8 +118,8 @@ pub enum GitError {
 pub struct GitProgram {
     path: PathBuf,
     supervisor: Supervisor,
-    /// The sandbox, stored whole because dropping it would end resources that it needs, such as the
-    /// proxy.
+    /// The sandbox in which git runs. It is stored as a whole, because dropping it would end
+    /// resources that git needs, such as the proxy.
     sandbox: Sandbox,
     environment: Vec<(String, String)>,
 }
@@ -142,7 +142,7 @@ pub enum GitReach<'a> {
     Network {
         /// The URL or folder to fetch from.
         source: &'a str,
-        /// The socket of the user's SSH agent, if needed: the only writable path outside the
+        /// The socket of the user's SSH agent, if needed. It is the only writable path outside the
         /// repository's folder.
         agent: Option<&'a Path>,
     },
@@ -161,7 +161,7 @@ struct GitCall<'a> {
 }
 
 impl GitProgram {
-    /// Finds the first git in the `PATH` of `environment` that lies outside `projects` and that no
+    /// Finds the first git in the `PATH` of `environment` that is outside `projects` and that no
     /// other user could have put there. Git will run in `sandbox`.
     pub fn find(
         supervisor: &Supervisor,
@@ -185,7 +185,7 @@ impl GitProgram {
         })
     }
 
-    /// Runs a git command on a repository that haft made in `folder`. The command may write to
+    /// Runs a git command on a repository that haft created in `folder`. The command may write to
     /// `folder`. `arguments` must contain the repository's path.
     pub fn run_in_own_folder(
         &self,
@@ -278,8 +278,8 @@ impl GitProgram {
             .map(|printed| String::from_utf8_lossy(&printed).into_owned())
     }
 
-    /// Runs git and returns its output. Blocks, so async code must call it on a thread that may
-    /// block.
+    /// Runs git and returns its output. Blocks the thread, so async code must call it on a thread
+    /// for blocking work.
     fn run(&self, call: &GitCall<'_>) -> Result<Vec<u8>, GitError> {
         let mut argv = vec![self.path.clone().into_os_string()];
         argv.extend(COMMON_OPTIONS.iter().map(OsString::from));
@@ -367,7 +367,7 @@ impl GitProgram {
         all
     }
 
-    /// Returns the `PATH` in which git finds its own programs.
+    /// Returns the `PATH` with which git finds its own programs.
     fn search_path(&self) -> String {
         let beside = self
             .path

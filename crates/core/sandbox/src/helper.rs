@@ -40,8 +40,8 @@ use portable::run_guard;
 use crate::HELPER_ARG;
 use crate::wire::{self, HelperRequest};
 
-/// Runs this process as a supervisor helper if its arguments, which include the program's name,
-/// request that.
+/// Runs this process as a supervisor helper if `arguments`, which include the program's name,
+/// request that. Returns `None` in any other process.
 ///
 /// `main` calls this first, before it starts a thread or reads anything, and returns the exit code
 /// if there is one. A helper communicates over the socket that is its standard input and prints
@@ -72,8 +72,8 @@ fn run_helper() -> io::Result<()> {
     run_guard(control, &request)
 }
 
-/// Takes the socket from standard input and replaces it with `/dev/null`. Fails if standard input
-/// is not a socket, for example because a user started the helper.
+/// Takes the control socket from standard input, and replaces standard input with `/dev/null`.
+/// Fails if standard input is not a socket, for example because a user started the helper.
 fn take_control_socket() -> io::Result<UnixStream> {
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     control.peer_addr()?;

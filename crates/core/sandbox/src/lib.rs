@@ -104,5 +104,5 @@ pub use visibility::{
 };
 pub use waiting::AwaitedInput;
 
-/// The first command-line argument that makes the program run as a supervisor helper.
+/// The first command-line argument that makes this program run as a supervisor helper.
 pub const HELPER_ARG: &str = "__haft-supervise";

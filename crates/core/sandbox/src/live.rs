@@ -15,7 +15,7 @@ use crate::waiting::{self, AwaitedInput, Terminals};
 pub(crate) enum OutputStream {
     Stdout,
     Stderr,
-    /// A stream that carries both, such as a terminal.
+    /// Standard output and standard error in one stream, for example of a terminal.
     Both,
 }
 
@@ -29,9 +29,9 @@ struct MonitorState {
     stderr: Mutex<StreamOutput>,
     /// The output of both streams since it was last taken, in order of arrival.
     unread: Mutex<HeadAndTail>,
-    /// The bytes written so far, as a channel for tasks that wait for more.
+    /// The number of bytes written so far, as a channel for tasks that wait for more.
     bytes: watch::Sender<u64>,
-    /// The helper process while it lives.
+    /// The pid of the helper process while the helper runs.
     helper: Mutex<Option<Pid>>,
 }
 
@@ -60,7 +60,7 @@ impl LiveCommand {
         }))
     }
 
-    /// Returns the standard output so far; both streams if they are joined.
+    /// Returns the standard output so far, or the output of both streams if they are joined.
     pub fn stdout(&self) -> CapturedOutput {
         self.captured_output(OutputStream::Stdout)
     }
@@ -93,8 +93,8 @@ impl LiveCommand {
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }
 
-    /// Returns the kind of input that one of the command's processes waits for, at any terminal.
-    /// Even a command without a terminal can create one.
+    /// Returns the kind of input that some process of the command waits for, at any terminal. Even
+    /// a command that was started without a terminal can create one.
     pub fn awaited_input(&self) -> Option<AwaitedInput> {
         self.find_input_wait(Terminals::Any)
             .map(|waiting| waiting.input)
@@ -149,7 +149,7 @@ impl LiveCommand {
     }
 }
 
-/// Locks a mutex even if a thread panicked while holding it: the counts remain correct.
+/// Locks a mutex even if a thread panicked while holding the lock: the counts remain correct.
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

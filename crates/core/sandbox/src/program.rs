@@ -12,8 +12,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A program that was opened once and is executed by its descriptor, even if its path names another
-/// file later.
+/// A program that was opened once and is executed through its descriptor, so that the same file
+/// runs even if its path names another file later.
 #[derive(Clone, Debug, Default)]
 pub struct OwnProgram {
     path: PathBuf,
@@ -27,7 +27,8 @@ impl OwnProgram {
         Ok(Self::from_file(file.into(), path))
     }
 
-    /// Creates a program from an open file. `path` is used for messages and for sealing.
+    /// Creates a program from an open file. `path` is used only for messages and for sealing the
+    /// file.
     pub fn from_file(file: OwnedFd, path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -53,8 +54,8 @@ impl OwnProgram {
         &self.path
     }
 
-    /// Returns the path to execute. It names the open file and is valid in this process and in a
-    /// child that has not yet executed another program.
+    /// Returns a path that names the open file. The path is valid in this process, and in a child
+    /// that has not yet executed another program.
     pub fn executable_path(&self) -> OsString {
         match &self.file {
             // The descriptor is closed on exec, which happens after the kernel has opened the
@@ -75,6 +76,6 @@ impl PartialEq for OwnProgram {
 
 impl Eq for OwnProgram {}
 
-/// The path by which a command can start this program: the helper that executes the command is the
-/// same file.
+/// The path by which a command can start this program, because the helper that executes the command
+/// runs the same file.
 pub const HELPER_PROGRAM: &str = "/proc/self/exe";

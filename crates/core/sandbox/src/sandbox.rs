@@ -14,11 +14,11 @@ use crate::{
     SandboxError, SandboxMode, SandboxPolicy, Supervisor,
 };
 
-/// The time limit for a trial command, which does nothing. It is generous because a failed sandbox
-/// is replaced by a weaker one: a busy machine must not count as a failure.
+/// The time limit for a trial command, which does nothing. The limit is generous because a sandbox
+/// that fails is replaced by a weaker one: a busy machine must not count as a failure.
 const TRIAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The sandbox that confines commands, or the reason for having none.
+/// The sandbox that confines commands, or the reason why there is none.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     status: SandboxStatus,
@@ -28,7 +28,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Finds the best sandbox that works here by confining a process that does nothing.
+    /// Finds the best sandbox that works on this machine by confining a process that does nothing.
     pub async fn set_up(supervisor: &Supervisor, policy: SandboxPolicy, mode: SandboxMode) -> Self {
         if cfg!(not(target_os = "linux")) {
             return Self::disabled("haft has no sandbox for this system, only for Linux");
@@ -80,7 +80,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns a sandbox that confines nothing, with the reason to report.
+    /// Returns a sandbox that confines nothing. `reason` is reported to the user.
     pub fn disabled(reason: &str) -> Self {
         let status = SandboxStatus {
             layer: SandboxLayer::None,
@@ -145,7 +145,7 @@ impl Sandbox {
         &self.status
     }
 
-    /// Returns the confinement for each command, or `None` without a sandbox.
+    /// Returns the confinement of each command, or `None` if commands run unconfined.
     pub fn confinement(&self) -> Option<Arc<ConfinementSpec>> {
         self.confined.clone()
     }
@@ -165,8 +165,8 @@ fn describe_unavailable_method(method: ConfinementMethod) -> &'static str {
     }
 }
 
-/// Confines a process that does nothing, not even start a program. The project folders are left out
-/// so that the trial leaves no trace in them.
+/// Confines a process that does nothing and does not even start a program. The project folders are
+/// left out, so that the trial leaves no trace in them.
 async fn try_confinement(
     supervisor: &Supervisor,
     policy: &SandboxPolicy,
@@ -198,8 +198,8 @@ async fn try_confinement(
     }
 }
 
-/// Returns the absolute path for a path of the configuration, replacing a leading `~/` by the home
-/// folder. Returns `None` for a relative path, and for `~/` without a home folder.
+/// Returns a path from the configuration as an absolute path, with a leading `~/` replaced by the
+/// home folder. Returns `None` for a relative path, and for `~/` without a home folder.
 pub fn resolve_configured_path(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     match (path.strip_prefix("~"), home) {
         (Ok(inside), Some(home)) => Some(home.join(inside)),

@@ -12,9 +12,10 @@ use crate::{AwaitedInput, Background, CapturedOutput, Ending};
 
 /// The interval between checks of a command that writes nothing.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A command that has written something counts as quiet after this time without output.
+/// The time without output after which a command that has written something counts as quiet.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum bytes of a line while the terminal is in line mode; the kernel silently drops the rest.
+/// The maximum number of bytes in a line while the terminal is in line mode; the kernel silently
+/// drops the rest.
 pub const MAX_LINE_BYTES: usize = 4_095;
 
 /// A command at its own terminal. Dropping the session ends the command and everything it started.
@@ -59,8 +60,8 @@ impl TerminalSession {
         Self { command, master }
     }
 
-    /// Types `bytes` unchanged, then waits until the command has ended, waits for input, or is
-    /// quiet, but not longer than `timeout`. With no bytes, only waits.
+    /// Types `bytes` unchanged, then waits until the command ends, waits for input or is quiet, or
+    /// until `timeout` has passed. If `bytes` is empty, only waits.
     pub async fn type_and_wait(
         &self,
         bytes: &[u8],
@@ -93,10 +94,10 @@ impl TerminalSession {
         }
     }
 
-    /// Waits until the command has ended, waits for input, is quiet, or `deadline` passes.
+    /// Waits until the command ends, blocks on input or is quiet, or until `deadline`.
     ///
-    /// `before` is the input wait from before typing. An equal wait does not count: the command has
-    /// not read the new input yet.
+    /// `before` is the input wait that was seen before text was typed. While the command is still
+    /// in this wait, it has not read the new text, so the wait is ignored.
     async fn wait_until_idle(&self, before: Option<InputWait>, deadline: Instant) -> WaitEnd {
         let live = self.command.live();
         let mut has_written = false;
@@ -163,8 +164,8 @@ impl TerminalSession {
         self.command.wait_for_end().await
     }
 
-    /// Asks the command and everything it started to end; [`TerminalSession::wait_for_end`] returns
-    /// when that is done.
+    /// Asks the command and everything it started to end. Does not wait:
+    /// [`TerminalSession::wait_for_end`] returns when all of them are gone.
     pub fn stop(&self) {
         self.command.stop();
     }

@@ -48,8 +48,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Creates a supervisor that starts `helper`, usually the running program, whose `main` must
-    /// begin with [`helper_entry`](crate::helper_entry).
+    /// Creates a supervisor that starts `helper` for each command. `helper` is usually the running
+    /// program; its `main` must begin with [`helper_entry`](crate::helper_entry).
     pub fn new(helper: OwnProgram) -> Self {
         Self {
             helper,
@@ -110,7 +110,7 @@ impl Supervisor {
     }
 
     /// Starts a command in the background. Standard output and standard error are joined in the
-    /// order of writing. Must be called within a tokio runtime.
+    /// order in which they are written. Must be called within a tokio runtime.
     pub fn start_background(&self, command: CommandSpec, capture: Capture) -> Background {
         self.spawn_background(
             command,
@@ -138,9 +138,9 @@ impl Supervisor {
         ))
     }
 
-    /// Starts a command whose standard input and output are one socket, and returns the other end
-    /// of the socket. Standard error is captured; the data on the socket is not. Must be called
-    /// within a tokio runtime.
+    /// Starts a command that has one socket as both its standard input and its standard output, and
+    /// returns the other end of the socket. Standard error is captured; the data on the socket is
+    /// not. Must be called within a tokio runtime.
     pub fn start_connected(
         &self,
         command: CommandSpec,
@@ -358,8 +358,8 @@ impl Supervisor {
     }
 }
 
-/// Creates a socket pair: haft's end, and a blocking end for the helper or its command. Both are
-/// closed on exec, so no other program can keep the socket open.
+/// Creates a socket pair: haft's end, and a blocking end for the helper or its command. Both ends
+/// are closed on exec, so no other program can keep the socket open.
 fn create_socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -376,8 +376,8 @@ enum CommandStreams {
     Joined,
     /// A terminal: haft's side, and the command's side.
     Terminal(TerminalReader, OwnedFd),
-    /// A socket for input and output, whose other end the caller holds, and a pipe for standard
-    /// error.
+    /// A socket for input and output, and a pipe for standard error. The caller has the other end
+    /// of the socket.
     Socket(OwnedFd),
 }
 
@@ -396,7 +396,7 @@ struct Helper {
     stderr: OutputSource,
 }
 
-/// A started helper that waits for its request.
+/// A helper that is already started and waits for its request.
 #[derive(Clone, Default)]
 struct ReadyHelper(Arc<Mutex<Option<Box<Helper>>>>);
 
@@ -409,8 +409,9 @@ impl ReadyHelper {
         is_alive.then_some(helper)
     }
 
-    /// Starts a helper and keeps it. A command that arrives meanwhile waits for this helper instead
-    /// of starting another. If the start fails, the next command reports its own failure.
+    /// Starts a helper and keeps it for the next command. A command that arrives meanwhile waits
+    /// for this helper instead of starting another. If the start fails, the next command reports
+    /// its own failure.
     fn fill(&self, start: impl FnOnce() -> Result<Helper, SandboxError>) {
         if let Ok(mut ready) = self.0.lock()
             && let Ok(helper) = start()

@@ -91,7 +91,7 @@ fn register_fd(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 impl Master {
-    /// Returns the identity of this terminal, for recognizing reads from it.
+    /// Returns the identity of this terminal, by which reads from this terminal are recognized.
     pub(crate) fn as_own_terminal(&self) -> OwnTerminal<'_> {
         OwnTerminal {
             master: self.as_fd(),

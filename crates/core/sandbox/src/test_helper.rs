@@ -22,8 +22,8 @@ use crate::{OwnProgram, Supervisor, helper_entry};
 #[used]
 static INIT_HOOK: extern "C" fn() = run_helper_before_main;
 
-/// The program name under which a test program acts as a helper that reports at once and lives
-/// until haft closes its side.
+/// The program name under which a test program acts as a helper that reports at once and then lives
+/// until haft closes its side of the socket.
 pub const LINGERING_HELPER: &str = "lingering-helper";
 
 extern "C" fn run_helper_before_main() {

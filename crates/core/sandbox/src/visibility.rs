@@ -16,16 +16,16 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{ConfinementMethod, ConfinementSpec, SandboxPolicy};
 
-/// Folders of which every command in a namespace has private versions.
+/// The folders that are private to every command in a namespace.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Maximum words of a text that are examined.
+/// The maximum number of words of a text that are examined.
 const MAX_WORDS: usize = 1_000;
-/// Maximum separators that a path in a printed line may contain.
+/// The maximum number of separators that a path found in printed output may contain.
 const MAX_PATH_SEPARATORS: usize = 16;
-/// Maximum bytes of a `#!` line that are read; the kernel reads no more.
+/// The maximum number of bytes of a `#!` line that are read; the kernel reads no more.
 const MAX_INTERPRETER_LINE_BYTES: u64 = 256;
-/// Maximum bytes of a captured output that are examined, counted from its end.
+/// The maximum number of bytes of captured output that are examined, counted from its end.
 const MAX_OUTPUT_BYTES: usize = 8 * 1024;
 
 /// A path that exists outside the sandbox but cannot be seen inside.
@@ -33,7 +33,7 @@ const MAX_OUTPUT_BYTES: usize = 8 * 1024;
 pub struct HiddenPath {
     /// The path as it exists outside the sandbox.
     pub path: PathBuf,
-    /// The part of the sandbox that hides it.
+    /// The part of the sandbox that hides the path.
     pub cause: HiddenCause,
 }
 
@@ -42,7 +42,7 @@ pub struct HiddenPath {
 pub enum HiddenCause {
     /// The path is below this folder, which is replaced by a private one.
     PrivateFolder(&'static str),
-    /// The path is in a folder that holds secrets, belongs to haft, or is listed in `[sandbox]
+    /// The path is in a folder that contains secrets, belongs to haft, or is listed in `[sandbox]
     /// hidden`.
     HiddenFolder,
 }
@@ -132,8 +132,8 @@ impl ConfinementSpec {
         shown
     }
 
-    /// Returns the entries of private folders that must be readable for `path` to be seen; none if
-    /// it can already be seen.
+    /// Returns the entries of private folders that must be readable for `path` to be visible.
+    /// Returns none if `path` is visible already.
     fn entries_to_expose(&self, path: &Path) -> BTreeSet<PathBuf> {
         let is_private = |place: &PathBuf| match self.hiding_cause(place) {
             Some(HiddenCause::PrivateFolder(_)) => true,
@@ -146,8 +146,8 @@ impl ConfinementSpec {
             .collect()
     }
 
-    /// Returns the reason why `place` is hidden, following the order in which the sandbox mounts
-    /// folders: from the outside in, with hidden folders last.
+    /// Returns the reason why `place` is hidden. Checks folders in the order in which the sandbox
+    /// mounts them: from the outside in, with hidden folders last.
     fn hiding_cause(&self, place: &Path) -> Option<HiddenCause> {
         let policy = &self.policy;
         let open = policy
@@ -183,8 +183,8 @@ impl ConfinementSpec {
     }
 }
 
-/// Returns the entry directly below a private folder that `path` is or lies in, such as `/tmp/venv`
-/// for `/tmp/venv/bin`.
+/// Returns the entry directly below a private folder that contains or equals `path`, such as
+/// `/tmp/venv` for `/tmp/venv/bin`.
 pub fn private_folder_entry(path: &Path) -> Option<PathBuf> {
     PRIVATE_FOLDERS.into_iter().find_map(|folder| {
         let entry = path.strip_prefix(folder).ok()?.components().next()?;
@@ -192,7 +192,7 @@ pub fn private_folder_entry(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns the path as written and with links resolved, or nothing if it does not exist.
+/// Returns the path as written and the path with links resolved, or no path if it does not exist.
 fn path_spellings(path: &Path) -> Vec<PathBuf> {
     path.canonicalize()
         .map(|real| vec![normalize_lexically(path), real])
@@ -242,7 +242,7 @@ fn find_named_paths(command: CommandPaths<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// Replaces `$NAME`, `${NAME}`, and a leading `~` of a word by their values if they are set.
+/// Expands a leading `~`, `$NAME` and `${NAME}` in a word if they have values.
 fn expand_variables<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -342,23 +342,23 @@ fn find_mentioned_paths(text: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns true if `c` can precede or follow a path in a text.
+/// True if `c` can precede or follow a path in a text.
 fn is_separator(c: char) -> bool {
     c.is_whitespace() || ";|&()<>\"'`=:,{}‘’“”".contains(c)
 }
 
-/// Returns the path and, if it is a script, the interpreter of its `#!` line.
+/// Returns the path and, if the path is a script, the interpreter in its `#!` line.
 fn path_and_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let interpreter = read_interpreter(&path);
     std::iter::once(path).chain(interpreter)
 }
 
-/// Extensions of scripts that an interpreter runs whatever their mode.
+/// The extensions of scripts that an interpreter runs regardless of the file's mode.
 const SCRIPT_EXTENSIONS: [&str; 12] = [
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// Returns true if a file is a program or a script: by its mode, its extension, or its first line.
+/// True if a file is a program or a script: by its mode, its extension, or its first line.
 fn is_runnable(path: &Path) -> bool {
     let is_program = path
         .metadata()

@@ -19,7 +19,7 @@ pub(crate) use linux::find_input_wait;
 /// The kind of input that a process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwaitedInput {
-    /// A line, ended by Enter.
+    /// A line, which the user ends with Enter.
     Line,
     /// A line that is not echoed while it is typed, such as a password.
     Hidden,
@@ -37,12 +37,12 @@ pub(crate) struct InputWait {
     context_switches: u64,
 }
 
-/// The terminals at which a waiting thread is reported.
+/// The terminals at which waiting threads are searched for.
 #[derive(Clone, Copy)]
 pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.
     Any,
-    /// Only this terminal.
+    /// Only the given terminal.
     One(&'a OwnTerminal<'a>),
 }
 

@@ -21,21 +21,21 @@ use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 /// environment is lower.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
-/// A helper that has not received its request within this time exits.
+/// The time limit for a helper to receive its request. After that the helper exits.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The last byte that a helper sends: no process of the command is left.
 pub(crate) const ALL_GONE: u8 = b'g';
 
-/// Everything the helper needs to run a command.
+/// The information that the helper needs to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelperRequest {
-    /// The timeout of the command; `None` if it is too long for the protocol, and therefore never
-    /// reached.
+    /// The timeout of the command; `None` if the timeout is too long for the protocol, and
+    /// therefore never reached.
     pub(crate) timeout: Option<Duration>,
     pub(crate) namespace: PidNamespace,
     pub(crate) console: Console,
-    /// The text for standard input, if any.
+    /// The text to pass to the command as standard input.
     pub(crate) input: Option<String>,
     pub(crate) confined: Option<ConfinementSpec>,
     pub(crate) cwd: PathBuf,
@@ -46,11 +46,12 @@ pub(crate) struct HelperRequest {
 /// The standard input of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Console {
-    /// No terminal and no socket: empty input, or the text of the request.
+    /// Neither a terminal nor a socket: the standard input is empty or the text in the request.
     None,
-    /// The terminal that is also the helper's output.
+    /// The terminal to which the helper's output is connected.
     Terminal,
-    /// The socket that is also the helper's output; the command reads from it and writes to it.
+    /// The socket to which the helper's output is connected. The command reads from it and writes
+    /// to it.
     Socket,
 }
 
@@ -255,13 +256,16 @@ pub(crate) enum CommandOutcome {
     TimedOut,
     /// haft closed its side of the socket.
     Cancelled,
-    /// Not started: the system's error number for the working folder.
+    /// The command was not started, because its working folder could not be used. The number is the
+    /// system's error number.
     NoFolder(i32),
-    /// Not started: the system's error number for the program.
+    /// The command was not started, because its program could not be executed. The number is the
+    /// system's error number.
     NoProgram(i32),
-    /// Not started: namespaces are not available. Used only inside the helper.
+    /// The command was not started, because namespaces are not available. Used only inside the
+    /// helper.
     NoNamespace,
-    /// Not started: the confinement could not be set up.
+    /// The command was not started, because its confinement could not be set up.
     NotConfined(ConfinementFailure),
     /// The keeper, which waited for the command, was killed.
     Lost,

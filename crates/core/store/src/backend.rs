@@ -1,11 +1,10 @@
-//! The building blocks of a store: the parts that all implementations of [`Store`](crate::Store) on
-//! a database share.
+//! The parts that all database implementations of [`Store`](crate::Store) share. Only
+//! implementations need this module; users of a store do not.
 //!
-//! Using a store requires nothing from this module. Each implementation has its own statements,
-//! connections and locks. They share the encoding of values in columns, the conditions of scopes,
-//! the differences between logged requests, the extraction of search terms, and the threads that
-//! own connections, so that every store interprets rows alike. The checks that every implementation
-//! must pass are in `conformance`.
+//! Each implementation has its own statements, connections and locks. Shared are the encoding of
+//! values in columns, the conditions of scopes, the differences between logged requests, the
+//! extraction of search terms, and the threads that own connections, so that every store interprets
+//! rows alike. The checks that every implementation must pass are in `conformance`.
 
 pub use crate::cache::MessageCache;
 pub use crate::config::hide_password;

@@ -1,8 +1,8 @@
-//! The names of backups, and the selection of the backups to keep. The store itself makes and
+//! The names of backups, and the selection of the backups to keep. The store itself creates and
 //! restores backups.
 //!
-//! A name begins with a number that only grows, so that the newest backup is known even if the
-//! clock was set back.
+//! A name begins with a sequence number that only increases, so the newest backup is known even if
+//! the clock was set back.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct Backup {
     /// The file name.
     pub name: String,
-    /// The time at which the backup was made.
+    /// The time at which the backup was created.
     pub made_at: Timestamp,
     /// The size of the file.
     pub bytes: u64,
@@ -23,13 +23,13 @@ pub struct Backup {
     /// The sequence number; newer backups have higher numbers.
     #[serde(skip)]
     pub(crate) number: u64,
-    /// The fingerprint of the database when the backup was made, or [`REPLACED_MARK`].
+    /// The fingerprint of the database when the backup was created, or [`REPLACED_MARK`].
     #[serde(skip)]
     pub(crate) seen: String,
 }
 
-/// Marks the database that a restore replaced. It is kept like a backup but never counts as a copy
-/// of the current database.
+/// Marks a copy of the database that a restore replaced. The copy is kept like a backup but never
+/// counts as a copy of the current database.
 pub(crate) const REPLACED_MARK: &str = "replaced";
 
 const PREFIX: &str = "haft-";
@@ -37,7 +37,7 @@ const SUFFIX: &str = ".db";
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
 impl Backup {
-    /// Describes a new backup, whose size is not yet known.
+    /// Creates the entry of a new backup, whose size is not yet known.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
         let name = format!(
             "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
@@ -53,7 +53,7 @@ impl Backup {
         }
     }
 
-    /// True if this is a database that a restore replaced.
+    /// True if this is the copy of a database that a restore replaced.
     pub fn is_replaced_database(&self) -> bool {
         self.seen == REPLACED_MARK
     }
@@ -81,7 +81,7 @@ impl Backup {
     }
 }
 
-/// The limits of the backups that are kept.
+/// The limits on the number and size of the backups that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BackupLimits {
     /// The maximum number of backups.
@@ -92,10 +92,10 @@ pub(crate) struct BackupLimits {
 
 /// Returns the backups that must be removed. `backups` must be sorted, oldest first.
 ///
-/// The newer half is kept. Of the older half, the backups closest in time to their neighbors are
-/// removed first, so that the remaining ones reach far back instead of covering only the last few
-/// runs. If the total size is too large, the oldest are removed. The newest backup is never
-/// removed.
+/// All backups in the newer half are kept. In the older half, the backups closest in time to their
+/// neighbors are removed first, so that the remaining backups reach far back instead of covering
+/// only the last few runs. If the total size is too large, the oldest backups are removed. The
+/// newest backup is never removed.
 pub(crate) fn select_expired(mut backups: Vec<Backup>, keep: BackupLimits) -> Vec<Backup> {
     let mut removed = Vec::new();
     while backups.len() > keep.max_count.max(1) {

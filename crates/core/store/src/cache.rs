@@ -1,8 +1,9 @@
 //! Caches the messages of conversations in memory, for any store.
 //!
-//! Invariant: a read through the cache returns what the store would return. Before an answer from
-//! memory, the cache reads the row of the conversation, whose counters show whether this process or
-//! another added or revised a message. Only new messages are then read.
+//! Invariant: a read through the cache returns the same messages as a read from the store. Before
+//! the cache returns messages from memory, it reads the row of the conversation, whose counters
+//! show whether this process or another process has added or revised a message. Only new messages
+//! are then read from the store.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -19,7 +20,7 @@ use crate::message::{MessagePage, PageEnd};
 use crate::statistics::StoreStatistics;
 use crate::store::Store;
 
-/// The messages of recently used conversations.
+/// A cache of the messages of recently used conversations.
 pub struct MessageCache {
     kept: Mutex<CacheContents>,
     hits: AtomicU64,
@@ -80,7 +81,7 @@ impl MessageCache {
         Ok(messages)
     }
 
-    /// Returns a page of the messages of a conversation.
+    /// Returns a page of at most `most` messages of a conversation.
     pub async fn page(
         &self,
         store: &dyn Store,
@@ -120,7 +121,8 @@ impl MessageCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of messages of the conversation that are in memory and up to date.
+    /// Returns the number of messages that are cached for the conversation. Returns `None` if the
+    /// conversation is not cached, its entry has expired, or a message was revised.
     fn count_valid_messages(&self, conversation: &Conversation) -> Option<u64> {
         let mut kept = self.lock_contents();
         let life = kept.lifetime;
@@ -136,7 +138,8 @@ impl MessageCache {
         Some(entry.messages.len() as u64)
     }
 
-    /// Appends the messages after the first `known` to the cached ones.
+    /// Appends `new` to the cached messages, provided that the cached messages are still the first
+    /// `known` ones.
     fn extend_entry(&self, id: &ConversationId, known: u64, new: Vec<Message>) {
         // Another task may have added them already, or evicted the entry.
         if let Some(entry) = self.lock_contents().entries.get_mut(id)
@@ -146,7 +149,7 @@ impl MessageCache {
         }
     }
 
-    /// Returns the messages at these positions if all of them are in memory.
+    /// Returns the messages at these positions if all these messages are in memory.
     fn cached_slice(
         &self,
         id: &ConversationId,
@@ -188,8 +191,8 @@ impl MessageCache {
         kept.entries.insert(conversation.id.clone(), entry);
     }
 
-    /// Returns the messages at the positions `places`, reading new messages from the store, or
-    /// `None` if the conversation is not cached.
+    /// Returns the messages at the positions `places`, or `None` if the conversation is not cached.
+    /// New messages are read from the store.
     async fn cached_messages(
         &self,
         store: &dyn Store,

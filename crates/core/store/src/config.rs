@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// The address of a PostgreSQL server that stores the conversations, such as
-    /// `postgres://user@host/database`; an embedded database if absent.
+    /// The address of the PostgreSQL server that stores the conversations, such as
+    /// `postgres://user@host/database`. Without an address, an embedded database is used.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "serialize_without_password"
     )]
     pub url: Option<String>,
-    /// The maximum wait of a write while another process has locked the conversation or the
-    /// database, in milliseconds.
+    /// The maximum time in milliseconds that a write waits while another process has locked the
+    /// conversation or the database.
     pub lock_timeout_ms: u32,
-    /// The maximum size of the file versions behind undo, in megabytes; the oldest are removed
-    /// first.
+    /// The maximum size in megabytes of the file versions stored for undo. The oldest versions are
+    /// removed first.
     pub versions_mb: u32,
     /// The number of backups to keep; 0 disables backups.
     pub backups: u32,
@@ -45,7 +45,8 @@ impl StoreConfig {
     }
 }
 
-/// Hides the password, because users and programs can print the configuration.
+/// Serializes an address without its password, because users and programs can print the
+/// configuration.
 #[expect(clippy::ref_option, reason = "serde gives the field by reference")]
 fn serialize_without_password<S: Serializer>(
     url: &Option<String>,
@@ -55,7 +56,7 @@ fn serialize_without_password<S: Serializer>(
 }
 
 /// Returns the address of a server for display. Everything that could be part of a password is
-/// removed, however the address is written.
+/// removed, in any form of address.
 pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return "…".to_owned();

@@ -1,5 +1,4 @@
-//! The encoding of values that all stores share: JSON as text, times that sort as text, and message
-//! rows.
+//! The encoding of values that all stores share: JSON as text, sortable times, and message rows.
 
 use haft_types::{ContentHash, ConversationId, Message, MessageId, ShortId, Timestamp};
 use serde::Serialize;
@@ -17,11 +16,11 @@ pub struct DamagedRow(pub String);
 /// A message ready to be inserted. It is encoded by the caller's thread rather than by the
 /// writer's.
 pub struct MessageRow {
-    /// The id. Neither the id nor its short form may be taken in the conversation.
+    /// The id. Neither the id nor its short form may already exist in the conversation.
     pub id: MessageId,
     /// The role in its JSON spelling.
     pub role: String,
-    /// The hash of the content, by which logged requests refer to the message.
+    /// The hash of the content. Logged requests refer to the message by this hash.
     pub hash: ContentHash,
     /// The whole message as JSON.
     pub body: String,
@@ -39,10 +38,10 @@ impl MessageRow {
     }
 }
 
-/// The columns of a [`ListedRow`], in the order of its fields.
+/// The names of the columns of a [`ListedRow`], in the order of its fields.
 pub const LISTED_COLUMNS: &str = "id, name, namespace, created_at, updated_at, messages";
 
-/// The columns of a conversation in a list.
+/// The columns that a list of conversations reads.
 pub struct ListedRow<'a> {
     /// The id of the conversation.
     pub id: String,
@@ -71,7 +70,7 @@ impl ListedRow<'_> {
         })
     }
 
-    /// Decodes a complete conversation from these columns and the ones that a list omits.
+    /// Decodes a complete conversation from these columns and the columns that a list omits.
     pub fn decode_conversation(
         self,
         description: String,
@@ -119,7 +118,7 @@ pub fn decode_json<T: DeserializeOwned>(
         .map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
 }
 
-/// Encodes a time with all nine decimals, so that times sort as text.
+/// Encodes a time with all nine decimals, so that the order of the texts is the order of the times.
 pub fn encode_time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
@@ -130,7 +129,7 @@ pub fn decode_time(text: &str) -> Result<Timestamp, DamagedRow> {
         .map_err(|_| DamagedRow(format!("`{text}` is not a time")))
 }
 
-/// Converts a stored count, which is signed in databases.
+/// Converts a stored count to an unsigned number. Databases store counts as signed integers.
 pub fn decode_count(count: i64) -> Result<u64, DamagedRow> {
     u64::try_from(count).map_err(|_| DamagedRow(format!("{count} is not a count")))
 }
@@ -141,7 +140,7 @@ pub fn decode_message_id(text: &str) -> Result<MessageId, DamagedRow> {
         .map_err(|_| DamagedRow(format!("`{text}` is not a message id")))
 }
 
-/// Returns a short id as stored, in a signed column.
+/// Converts a short id to a signed integer, the form in which databases store it.
 pub fn encode_short_id(id: ShortId) -> i64 {
     i64::from(id.0)
 }

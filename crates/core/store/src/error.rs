@@ -1,4 +1,4 @@
-//! The failures of a store, distinguished by what the caller can do about them.
+//! The failures of a store, distinguished by how the caller can react.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum StoreError {
     /// No conversation has this id.
     #[error("there is no conversation `{id}`")]
     UnknownConversation {
-        /// The id that was given.
+        /// The unknown id.
         id: ConversationId,
     },
 
@@ -41,8 +41,8 @@ pub enum StoreError {
         message: MessageId,
     },
 
-    /// The conversation has a message with this id or with the same first eight digits: retry with
-    /// another id.
+    /// The conversation has a message with this id or with the same first eight digits. The caller
+    /// can retry with another id.
     #[error(
         "message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one"
     )]
@@ -83,7 +83,7 @@ pub enum StoreError {
     /// The search query contains no word.
     #[error("`{text}` holds no word to search for")]
     EmptySearch {
-        /// The query as given.
+        /// The rejected query.
         text: String,
     },
 
@@ -110,7 +110,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The format version of the database.
         found: u32,
-        /// The newest format version that this version of haft knows.
+        /// The newest format version that this version of haft supports.
         known: u32,
     },
 
@@ -126,7 +126,7 @@ pub enum StoreError {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// The operation, as an infinitive for the message.
+        /// The failed operation, as an infinitive for the error message.
         action: &'static str,
         /// The path of the file or folder.
         path: PathBuf,
@@ -146,7 +146,7 @@ pub enum StoreError {
     /// A value cannot be represented as JSON.
     #[error("cannot write {what} as JSON: {source}")]
     Encoding {
-        /// A description of the value.
+        /// A name for the value, used in the error message.
         what: &'static str,
         /// The error of the serializer.
         source: serde_json::Error,
@@ -161,7 +161,7 @@ pub enum StoreError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The store was shut down, or its thread died.
+    /// The store was shut down, or its thread ended.
     #[error("the conversation store is closed; open it again")]
     Closed,
 }

@@ -1,5 +1,5 @@
-//! Facts about messages that become known after storing. Messages never change, so each fact is a
-//! row of its own.
+//! Facts about messages that become known after a message was stored. Messages never change, so
+//! each fact is a separate row.
 
 use haft_types::{MessageId, Outcome};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub enum Fact {
         /// The id of the call.
         call_id: String,
     },
-    /// The turn ended with this message.
+    /// A turn ended with this message.
     TurnEnded {
         /// The last message of the turn.
         message_id: MessageId,

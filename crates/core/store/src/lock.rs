@@ -1,4 +1,4 @@
-//! The write lock of a conversation, and its holder.
+//! The write lock of a conversation, and the process that holds the lock.
 
 use std::any::Any;
 use std::fmt;
@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use haft_types::{ConversationId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The exclusive right to write to a conversation, released on drop and when the process dies.
+/// The exclusive right to write to a conversation. Released when the value is dropped or the
+/// process dies.
 pub struct WriteLock {
     // The value whose drop releases the lock, for any kind of store.
     _held: Box<dyn Any + Send + Sync>,
 }
 
 impl WriteLock {
-    /// Creates a lock that is released by dropping `held`.
+    /// Creates a lock that is released when `held` is dropped.
     pub fn new(held: impl Any + Send + Sync) -> Self {
         Self {
             _held: Box::new(held),
@@ -40,7 +41,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Returns a holder that describes this process.
+    /// Returns a holder that describes the current process.
     pub fn for_this_process(now: Timestamp) -> Self {
         let host = rustix::system::uname()
             .nodename()
@@ -67,7 +68,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The object whose lock was not released in time.
+/// The object whose lock could not be taken before the timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// The conversation with this id.

@@ -2,7 +2,7 @@
 
 use haft_types::{LlmMetadata, Message, Metadata, Part};
 
-/// The end of a page of messages.
+/// The position at which a page of messages ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEnd {
     /// The page ends with the newest message.
@@ -32,7 +32,7 @@ pub struct MessageSpan {
 }
 
 impl MessageSpan {
-    /// A value above every position and every key.
+    /// A value greater than every position and every key.
     pub const NO_END: i64 = i64::MAX;
 
     /// All messages.
@@ -49,8 +49,8 @@ impl MessageSpan {
         }
     }
 
-    /// Returns the span of a page of at most `most` messages up to `end`, in a conversation with
-    /// `messages` messages, and the value of [`MessagePage::first`].
+    /// Returns the value of [`MessagePage::first`], and the span of a page of at most `most`
+    /// messages up to `end`. `messages` is the number of messages in the conversation.
     pub fn for_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
         let last = end.last_position(messages);
         let first = last.saturating_sub(most as u64) + 1;
@@ -91,14 +91,15 @@ impl MessagePage {
     }
 }
 
-/// The changes to a stored message. The original stays: a revision is a row of its own.
+/// The changes to a stored message. The original message stays unchanged, because a revision is a
+/// separate row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Revision {
-    /// The new content; unchanged if absent.
+    /// The new content; if absent, the content stays unchanged.
     pub content: Option<Vec<Part>>,
-    /// The new metadata of the model; unchanged if absent.
+    /// The new metadata of the model; if absent, that metadata stays unchanged.
     pub llm_metadata: Option<LlmMetadata>,
-    /// Metadata to add; existing keys get the new value.
+    /// Metadata to add. Existing keys get the new values.
     pub metadata: Metadata,
 }
 

@@ -1,4 +1,4 @@
-//! Queued writes, and failures of writes whose results were not awaited.
+//! Queued writes, and failures of writes whose results were never awaited.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 
-/// A queued write. Await it to be sure that it is durable. Dropping it does not cancel the write;
-/// if the write fails, the next [`flush`](crate::Store::flush) reports the failure.
+/// A queued write. Awaiting it returns once the write is durable. Dropping a `PendingWrite` does
+/// not cancel the write; if the write then fails, the next [`flush`](crate::Store::flush) reports
+/// the failure.
 #[derive(Debug)]
 pub struct PendingWrite<T> {
     result: oneshot::Receiver<Result<T, StoreError>>,
@@ -23,7 +24,7 @@ pub(crate) struct ResultSender<T> {
     unseen_failure: Arc<UnseenFailure>,
 }
 
-/// The first failure of a write whose result was not awaited.
+/// The first failure of a write whose result was never awaited.
 #[derive(Debug, Default)]
 pub(crate) struct UnseenFailure(Mutex<Option<StoreError>>);
 
@@ -66,7 +67,7 @@ impl<T> PendingWrite<T> {
 }
 
 impl<T> ResultSender<T> {
-    /// Sends the result of the write, or records a failure if the receiver was dropped.
+    /// Sends the result of the write, or records its failure if the receiver was dropped.
     pub(crate) fn send(self, result: Result<T, StoreError>) {
         if let Err(Err(error)) = self.sender.send(result) {
             self.unseen_failure.record(error);

@@ -1,5 +1,5 @@
-//! The log of requests: the values written to it and read from it. [`delta`] and [`rows`] implement
-//! its storage.
+//! The request log: the values that are written to it and read from it. [`delta`] and [`rows`]
+//! implement its storage.
 
 pub(crate) mod delta;
 pub(crate) mod rows;
@@ -16,7 +16,7 @@ pub struct SentRequest {
     pub model: String,
     /// The wire protocol of the request.
     pub api: Api,
-    /// The request itself, shared so that logging does not copy it.
+    /// The request, shared so that logging does not copy it.
     pub request: Arc<Request>,
     /// The encoder settings that determine the request's bytes, as the encoder serializes them.
     /// Stored once for all requests with equal settings.
@@ -25,7 +25,7 @@ pub struct SentRequest {
     pub cause: Option<String>,
 }
 
-/// One line of a conversation's request log.
+/// An entry of a conversation's request log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSummary {
     /// The number within the conversation, counted from 1.
@@ -36,7 +36,7 @@ pub struct RequestSummary {
     pub model: String,
     /// The wire protocol of the request.
     pub api: Api,
-    /// The number of leading segments that are unchanged from the previous request.
+    /// The number of leading segments that are equal to those of the previous request.
     pub kept: usize,
     /// The number of segments.
     pub segments: usize,
@@ -47,10 +47,10 @@ pub struct RequestSummary {
     pub cause: Option<String>,
 }
 
-/// A logged request without its texts: sufficient for comparisons and sums.
+/// A logged request without its texts, sufficient for comparisons and sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestOutline {
-    /// The line of the request in the log.
+    /// The request's entry in the log.
     pub summary: RequestSummary,
     /// The hash of the offered tools.
     pub tools: ContentHash,
@@ -63,7 +63,7 @@ pub struct RequestOutline {
 /// A complete logged request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedRequest {
-    /// The line of the request in the log.
+    /// The request's entry in the log.
     pub summary: RequestSummary,
     /// The messages of the request.
     pub segments: Vec<LoggedSegment>,
@@ -71,7 +71,7 @@ pub struct LoggedRequest {
     pub tools: Vec<ToolSpec>,
     /// The limit of output tokens.
     pub max_output_tokens: Option<u32>,
-    /// The key that identified the conversation to the provider's cache.
+    /// The key by which the provider's cache identified the conversation.
     pub cache_key: Option<String>,
     /// The encoder settings, as recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
@@ -84,13 +84,13 @@ pub struct LoggedSegment {
     pub layer: Layer,
     /// The component that added the message to the request.
     pub owner: String,
-    /// The message as sent. If the engine made the message, its time and metadata are those of the
-    /// first time it was sent.
+    /// The message as sent. If the engine created the message, its time and metadata are those of
+    /// its first request.
     pub message: Message,
     /// The content hash of the message.
     pub hash: ContentHash,
     /// The estimated number of tokens.
     pub tokens: u32,
-    /// True if the provider should cache the prefix that ends here.
+    /// True if the provider should cache the prefix that ends with this message.
     pub boundary: bool,
 }

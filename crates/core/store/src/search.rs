@@ -15,13 +15,13 @@ pub use self::snippet::find_name_snippet as name_snippet;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
-/// The time without writes after which new messages are indexed.
+/// The time after the last write before new messages are indexed.
 pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
 /// A full-text query.
 ///
-/// All words must occur in one message, in any order. Words in double quotes must follow each
-/// other; a word that ends with `*` matches the beginning of a word. Case is ignored. Chinese,
+/// A message matches if it contains all words, in any order. Words in double quotes must follow
+/// each other; a word that ends with `*` matches the beginning of a word. Case is ignored. Chinese,
 /// Japanese, Korean and Thai text is found without spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchQuery<'a> {
@@ -45,8 +45,8 @@ pub struct SearchHit {
 }
 
 impl SearchHit {
-    /// Creates a hit for a message. Returns `None` if a revision of the message no longer contains
-    /// the items.
+    /// Creates a hit for a message. Returns `None` if the message was revised and no longer
+    /// contains the items.
     pub fn for_message(
         conversation: ConversationRow,
         message: &Message,
@@ -77,17 +77,17 @@ pub struct HitMessage {
     pub created_at: Timestamp,
 }
 
-/// An excerpt of a text on one line.
+/// An excerpt from a text, on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snippet {
     /// The text of the excerpt.
     pub text: String,
-    /// The matches in the text: start and end in characters, sorted.
+    /// The positions of the matches in the text: start and end in characters, sorted.
     pub highlights: Vec<(usize, usize)>,
 }
 
 impl Snippet {
-    /// Returns the text with each highlight between `open` and `close`.
+    /// Returns the text with `open` before and `close` after each highlight.
     pub fn with_highlights(&self, open: &str, close: &str) -> String {
         let mut marked = String::with_capacity(self.text.len());
         let mut highlights = self.highlights.iter().peekable();
@@ -104,8 +104,8 @@ impl Snippet {
     }
 }
 
-/// Returns the searchable text of a message: its text, calls and results. Reasoning is excluded
-/// because it is not part of the dialog.
+/// Returns the searchable text of a message: its text, tool calls and tool results. Reasoning is
+/// excluded because it is not part of the dialog.
 fn extract_searchable_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -122,7 +122,7 @@ fn extract_searchable_text(message: &Message) -> String {
     text
 }
 
-/// Parses a query into items that must all be found; fails if it contains no word.
+/// Parses a query into items, all of which must be found. Fails if the query contains no word.
 pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     let items = query::parse_items(text);
     if items.is_empty() {
@@ -134,8 +134,8 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     }
 }
 
-/// Returns the search terms of a stored message, separated by spaces. A message that cannot be
-/// parsed has no terms and is not found; `doctor` reports it.
+/// Returns the search terms of a stored message, separated by spaces. If the message cannot be
+/// parsed, returns no terms, so the message is not found; `doctor` reports the damage.
 pub fn extract_body_terms(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| {

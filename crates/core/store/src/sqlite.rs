@@ -1,9 +1,9 @@
 //! The store on embedded SQLite: one file in WAL mode, synced at every commit.
 //!
-//! Two threads own one connection each. All writes go through the first, in order. Reads have their
-//! own connection, so that a long export never delays an append, and a sync to disk never delays a
-//! read. A read sees every write that was acknowledged before the read began. A third thread owns
-//! the search index, and an optional fourth makes backups.
+//! Two threads own one connection each. The first performs all writes, in order. The second
+//! performs all reads, so that a long export never delays an append, and a sync to disk never
+//! delays a read. A read sees every write that was acknowledged before the read began. A third
+//! thread owns the search index, and an optional fourth creates backups.
 
 mod backups;
 mod damaged_log;
@@ -65,7 +65,7 @@ struct SqliteWriter {
     locks: Arc<SqliteLocks>,
 }
 
-/// Conversations in one SQLite file. Dropping the store waits for the writes requested so far.
+/// The conversations in one SQLite file. Dropping the store waits for all writes requested so far.
 pub struct SqliteStore {
     // The fields are dropped in this order: the writer closes the file last and leaves it without a
     // write-ahead log.
@@ -83,8 +83,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`. A missing file is created with its folders, accessible only to
-    /// their owner; an older format is migrated. Blocks until the database is ready.
+    /// Opens the database at `path`. Creates a missing file and its folders, accessible only to
+    /// their owner, and migrates a database with an older format. Blocks until the database is
+    /// ready.
     pub fn open(
         path: &Path,
         config: &StoreConfig,
@@ -130,8 +131,8 @@ impl SqliteStore {
         })
     }
 
-    /// Makes backups in this folder while the store is open: one now if anything changed, then one
-    /// per configured interval.
+    /// Creates backups in this folder while the store is open: one now if anything has changed
+    /// since the newest backup, then one per configured interval.
     pub fn start_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
@@ -140,7 +141,8 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Queues a write to a conversation. The write runs once no other process holds the write lock.
+    /// Queues a write to a conversation. The write runs as soon as no other process holds the
+    /// conversation's write lock.
     fn queue_write<T: Send + 'static>(
         &self,
         id: &ConversationId,
@@ -158,7 +160,7 @@ impl SqliteStore {
         })
     }
 
-    /// Queues a write that needs no lock because it changes no existing conversation.
+    /// Queues a write that needs no lock because no existing conversation is changed.
     fn queue_unlocked_write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
@@ -176,7 +178,7 @@ impl SqliteStore {
         self.reader.submit(move |connection| job(connection, &id))
     }
 
-    /// Waits for all queued writes: requests are logged without waiting, and a later read must see
+    /// Waits for all queued writes. Requests are logged without waiting, and a later read must see
     /// them.
     async fn wait_for_writes(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await

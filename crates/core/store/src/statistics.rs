@@ -1,10 +1,10 @@
-//! Counts of the work of a store since it was opened, and of its content.
+//! Counts of the operations of a store since it was opened, and of its content.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of the work of a store since it was opened.
+/// The number of operations of each kind since a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatistics {
     /// The number of conversations created, imported or forked.
@@ -19,7 +19,7 @@ pub struct StoreStatistics {
     pub cache_misses: u64,
 }
 
-/// Counts of the content of a store.
+/// The amount of content in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// The number of conversations outside the trash.
@@ -38,7 +38,7 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Thread-safe counters for [`StoreStatistics`]. The counts of a cache stay zero.
+/// Thread-safe counters for [`StoreStatistics`]. The counts of cache hits and misses stay zero.
 #[derive(Debug, Default)]
 pub struct Counters {
     created: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a created conversation with this number of messages of its own.
+    /// Counts a created conversation that has `messages` messages of its own.
     pub fn count_created(&self, messages: u64) {
         self.created.fetch_add(1, Ordering::Relaxed);
         self.added.fetch_add(messages, Ordering::Relaxed);

@@ -25,7 +25,7 @@ use crate::statistics::{StoreStatistics, Totals};
 pub enum Swap {
     /// The new document is stored.
     Done,
-    /// Another writer changed the document first: read it again.
+    /// Another writer changed the document first. The caller must read the document again.
     Overtaken,
 }
 
@@ -49,13 +49,13 @@ pub enum Imported {
 ///
 /// A write that has returned is durable: it survives a kill and a power cut. Writes take effect in
 /// the order in which they were requested, and are carried out even if the future is dropped.
-/// Reading an unknown conversation returns nothing; writing to one fails with
-/// [`StoreError::UnknownConversation`]. A conversation in the trash is unknown to everything except
-/// [`restore`](Self::restore) and [`ConversationScope::Trash`]. The empty namespace is
-/// [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
+/// Reading an unknown conversation returns nothing; writing to an unknown conversation fails with
+/// [`StoreError::UnknownConversation`]. A conversation in the trash is unknown to all methods
+/// except [`restore`](Self::restore) and queries with [`ConversationScope::Trash`]. The empty
+/// namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Creates a conversation with its first messages. If that fails, nothing is stored.
+    /// Creates a conversation with its first messages, or stores nothing if the operation fails.
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError>;
 
     /// Returns the conversation with exactly this id.
@@ -73,16 +73,16 @@ pub trait Store: Send + Sync {
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError>;
 
     /// Takes the write lock of a conversation, which need not exist yet. Waits while another
-    /// process holds the lock, as single writes without the lock do. Fails with
-    /// [`StoreError::LockTimeout`], which names the holder, after the lock timeout.
+    /// process holds the lock; single writes without the lock wait likewise. After the lock
+    /// timeout, fails with [`StoreError::LockTimeout`], which names the holder.
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
     /// Like [`Self::lock`], but waits at most a fraction of a second if another process holds the
     /// lock.
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
-    /// Appends a message. After [`StoreError::MessageIdTaken`] nothing was stored, and the caller
-    /// retries with another id.
+    /// Appends a message. The error [`StoreError::MessageIdTaken`] means that nothing was stored,
+    /// and that the caller can retry with another id.
     async fn append_message(
         &self,
         id: &ConversationId,
@@ -104,8 +104,8 @@ pub trait Store: Send + Sync {
     /// memory themselves.
     async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// Returns at most `most` messages up to `end`. With pages, the newest messages of a long
-    /// conversation can be read first, and earlier ones on demand.
+    /// Returns at most `most` messages up to `end`. Callers can read the newest messages of a long
+    /// conversation first, and earlier messages on demand.
     async fn message_page(
         &self,
         id: &ConversationId,
@@ -130,13 +130,13 @@ pub trait Store: Send + Sync {
     /// Takes a conversation out of the trash.
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError>;
 
-    /// Creates a conversation that begins with the messages of another one, in its namespace. The
-    /// messages are shared rather than copied, so the cost does not depend on their number. Later
-    /// changes to either conversation don't affect the other.
+    /// Creates a conversation that begins with the messages of another conversation and belongs to
+    /// its namespace. The messages are shared rather than copied, so the cost does not depend on
+    /// their number. Later changes to either conversation don't affect the other.
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
 
-    /// Returns the messages that contain all words of the query, best first, preceded by the
-    /// conversations whose name or description contains them.
+    /// Returns the messages that contain all words of the query, best match first. Conversations
+    /// whose name or description contains the words come before the messages.
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Records a fact about a stored message.
@@ -164,7 +164,7 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
-    /// Stores a JSON document of the conversation under `key` and replaces the previous one.
+    /// Stores a JSON document of the conversation under `key`, replacing the previous document.
     async fn set_state(
         &self,
         id: &ConversationId,
@@ -173,10 +173,10 @@ pub trait Store: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Returns the JSON document that a namespace stores under `key` for all its conversations,
-    /// such as the folder notes of a project.
+    /// such as the notes on a project's folders.
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Stores a JSON document of a namespace under `key` and replaces the previous one.
+    /// Stores a JSON document of a namespace under `key`, replacing the previous document.
     async fn set_project_state(
         &self,
         namespace: &str,
@@ -184,8 +184,9 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// Stores a JSON document of a namespace under `key`, but only if the stored one still equals
-    /// `before`. Several processes share a namespace, and an edit must not undo another one.
+    /// Stores a JSON document of a namespace under `key`, but only if the stored document still
+    /// equals `before`. Several processes share a namespace, and the edit of one process must not
+    /// undo that of another.
     async fn swap_project_state(
         &self,
         namespace: &str,
@@ -195,8 +196,9 @@ pub trait Store: Send + Sync {
     ) -> Result<Swap, StoreError>;
 
     /// Logs a request and returns its number, counted from 1. The log stores the difference to the
-    /// previous request of the conversation; the writer thread computes it, so the caller is not
-    /// delayed. The write is queued before this function returns; awaiting the result is optional.
+    /// previous request of the conversation. The writer thread computes the difference, so the
+    /// caller is not delayed. The write is queued before this function returns; awaiting the result
+    /// is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// Returns the logged requests of a conversation, in order.
@@ -204,7 +206,7 @@ pub trait Store: Send + Sync {
     -> Result<Vec<RequestSummary>, StoreError>;
 
     /// Returns the logged requests of a conversation with the outline of every message, in order.
-    /// Takes one pass over the log and reads no message.
+    /// Reads the log in one pass, without the content of messages.
     async fn request_outlines(
         &self,
         id: &ConversationId,
@@ -234,20 +236,21 @@ pub trait Store: Send + Sync {
     /// by name.
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
 
-    /// Returns the whole conversation as one document, read at one moment.
+    /// Returns the whole conversation as one document. All parts are read at one moment.
     async fn export(&self, id: &ConversationId)
     -> Result<Option<ConversationDocument>, StoreError>;
 
-    /// Stores a document as a conversation with its id and times. If the conversation exists, the
-    /// messages that follow the stored ones are appended; if its messages differ, the import fails
-    /// with [`StoreError::IdTaken`].
+    /// Stores a document as a conversation with the document's id and times. If the conversation
+    /// exists, the messages that follow the stored ones are appended. If the stored messages differ
+    /// from those of the document, the import fails with [`StoreError::IdTaken`].
     async fn import(
         &self,
         document: ConversationDocument,
         namespace: &str,
     ) -> Result<Imported, StoreError> {
         let id = document.id.clone();
-        // Most imports are new. Copying the document costs little compared with writing it.
+        // Most imported conversations are new. Copying the document costs little compared with
+        // writing it.
         let taken = match self
             .create(NewConversation::from_document(document.clone(), namespace))
             .await
@@ -281,13 +284,13 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// Returns counts of the work done since the store was opened.
+    /// Returns the counts of operations since the store was opened.
     fn statistics(&self) -> StoreStatistics;
 
     /// Counts the content of the store.
     async fn totals(&self) -> Result<Totals, StoreError>;
 
     /// Waits for all writes requested so far. Returns the first failure of a write whose result was
-    /// not awaited.
+    /// never awaited.
     async fn flush(&self) -> Result<(), StoreError>;
 }

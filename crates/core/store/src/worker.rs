@@ -1,7 +1,7 @@
 //! A thread that owns a database connection and runs jobs one after another.
 //!
-//! Invariant: jobs run to completion in the order they were submitted, whether or not their results
-//! are awaited. Dropping the worker waits for the submitted jobs.
+//! Invariant: jobs run to completion in the order in which they were submitted, whether or not
+//! their results are awaited. Dropping the worker waits for the submitted jobs.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -16,7 +16,7 @@ type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 /// A function that converts a failure of a job to the error for the caller.
 pub type FailureConverter<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
-/// A thread with its own state, whose jobs fail with `F`.
+/// A thread with a state `S` of its own. Its jobs fail with `F`.
 pub struct WorkerThread<S, F> {
     explain: FailureConverter<F>,
     // Dropping the sender ends the thread.
@@ -25,18 +25,18 @@ pub struct WorkerThread<S, F> {
     unseen_failure: Arc<UnseenFailure>,
 }
 
-/// The work of an idle thread, such as filling a search index.
+/// Work to do while the thread is idle, such as filling a search index.
 pub struct IdleWork<S> {
-    /// The thread counts as idle when no job arrived for this long.
+    /// The time without a new job after which the thread counts as idle.
     pub after: Duration,
-    /// Does one short piece of work.
+    /// Does one short piece of the work.
     pub work: fn(&mut S) -> Idle,
 }
 
 /// The result of a piece of idle work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// More idle work is left. It continues unless a job arrives first.
+    /// More idle work is left, which continues unless a job arrives first.
     More,
     /// No idle work is left until the next job has run.
     Done,
@@ -92,7 +92,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         })
     }
 
-    /// Queues a job. A failure of a job whose result is not awaited is kept for
+    /// Queues a job. If the result is never awaited and the job fails, the failure is kept for
     /// [`Self::take_unseen_failure`].
     pub fn submit<T: Send + 'static>(
         &self,
@@ -112,14 +112,14 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 
     fn queue_job(&self, job: Job<S>) {
-        // If the thread is gone, the job is dropped together with its result sender, and the
+        // If the thread has ended, the job is dropped together with its result sender, and the
         // receiver then returns an error.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }
     }
 
-    /// Returns the first failure of a job whose result was not awaited, and clears it.
+    /// Returns the first failure of a job whose result was never awaited, and clears the failure.
     pub fn take_unseen_failure(&self) -> Option<StoreError> {
         self.unseen_failure.take()
     }

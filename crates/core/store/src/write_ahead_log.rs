@@ -1,4 +1,4 @@
-//! Reads SQLite's write-ahead log frame by frame. The format is described in
+//! Reads SQLite's write-ahead log frame by frame. The format is described at
 //! sqlite.org/fileformat2.html.
 
 use std::collections::HashSet;
@@ -12,23 +12,23 @@ pub const PAGE_SIZE: u32 = 4_096;
 const HEADER_LEN: usize = 32;
 const FRAME_HEADER_LEN: usize = 24;
 
-/// A value shared by all frames that were written since the log was last restarted.
+/// A value that all frames written since the last restart of the log contain.
 type Salt = [u8; 8];
 
 /// The content of a log file.
 #[derive(Default)]
 pub struct WriteAheadLog {
-    /// Every frame in the order of the file, including outdated ones.
+    /// All frames in the order of the file, including outdated frames.
     pub frames: Vec<LogFrame>,
     /// The salt in the header, if the header is valid.
     salt: Option<Salt>,
 }
 
-/// One version of a page.
+/// A frame of the log, which contains one version of a page.
 pub struct LogFrame {
-    /// The number of the page.
+    /// The number of the page in the database.
     pub page: u32,
-    /// The offset of the page content in the file.
+    /// The offset of the page content in the log file.
     pub content: u64,
     /// True if this is the last frame of a transaction.
     pub commits: bool,
@@ -39,8 +39,8 @@ pub struct LogFrame {
 }
 
 impl WriteAheadLog {
-    /// Reads a log with pages of this size. Outdated frames, from before the log was restarted, are
-    /// not valid.
+    /// Reads a log with pages of this size. Outdated frames, which were written before the log was
+    /// last restarted, are not valid.
     pub fn read(file: &File, page_size: u32) -> io::Result<Self> {
         let mut header = [0; HEADER_LEN];
         if read_up_to(file, &mut header, 0)? < HEADER_LEN {
@@ -102,7 +102,8 @@ fn read_salt(bytes: &[u8]) -> Salt {
     salt
 }
 
-/// The checksum of the log: running sums of words, in the byte order that the log declares.
+/// The checksum of the log: running sums of words, in the byte order that the header of the log
+/// declares.
 struct Checksum {
     big_endian: bool,
     one: u32,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ports::{ChangeUndo, DocumentReader, EditorBuffers, FileHistory, NoChangeRecords};
 use crate::{ReadLedger, SessionState, ToolNames};
 
-/// The folders a call may work in. All paths are absolute and free of symbolic links.
+/// The folders that a call may work in. All paths are absolute and free of symbolic links.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     pub root: PathBuf,
@@ -24,14 +24,15 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// True if a resolved path lies in the project, in the spill folder or in an added folder.
+    /// True if a resolved path is inside the project, the spill folder or an added folder.
     pub fn contains(&self, resolved: &Path) -> bool {
         resolved.starts_with(&self.root)
             || resolved.starts_with(&self.spill)
             || self.extra.iter().any(|extra| resolved.starts_with(extra))
     }
 
-    /// Returns the path as shown to people and models: relative to the project if it lies inside.
+    /// Returns the path in the form that people and models read: relative to the project if the
+    /// path is inside the project.
     pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
@@ -43,9 +44,9 @@ impl Workspace {
 /// The maximum size of an output that is sent to the model.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputLimits {
-    /// Lines, head and tail together.
+    /// The maximum number of lines, counting head and tail together.
     pub lines: usize,
-    /// Bytes, head and tail together.
+    /// The maximum number of bytes, counting head and tail together.
     pub bytes: usize,
 }
 
@@ -71,7 +72,7 @@ pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 /// the text. A call should report rarely; texts that cannot be shown in time are dropped.
 pub type CallProgress = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Everything a call receives besides its arguments.
+/// Everything that a call receives in addition to its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
     pub workspace: Workspace,
@@ -79,11 +80,12 @@ pub struct ToolContext {
     /// `None` if there are no such rules.
     pub read_filter: Option<ReadFilter>,
     pub call_id: String,
-    /// Fires when the user cancels: the call should then end soon.
+    /// Fires when the user cancels; the call should end soon afterwards.
     pub cancel: CancellationToken,
     /// The maximum size of an output that is sent to the model.
     pub limits: OutputLimits,
-    /// The environment of child processes, reduced to the variables they may see.
+    /// The environment variables of child processes, without those that child processes must not
+    /// read.
     pub environment: Arc<Vec<(String, String)>>,
     /// True if the call's command may write the files of the repository that `git add` and `git
     /// commit` write.
@@ -94,7 +96,7 @@ pub struct ToolContext {
     pub progress: CallProgress,
     /// The states of files when they were last read or written in the conversation.
     pub reads: Arc<ReadLedger>,
-    /// The other values of the session that its tools share.
+    /// Further values of the session that its tools share.
     pub state: SessionState,
     /// Saves files before calls change them.
     pub history: Arc<dyn FileHistory>,

@@ -1,21 +1,21 @@
 //! The text about deferred tools that a model reads: full descriptions, names or a count.
 //!
-//! Texts of tools from outside are sanitized and cut.
+//! Texts of tools from outside are sanitized and truncated.
 
 use haft_text::sanitize;
 use haft_types::ToolSpec;
 
-/// Longest description of a tool, in characters.
+/// The maximum length of a tool's description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
 /// The level of detail in which deferred tools are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolDetail {
-    /// Name, description and arguments of each tool.
+    /// The list contains the name, the description and the arguments of each tool.
     Whole,
-    /// Only the names.
+    /// The list contains only the names of the tools.
     Names,
-    /// Only the number of tools.
+    /// The list contains only the number of tools.
     Counts,
 }
 
@@ -67,7 +67,7 @@ pub fn describe_tool(tool: &ToolSpec) -> String {
     )
 }
 
-/// Sanitizes a text and cuts it after `max_chars` characters; ` […]` marks a cut.
+/// Sanitizes a text and truncates it to `max_chars` characters; ` […]` marks a truncated text.
 pub fn sanitize_and_truncate(text: &str, max_chars: usize) -> String {
     let text = sanitize(text.trim());
     match text.char_indices().nth(max_chars) {

@@ -133,7 +133,7 @@ pub struct FunctionTool<P> {
 }
 
 impl<P> FunctionTool<P> {
-    /// Adds the list of everything that can be reached through the tool, under `heading`; see
+    /// Adds a list, under `heading`, of everything that can be reached through the tool; see
     /// [`Gateway::reachable`].
     #[must_use]
     pub fn with_reachable(self, heading: &str, text: String) -> Self {
@@ -148,7 +148,8 @@ impl<P> FunctionTool<P> {
         }
     }
 
-    /// Adds a function that computes the changes a call would make in files; see [`Tool::preview`].
+    /// Adds a function that computes the changes that a call would make in files; see
+    /// [`Tool::preview`].
     #[must_use]
     pub fn with_preview(
         self,

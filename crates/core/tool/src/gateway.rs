@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::{CaseDocument, Tool};
 
-/// The change that a new set of deferred tools makes to a tool.
+/// The effect of a new set of deferred tools on a tool.
 pub enum DeferralUpdate {
-    /// The tool stays as it is.
+    /// The tool stays unchanged.
     Same,
-    /// The tool is replaced by this one.
+    /// The tool is replaced by the contained tool.
     Replaced(Arc<dyn Tool>),
-    /// There is nothing to use the tool for, so it is not offered.
+    /// The tool has nothing to describe or call, so it is not offered.
     Useless,
 }
 

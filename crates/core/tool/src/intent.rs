@@ -6,8 +6,8 @@ use serde_json::Value;
 /// The effects of a call, as far as its arguments show them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// The call reads and writes exactly these files. Reading a folder means everything below it
-    /// that the rules allow to be read.
+    /// The call reads and writes exactly these files. Reading a folder includes everything below
+    /// the folder that the rules allow to be read.
     Files(Vec<FileUse>),
     /// The call runs a command line.
     Command {
@@ -25,9 +25,9 @@ pub enum Intent {
         /// The tool's name within the server.
         tool: String,
     },
-    /// Nothing that needs permission. The call inspects or ends something permitted earlier,
-    /// affects only haft's own data of the conversation, or lacks an argument, which the tool
-    /// itself will report.
+    /// The call does nothing that needs permission: it inspects or ends something permitted
+    /// earlier, affects only haft's own data of the conversation, or lacks an argument, which the
+    /// tool itself will report.
     Nothing,
     /// The effects cannot be derived from the arguments. The call needs approval.
     Unknown,

@@ -109,7 +109,7 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns example, guideline, group and aliases of the tool.
+    /// Returns the example, guideline, group and aliases of the tool.
     fn manual(&self) -> &Manual {
         &Manual::NONE
     }
@@ -126,8 +126,9 @@ pub trait Tool: Send + Sync {
     /// check uses nothing else, so there is no default implementation.
     fn intent(&self, arguments: &Value) -> Intent;
 
-    /// Computes the changes a call would make in files, which the approval prompt shows instead of
-    /// the arguments. If the preview fails, the call fails without asking for approval.
+    /// Computes the changes that a call would make in files. The approval prompt shows these
+    /// changes instead of the arguments. If the preview fails, the call fails without asking for
+    /// approval.
     async fn preview(&self, _context: &ToolContext, _arguments: &Value) -> PreviewResult {
         Ok(None)
     }
@@ -137,8 +138,8 @@ pub trait Tool: Send + Sync {
     async fn call(&self, context: &ToolContext, arguments: Value) -> ToolOutput;
 }
 
-/// The changes a call would make in files, as unified diffs; `Ok(None)` if its arguments are
-/// clearer. The error is the result with which the call would fail.
+/// The changes that a call would make in files, as unified diffs; `Ok(None)` if the arguments are
+/// clearer than a diff. The error is the result with which the call would fail.
 pub type PreviewResult = Result<Option<String>, Envelope>;
 
 /// The `change` in the result data of a call that left a file unchanged because it already had the
@@ -152,18 +153,20 @@ pub struct ToolOutput {
     pub envelope: Envelope,
     /// Images that belong to the result.
     pub images: Vec<Image>,
-    /// Files the call changed.
+    /// The files that the call changed.
     pub changes: Vec<FileChange>,
-    /// Requests the call made to models: the model, the tokens, and the cost if known.
+    /// The requests that the call made to models: for each, the model, the tokens, and the cost if
+    /// known.
     pub requests: Vec<(String, Usage, Option<Cost>)>,
     /// The way the turn continues.
     pub flow: TurnFlow,
-    /// The condition of the tool; [`ToolHealth::Broken`] counts towards blocking it.
+    /// The condition of the tool after the call; each [`ToolHealth::Broken`] counts toward blocking
+    /// the tool.
     pub health: ToolHealth,
 }
 
-/// The condition of a tool. A non-zero exit, an edit that does not match, invalid arguments and a
-/// denial do not count against the tool.
+/// The condition of a tool. A command that exits with an error, an edit that does not match,
+/// invalid arguments and a denial do not count against the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolHealth {
     /// The tool works, whether or not the call succeeded.

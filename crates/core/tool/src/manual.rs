@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The purpose of a tool. Profiles are made of groups.
+/// The purpose of a tool. A profile consists of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     /// Reading, finding and changing files.
@@ -72,17 +72,17 @@ pub struct Manual {
     pub group: Group,
     /// The condition under which the tool is offered by default.
     pub availability: Availability,
-    /// A few words on the case that `example` shows.
+    /// A few words that describe the case shown by `example`.
     pub example_of: &'static str,
     /// The arguments of a good call, as a JSON object.
     pub example: &'static str,
-    /// A rule of use that a schema cannot express.
+    /// A rule for using the tool that a schema cannot express.
     pub guideline: &'static str,
     /// The description for small models; empty if the full one is short enough.
     pub short: &'static str,
-    /// The comma-separated parameters that are offered to a small model; empty for all of them.
-    /// Small models fill in every parameter they see: offered `sandbox`, one asked to leave the
-    /// sandbox to run a script.
+    /// The comma-separated parameters that are offered to a small model; if empty, all are offered.
+    /// Small models fill in every parameter that they see: a model that was offered `sandbox` asked
+    /// to leave the sandbox to run a script.
     pub few_parameters: &'static str,
     pub aliases: &'static [Alias],
 }
@@ -109,9 +109,9 @@ impl Manual {
     }
 }
 
-/// The parsed text file beside a tool's code: the description, and below a line `---` one line
-/// `KEY: TEXT` per text of the manual (`@short`, `@few`, `@guideline`, `@example`, `@call`) and, in
-/// a language other than English, per parameter.
+/// The parsed text file of a tool. The file contains the description and, below a line `---`, one
+/// line `KEY: TEXT` for each text of the manual (`@short`, `@few`, `@guideline`, `@example`,
+/// `@call`) and, in a language other than English, for each parameter.
 pub struct ToolTexts {
     pub description: &'static str,
     /// All texts below the description, by key.
@@ -131,7 +131,7 @@ impl ToolTexts {
         }
     }
 
-    /// Returns the manual with the file's texts in place of its own.
+    /// Returns the manual with its texts replaced by the texts of the file.
     pub fn fill_manual(&self, base: Manual) -> Manual {
         let text = |key, known| self.others.get(key).copied().unwrap_or(known);
         Manual {
@@ -149,7 +149,7 @@ impl ToolTexts {
 /// offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseDocument {
-    /// The heading.
+    /// The heading of the text.
     pub name: String,
     pub text: String,
     /// The tools the text is about.

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::{ToolContext, ToolOutput};
 
-/// Observes calls directly before and after they run. A call is permitted before its observers run,
-/// so they cannot change its arguments; hooks can, because they run before permission.
+/// Observes calls directly before and after they run. Observers run after a call is permitted, so
+/// they cannot change the call's arguments; hooks can, because they run before permission.
 ///
-/// Observers run in the order in which they were added. An observer that fails or panics makes the
-/// call an error result; it never ends the turn.
+/// Observers run in the order in which they were added. An observer that fails or panics turns the
+/// result of the call into an error; it never ends the turn.
 #[async_trait]
 pub trait CallObserver: Send + Sync {
     /// Returns the name of the observer, for error messages to the model.
@@ -25,8 +25,8 @@ pub trait CallObserver: Send + Sync {
         Ok(())
     }
 
-    /// Observes a result, which may be an error result, and may change it. An error replaces the
-    /// result for the model; the changes the call reports stay.
+    /// Observes the result of a call, which may be an error result, and may change the result. An
+    /// error replaces the result for the model; the file changes that the call reports are kept.
     async fn after(
         &self,
         _tool: &str,

@@ -30,7 +30,7 @@ pub enum PortError {
     Unknown {
         /// The kind of data, such as `note`.
         what: &'static str,
-        /// The id as it was given.
+        /// The id that does not exist.
         id: String,
     },
     /// The storage could not be read or written; nothing was changed.

@@ -45,15 +45,15 @@ struct RegisteredTool {
 /// The condition under which a tool is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Offered with every protocol.
+    /// The tool is offered with every protocol.
     Always,
-    /// Offered if calls are a native part of the API; deferred otherwise.
+    /// The tool is offered if calls are a native part of the API, and deferred otherwise.
     Native,
-    /// Offered if calls are part of the model's text; deferred otherwise.
+    /// The tool is offered if calls are part of the model's text, and deferred otherwise.
     Text,
-    /// Deferred.
+    /// The tool is deferred.
     Deferred,
-    /// Neither offered nor listed as deferred; can be called nevertheless.
+    /// The tool is neither offered nor listed as deferred, but can be called.
     Unmentioned,
 }
 
@@ -68,9 +68,9 @@ struct ToolRecord {
 pub struct ToolStatistics {
     /// The number of calls that ran.
     pub calls: u64,
-    /// The calls that ended in an error result, for any reason.
+    /// The number of calls that ended in an error result, for any reason.
     pub errors: u64,
-    /// The calls in which the tool itself broke.
+    /// The number of calls in which the tool itself broke.
     pub broken: u64,
     /// The total duration of the calls.
     pub time: Duration,
@@ -79,12 +79,13 @@ pub struct ToolStatistics {
 /// A tool that was found by name.
 pub struct ResolvedTool<'a> {
     pub tool: &'a Arc<dyn Tool>,
-    /// The alias, if the tool was found by its alias. The arguments then need translation.
+    /// The alias by which the tool was found; the arguments of the call then need translation.
+    /// `None` if the tool was found by its own name.
     pub alias: Option<&'static Alias>,
 }
 
 impl Registry {
-    /// Adds a tool. A tool with an existing name replaces the old one at its position.
+    /// Adds a tool. If a tool with this name exists, the new tool takes its position.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
         match self
@@ -102,7 +103,7 @@ impl Registry {
         }
     }
 
-    /// Marks a tool that cannot be used in this run. It is then offered only if it is selected by
+    /// Marks a tool as unusable in this run: the tool is then offered only if it is selected by
     /// name.
     pub fn set_unusable(&mut self, name: &str) {
         for known in self
@@ -114,8 +115,8 @@ impl Registry {
         }
     }
 
-    /// Sets the form in which calls are written, which decides between tools that serve one
-    /// purpose.
+    /// Sets the form in which calls are written. The form decides which of several tools with one
+    /// purpose is offered.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.update_deferred();
@@ -133,8 +134,8 @@ impl Registry {
         self.cases.push(case);
     }
 
-    /// Adds a text about the best use of some tools. A text with an existing name replaces the old
-    /// one at its position.
+    /// Adds a text about the best use of some tools. If a text with this name exists, the new text
+    /// takes its position.
     pub fn replace_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
@@ -190,7 +191,7 @@ impl Registry {
             .or_else(|| stands().map(|tool| ResolvedTool { tool, alias: None }))
     }
 
-    /// Finds a tool by name or alias. The name stands for the whole tool, not for a part of it.
+    /// Finds a tool by name or alias. Names of the parts of a tool are not found.
     pub(crate) fn find_by_name_or_alias(&self, name: &str) -> Option<ResolvedTool<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(ResolvedTool { tool, alias: None });
@@ -278,8 +279,8 @@ impl Registry {
             .all(|known| known.usable || known.tool.spec().name != name)
     }
 
-    /// Replaces each tool and its offer by the result of `other`, or removes the tool if the result
-    /// is `None`.
+    /// Replaces each tool and its offer with the result of `other`, or removes the tool if the
+    /// result is `None`.
     pub(crate) fn filter_map_tools(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,

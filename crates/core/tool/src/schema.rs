@@ -80,7 +80,7 @@ fn join_wrapped_lines(text: &str) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Replaces `anyOf: [X, null]`, the schema of an optional enum, by `X`.
+/// Replaces `anyOf: [X, null]`, the schema of an optional enum, with `X`.
 fn unwrap_optional(object: &mut Map<String, Value>) {
     let Some(Value::Array(options)) = object.get_mut("anyOf") else {
         return;
@@ -96,7 +96,7 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces `oneOf: [{const: a}, {const: b}]`, the schema of an enum with documented variants, by
+/// Replaces `oneOf: [{const: a}, {const: b}]`, the schema of an enum with documented variants, with
 /// `enum: [a, b]`.
 fn flatten_unit_variants(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else {

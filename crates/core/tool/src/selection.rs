@@ -18,8 +18,8 @@ const MINIMAL_TOOLS: [&str; 8] = [
     "attempt_completion",
 ];
 
-/// The tool that reports the end of a task. Offered to every model with a small window, because an
-/// explicit report ends a task more reliably than a reply without calls.
+/// The tool that reports the end of a task. This tool is offered to every model with a small
+/// window, because an explicit report ends a task more reliably than a reply without calls.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
 /// Returns the condition under which the default set offers a tool.
@@ -77,25 +77,25 @@ pub fn find_tool_requirement(name: &str) -> Option<(&'static str, &'static str)>
 /// The error for a selection that cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownChoice {
-    /// A tool that is not enabled in this session.
+    /// The selection names a tool that is not enabled in this session.
     #[error("the tool `{name}` is not available here; it needs {need}")]
     Needs {
         name: &'static str,
         /// The setting or file that enables the tool.
         need: &'static str,
     },
-    /// A name that is not a tool, a group or a profile.
+    /// The selection contains a name that is not a tool, a group or a profile.
     #[error(
         "`{name}` is not a tool, a group or a profile; there are the tools {tools}, the groups {groups}, and the profiles {profiles}"
     )]
     Unknown {
-        /// The name as it was given.
+        /// The name that is not a tool, a group or a profile.
         name: String,
-        /// The existing tools.
+        /// The names of the existing tools.
         tools: String,
-        /// The existing groups.
+        /// The names of the existing groups.
         groups: String,
-        /// The existing profiles.
+        /// The names of the existing profiles.
         profiles: String,
     },
 }
@@ -106,9 +106,9 @@ struct ToolSelection(BTreeMap<String, Extent>);
 
 /// The selected extent of a tool.
 enum Extent {
-    /// The whole tool, with the condition under which it is offered.
+    /// The whole tool is selected, with the condition under which it is offered.
     Whole(Offer),
-    /// The parts that these names stand for.
+    /// The parts with these names are selected.
     Parts(Vec<String>),
 }
 
@@ -178,8 +178,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps only tools that are selected here as well, with their existing offers. Unknown names
-    /// are ignored: nothing is ever added.
+    /// Keeps only the tools that `wanted` selects, with their existing offers. Unknown names are
+    /// ignored. No tool is ever added.
     pub fn restrict_tools(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
         let mut chosen = ToolSelection::default();
         for choice in wanted {

@@ -83,8 +83,8 @@ impl ToolNames {
     }
 }
 
-/// Returns the text without the clauses that mention a tool of haft for which `is_known` is false.
-/// A clause is a text in parentheses, a text between semicolons, or the whole sentence.
+/// Returns the text without the clauses that mention a tool of haft for which `is_known` returns
+/// false. A clause is a text in parentheses, a text between semicolons, or the whole sentence.
 pub fn remove_unknown_mentions(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let unknown: Vec<_> = ALL_TOOL_NAMES
         .into_iter()
@@ -147,8 +147,8 @@ fn split_sentences(line: &str) -> Vec<&str> {
     sentences
 }
 
-/// Returns the sentence without the clauses that mention an unknown tool; empty if its first clause
-/// does.
+/// Returns the sentence without the clauses that mention an unknown tool. Returns an empty text if
+/// the first clause mentions an unknown tool.
 fn remove_clauses(sentence: &str, names_one: &dyn Fn(&str) -> bool) -> String {
     if !names_one(sentence) {
         return sentence.to_owned();

@@ -25,9 +25,9 @@ use deferred_catalogue::DeferredTools;
 use relevance::{score_tool, split_terms};
 
 const NAME: &str = "tool_search";
-/// Maximum tools that are shown with their arguments.
+/// The maximum number of tools that are shown with their arguments.
 const MAX_SHOWN: usize = 5;
-/// Maximum further tools that are named.
+/// The maximum number of further tools that are listed by name.
 const MAX_NAMED: usize = 50;
 
 const PROMPT: Prompt = prompt!("tool_search/prompt");
@@ -247,8 +247,8 @@ impl Gateway for ToolSearch {
     }
 }
 
-/// Renders the result for the model: the best tools with their arguments, further ones by name, and
-/// the reasons why sources failed.
+/// Renders the search result for the model: the best tools with their arguments, further tools by
+/// name, and the reasons why sources failed.
 fn render_results(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let mut text = match found.len() {
         0 => format!("None of {all} tools fits."),

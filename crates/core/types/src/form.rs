@@ -62,11 +62,11 @@ pub struct Choice {
 /// The outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormOutcome {
-    /// The answers, keyed by field name.
+    /// The person submitted the answers, which are keyed by field name.
     Accepted(Map<String, Value>),
     /// The person declined; the requester may continue without the answers.
     Declined,
-    /// The person wants to stop the operation that asked.
+    /// The person canceled the operation that showed the form.
     Canceled,
 }
 

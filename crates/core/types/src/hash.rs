@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {
-    /// Hashes `bytes` as a single piece.
+    /// Returns the hash of `bytes`, added to a `Hasher` as a single piece.
     pub fn from_content(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);

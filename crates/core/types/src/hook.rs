@@ -28,10 +28,10 @@ pub enum HookPoint {
     /// The session is over.
     #[serde(alias = "SessionEnd", alias = "ConversationEnd")]
     ConversationEnd,
-    /// A stored conversation is about to be read.
+    /// A stored conversation is about to be resumed.
     #[serde(alias = "PreConversationResumed")]
     PreConversationResumed,
-    /// A stored conversation was read.
+    /// A stored conversation was resumed.
     #[serde(alias = "PostConversationResumed")]
     PostConversationResumed,
     /// The tools are about to be gathered.
@@ -61,19 +61,19 @@ pub enum HookPoint {
     /// The reply has arrived, or the request has failed.
     #[serde(alias = "ApiRequestEnd")]
     ApiRequestEnd,
-    /// The model begins to write a call.
+    /// The model begins to write a tool call.
     #[serde(alias = "ToolGenerationStart")]
     ToolGenerationStart,
-    /// The model has written a call.
+    /// The model has written a tool call.
     #[serde(alias = "ToolGenerationEnd")]
     ToolGenerationEnd,
-    /// A call is about to run.
+    /// A tool call is about to run.
     #[serde(alias = "PreToolUse", alias = "PreToolCall")]
     PreToolCall,
-    /// A call has run.
+    /// A tool call has run.
     #[serde(alias = "PostToolUse", alias = "PostToolCall")]
     PostToolCall,
-    /// Older rounds are about to be archived.
+    /// Older rounds of the conversation are about to be archived.
     #[serde(alias = "PreCompact")]
     PreCompact,
     /// The user's attention is needed.

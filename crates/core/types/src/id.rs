@@ -72,7 +72,7 @@ impl FromStr for ShortId {
 pub struct ConversationId(String);
 
 impl ConversationId {
-    /// Accepts any text; the store rejects an empty id.
+    /// Creates an id from any text. The store rejects an empty id.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
@@ -141,13 +141,13 @@ impl fmt::Display for ConversationId {
     }
 }
 
-/// A source of the current time. The binary supplies the system clock, tests a fake one.
+/// A source of the current time. The binary supplies the system clock; tests supply a fake clock.
 pub trait Clock: Send + Sync {
     /// Returns the current time, with a precision of milliseconds.
     fn now(&self) -> Timestamp;
 }
 
-/// A source of new ids. The binary supplies random ones, tests a fixed sequence.
+/// A source of new ids. The binary supplies random ids; tests supply a fixed sequence.
 pub trait IdSource: Send + Sync {
     /// Returns a UUID v4 that was not returned before.
     fn new_uuid(&self) -> Uuid;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ShortId;
 use crate::message::Role;
 
-/// One row of a message list.
+/// A row in a list of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptLine {
     pub id: ShortId,
@@ -35,9 +35,10 @@ pub enum MarkAction {
 /// The result of an edit of the marks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MarkReport {
-    /// The number of ids that were added to the list, or removed from it.
+    /// The number of ids that the edit added to the list or removed from it.
     pub changed: u32,
-    /// The number of ids that were already on the list, or not on it.
+    /// The number of ids that the edit did not change: ids to add that were already on the list, or
+    /// ids to remove that were not on it.
     pub unchanged: u32,
     /// Ids of messages that cannot be marked.
     pub refused: Vec<String>,

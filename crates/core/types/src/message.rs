@@ -16,19 +16,19 @@ use crate::request::TokenCounter;
 use crate::tool::Envelope;
 use crate::usage::Usage;
 
-/// The author of a message.
+/// The role of a message in the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// System instructions.
+    /// The message contains system instructions.
     System,
-    /// The user, or text that the engine adds in the user's place.
+    /// The message is from the user, or the engine added it in the user's place.
     User,
-    /// The model.
+    /// The message is from the model.
     Assistant,
-    /// The result of one tool call, with the images that belong to it.
+    /// The message is the result of one tool call, with the images that belong to the result.
     Tool,
-    /// A summary of archived rounds.
+    /// The message is a summary of archived rounds.
     Summary,
 }
 
@@ -54,7 +54,7 @@ pub enum Origin {
     /// The user's own input.
     #[default]
     User,
-    /// The user's input during a running round: it joins that round.
+    /// The user's input during a running round; the input becomes part of that round.
     Joined,
     /// Added by the engine: a nudge, a notice, an instruction to continue.
     Engine,
@@ -67,14 +67,14 @@ pub enum Origin {
 pub struct Message {
     pub message_id: MessageId,
     pub role: Role,
-    /// The parts. A single text part is serialized as a plain string.
+    /// The parts of the message. A single text part is serialized as a plain string.
     #[serde(serialize_with = "write_content", deserialize_with = "read_content")]
     pub content: Vec<Part>,
     pub created_at: Timestamp,
     #[serde(default)]
     pub metadata: Metadata,
-    /// The model's metadata, on assistant messages; boxed, because the other messages would reserve
-    /// space for it.
+    /// Metadata of the model call that produced the message; only on assistant messages. Boxed, so
+    /// that other messages do not reserve space for the metadata.
     #[serde(default)]
     pub llm_metadata: Option<Box<LlmMetadata>>,
 }
@@ -116,12 +116,12 @@ impl Message {
             .unwrap_or_default()
     }
 
-    /// True if the message is the user's own input and so opens a round.
+    /// True if the message is the user's own input, which opens a round.
     pub fn opens_round(&self) -> bool {
         self.role == Role::User && self.origin() == Origin::User
     }
 
-    /// Returns the tool calls, in order.
+    /// Returns the tool calls in the message, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -129,7 +129,7 @@ impl Message {
         })
     }
 
-    /// Returns the tool results, in order.
+    /// Returns the tool results in the message, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result.as_ref()),
@@ -171,8 +171,8 @@ impl Message {
         }
     }
 
-    /// Hashes the content that the model sees: the role, the parts, and the model that wrote the
-    /// message, but neither id nor time.
+    /// Hashes the content that the model sees: the role, the parts, and the name of the model that
+    /// wrote the message. The id and the time are not hashed.
     pub fn content_hash(&self) -> ContentHash {
         let mut hasher = Hasher::default();
         hasher.update(self.role.to_string().as_bytes());
@@ -236,7 +236,7 @@ pub struct LlmMetadata {
     pub cached_input_tokens: u64,
     /// Input tokens written to the cache.
     pub cache_write_tokens: u64,
-    /// The part of the output that was reasoning.
+    /// Output tokens that were used for reasoning.
     pub reasoning_tokens: u64,
     /// Cost of the fresh input in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,12 +250,12 @@ pub struct LlmMetadata {
     /// Cost of the cache writes in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_cost: Option<f64>,
-    /// The round of the message, from 1.
+    /// The number of the round that the message belongs to, counting from 1.
     pub conversation_round: u32,
-    /// Time from sending the request to the first token.
+    /// The time from sending the request to the first token, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_first_token_ms: Option<u64>,
-    /// Time from sending the request to the end of the reply.
+    /// The time from sending the request to the end of the reply, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }
@@ -300,9 +300,9 @@ impl LlmMetadata {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub message: Message,
-    /// The [`Message::content_hash`].
+    /// The hash of the message's content; see [`Message::content_hash`].
     pub hash: ContentHash,
-    /// The estimated tokens, framing included.
+    /// The estimated number of tokens of the message, including its framing.
     pub tokens: u32,
 }
 
@@ -319,8 +319,8 @@ impl Entry {
     }
 }
 
-/// Rebuilds the map: its capacity is several times that of a few keys, and it has no other way to
-/// shrink.
+/// Rebuilds the map to free its unused capacity: a map reserves space for several times the few
+/// keys of a message, and has no method to shrink.
 fn shrink_map(map: &mut Metadata) {
     map.values_mut().for_each(shrink_value);
     *map = std::mem::take(map).into_iter().collect();

@@ -8,7 +8,7 @@ use strum::{Display, IntoStaticStr};
 
 use crate::price::Price;
 
-/// A wire protocol.
+/// The wire protocol of a model's API.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, Display,
 )]
@@ -59,7 +59,7 @@ impl FromStr for Api {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolProtocol {
-    /// The API's own tool calling.
+    /// Calls use the API's own tool calling.
     #[default]
     Native,
     /// Calls are written as text: one tag per tool, one tag per parameter.
@@ -79,29 +79,31 @@ impl ToolProtocol {
     }
 }
 
-/// The matching rule of a provider's prefix cache.
+/// The rule by which a provider's prefix cache matches requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
-    /// Anthropic: entries exist only at markers in the request.
+    /// Anthropic: cache entries exist only at markers in the request.
     Anthropic,
-    /// Longest common prefix, automatic; for servers whose rule is unknown.
+    /// Automatic caching that matches the longest common prefix; assumed for servers whose rule is
+    /// unknown.
     #[default]
     Automatic,
-    /// OpenAI before GPT-5.6: longest common prefix in steps of 128 tokens, automatic.
+    /// OpenAI before GPT-5.6: automatic caching that matches the longest common prefix, in steps of
+    /// 128 tokens.
     Openai,
-    /// OpenAI from GPT-5.6: exact match at breakpoints only.
+    /// OpenAI from GPT-5.6: an entry matches only exactly, and only at breakpoints.
     OpenaiBreakpoints,
-    /// Gemini: common prefix, automatic, without guarantee.
+    /// Gemini: automatic caching that usually matches the common prefix, without a guarantee.
     Gemini,
-    /// DeepSeek: whole stored units, which end where requests and replies end; a request that only
-    /// appends always matches one.
+    /// DeepSeek: caches whole units, which end where requests and replies end. A request that only
+    /// appends to the previous one always matches a unit.
     Deepseek,
-    /// vLLM: common prefix in whole blocks of the KV cache.
+    /// vLLM: matches the common prefix in whole blocks of the KV cache.
     Vllm,
-    /// llama.cpp: common prefix with the last prompt of the slot, token by token.
+    /// llama.cpp: matches the common prefix with the last prompt in the slot, token by token.
     LlamaCpp,
-    /// No cache.
+    /// The provider has no cache.
     None,
 }
 
@@ -110,9 +112,10 @@ pub enum CacheKind {
 pub enum CacheMatch {
     /// The provider has no cache.
     NoCache,
-    /// The common prefix of both requests.
+    /// The common prefix of the earlier request and the new request.
     Prefix,
-    /// A prefix that ends at a boundary marked in the earlier request. Writing it is billed.
+    /// A prefix that ends at a boundary marked in the earlier request. Writing this prefix to the
+    /// cache is billed.
     Boundaries,
 }
 
@@ -132,25 +135,26 @@ impl CacheKind {
     }
 }
 
-/// A model's prefix cache.
+/// The rules of a model's prefix cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheRule {
-    /// The matching rule.
+    /// The rule by which the cache matches requests.
     pub rule: CacheKind,
     /// The minimum length of a cached prefix, in tokens.
     pub min: u32,
-    /// Lifetime of an entry without a hit, such as `5m` or `1h`.
+    /// The lifetime of a cache entry without a hit, such as `5m` or `1h`.
     pub ttl: String,
-    /// The lifetimes that can be requested; empty if they are unknown or there is no choice.
+    /// The lifetimes that a request can choose; empty if the lifetimes are unknown or there is no
+    /// choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ttls: Vec<String>,
-    /// The number of content blocks before a boundary that are searched for an earlier boundary;
-    /// absent without a limit.
+    /// The maximum number of content blocks before a boundary that the provider searches for an
+    /// earlier boundary; absent if there is no maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_back: Option<u32>,
-    /// Tokens between two prefixes that the provider stores without a marker (`deepseek`,
-    /// `gemini`); absent if unknown.
+    /// The number of tokens between two prefixes that the provider stores without a marker
+    /// (`deepseek`, `gemini`); absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
 }
@@ -169,8 +173,8 @@ impl Default for CacheRule {
 }
 
 impl CacheRule {
-    /// Returns the time after which an entry without a hit is gone. Returns `None` if the server
-    /// evicts entries only when it needs the memory, or if the lifetime is unknown.
+    /// Returns the time after which a cache entry without a hit expires. Returns `None` if the
+    /// server evicts entries only when it needs the memory, or if the lifetime is unknown.
     pub fn expires_after(&self) -> Option<Duration> {
         match self.rule {
             CacheKind::Vllm | CacheKind::LlamaCpp => None,
@@ -184,8 +188,8 @@ impl CacheRule {
         }
     }
 
-    /// Parses [`ttl`](Self::ttl), the lifetime of an entry without a hit. Returns `None` if it is
-    /// not a number followed by `s`, `m`, `h` or `d`.
+    /// Parses [`ttl`](Self::ttl), the lifetime of a cache entry without a hit. Returns `None` if
+    /// the text is not a number followed by `s`, `m`, `h` or `d`.
     pub fn entry_lifetime(&self) -> Option<Duration> {
         let (number, unit) = self.ttl.split_at_checked(self.ttl.len().checked_sub(1)?)?;
         let seconds = match unit {
@@ -207,18 +211,18 @@ impl CacheRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
-    /// The model accepts images.
+    /// True if the model accepts images.
     pub images: bool,
-    /// The model reasons; on some APIs this changes the parameters of a request.
+    /// True if the model reasons. On some APIs this changes the parameters of a request.
     pub reasoning: bool,
-    /// A user message may directly follow a tool result.
+    /// True if a user message may directly follow a tool result.
     pub user_after_tool: bool,
-    /// The model continues a partial reply that is sent as the last message.
+    /// True if the model continues a partial reply that is sent as the last message.
     pub prefill: bool,
-    /// The model needs its reasoning sent back with every reply that called tools
+    /// True if the model needs its reasoning sent back with every reply that called tools
     /// (`reasoning_content` on `openai-chat`; the other APIs have rules of their own).
     pub reasoning_back: bool,
-    /// The output limit is sent as `max_tokens` although the model reasons (`openai-chat`).
+    /// True if the output limit is sent as `max_tokens` although the model reasons (`openai-chat`).
     pub max_tokens: bool,
 }
 
@@ -237,7 +241,7 @@ impl Default for Capabilities {
     }
 }
 
-/// A model with everything that the context engine and the codecs need.
+/// The properties of a model that the context engine and the codecs need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
     /// The provider's name in the configuration.
@@ -245,17 +249,17 @@ pub struct ModelSpec {
     /// The model's name in the provider's API.
     pub name: String,
     pub api: Api,
-    /// The size of the window in tokens, input and output together.
+    /// The size of the context window in tokens, for input and output together.
     pub context_window: u32,
-    /// The maximum tokens of one reply, if known.
+    /// The maximum number of tokens in one reply, if known.
     pub max_output_tokens: Option<u32>,
-    /// The prices, if known; never guessed.
+    /// The prices of the model, if known; never guessed.
     pub price: Option<Price>,
-    /// The prefix cache.
+    /// The rules of the model's prefix cache.
     pub cache: CacheRule,
     pub tool_protocol: ToolProtocol,
     pub capabilities: Capabilities,
-    /// The model's tokens per token of `o200k`, the tokenizer that haft counts with.
+    /// The number of the model's tokens per token of `o200k`, the tokenizer that haft counts with.
     #[serde(default = "default_tokenizer_factor")]
     pub tokenizer_factor: f64,
     #[serde(default)]
@@ -267,11 +271,11 @@ pub struct ModelSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelProfile {
-    /// The default set of tools, with full descriptions.
+    /// The model gets the default set of tools, with full descriptions.
     #[default]
     Full,
-    /// A few tools with short descriptions. A reply that consists only of calls written as text is
-    /// parsed as these calls.
+    /// The model gets a few tools, with short descriptions. A reply that consists only of calls
+    /// written as text is parsed as calls.
     Small,
 }
 
@@ -280,7 +284,8 @@ fn default_tokenizer_factor() -> f64 {
 }
 
 impl ModelSpec {
-    /// The window in tokens that is assumed if a model's entry gives none.
+    /// The context window, in tokens, that is assumed for a model whose entry does not specify a
+    /// window.
     pub const DEFAULT_WINDOW: u32 = 200_000;
 
     /// Returns `provider/model`.

@@ -1,14 +1,14 @@
-//! Finds haft's own notices in a text. A notice stands in a request in place of text that was left
-//! out. Models copy notices into files, so tools that write files reject them.
+//! Finds haft's own notices in a text. In a request, a notice replaces text that was left out.
+//! Models copy notices into files, so tools that write files reject notices.
 
-/// The beginnings of notices. All but the last are sent; the last was sent inside arguments by
-/// former versions, and old conversations may hold copies of it.
+/// The texts that notices begin with. The last text is no longer sent: earlier versions put it
+/// inside arguments, and old conversations may contain copies.
 const BEGINNINGS: [&str; 3] = [
     "[Cleared: result of `",
     "[The arguments of this call are shortened here; ",
     " more characters are cleared: ",
 ];
-/// The length limit of a notice, in bytes; every notice is shorter.
+/// The length, in bytes, that every notice stays below.
 const MAX_BYTES: usize = 300;
 /// The number of hex digits of a message id in a notice.
 const ID_DIGITS: usize = 8;

@@ -115,11 +115,12 @@ pub struct ToolResult {
 pub struct Image {
     /// The MIME type, such as `image/png`.
     pub media_type: String,
-    /// The image in base64.
+    /// The content of the image, encoded as base64.
     pub data: String,
 }
 
-/// The serialized form of `arguments`: the object itself, or a string if the text is not an object.
+/// The serialized form of a call's arguments: the object itself, or a string if the text is not an
+/// object.
 struct Arguments<'a>(&'a str);
 
 impl Serialize for Arguments<'_> {
@@ -198,7 +199,7 @@ fn serialize_optional<M: SerializeMap, T: Serialize>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
-/// The fields of all kinds of parts. Required fields are checked per kind.
+/// The fields of every kind of part. Deserializing a part checks the fields that its kind requires.
 #[derive(Deserialize)]
 struct PartFields {
     r#type: String,

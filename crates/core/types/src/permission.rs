@@ -14,13 +14,13 @@ use strum::{Display, IntoStaticStr};
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PermissionMode {
-    /// Reading only.
+    /// Only reading is allowed.
     Plan,
     /// Every change and every command needs approval.
     #[default]
     #[serde(alias = "default")]
     Ask,
-    /// Edits in the project are allowed, commands need approval.
+    /// Edits in the project are allowed; commands need approval.
     #[serde(alias = "acceptEdits")]
     AcceptEdits,
     /// Nothing needs approval inside the sandbox.
@@ -72,7 +72,7 @@ impl FromStr for PermissionMode {
 pub enum Decision {
     /// The call runs.
     Allow,
-    /// The user is asked. Means [`Decision::Deny`] if there is no user to ask.
+    /// The user is asked. If there is no user to ask, the call is denied.
     Ask,
     /// The call does not run.
     Deny,
@@ -86,8 +86,8 @@ impl Decision {
 }
 
 /// Files and folders of a project that determine what other programs execute. Allow rules never
-/// cover writes to them, at any depth of a project. An entry with a slash matches the end or the
-/// middle of a path. Compare without regard to case.
+/// cover writes to these paths, at any depth of a project. An entry with a slash matches the end or
+/// the middle of a path. Paths must be compared without regard to case.
 pub const PROTECTED_PATHS: &[&str] = &[
     // Version control
     ".git",
@@ -171,9 +171,9 @@ pub const PROTECTED_PATHS: &[&str] = &[
 ];
 
 /// Files that control later runs of agents and tools. Changing such a file needs approval, like
-/// changing a protected path. A confined command cannot change existing files of this list; missing
-/// ones are not covered while it runs, because an empty placeholder would already have a meaning.
-/// An entry that begins with `*` matches every name with that ending.
+/// changing a protected path. A confined command cannot change an existing file that this list
+/// names. A missing file is not protected while the command runs, because an empty placeholder
+/// would already have a meaning. An entry that begins with `*` matches every name with that ending.
 pub const STEERING_FILES: &[&str] = &[
     "*.code-workspace",
     ".aider.conf.yml",

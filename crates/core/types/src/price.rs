@@ -11,15 +11,15 @@ use crate::usage::Usage;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Fresh input.
+    /// The price of input that is neither read from nor written to the cache.
     pub input: f64,
-    /// Input read from the cache; the input price when absent.
+    /// The price of input read from the cache; the input price if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
-    /// Input written to the cache; the input price when absent.
+    /// The price of input written to the cache; the input price if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Output.
+    /// The price of output.
     pub output: f64,
     /// The prices of a request with a long input; absent if they don't depend on the length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,17 +30,18 @@ pub struct Price {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
-    /// The number of input tokens, including cached tokens, above which these prices apply.
+    /// The number of input tokens, including cached tokens, above which the long-input prices
+    /// apply.
     pub above: u64,
-    /// Fresh input.
+    /// The price of input that is neither read from nor written to the cache.
     pub input: f64,
-    /// Input read from the cache; the input price when absent.
+    /// The price of input read from the cache; the input price if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
-    /// Input written to the cache; the input price when absent.
+    /// The price of input written to the cache; the input price if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Output.
+    /// The price of output.
     pub output: f64,
 }
 

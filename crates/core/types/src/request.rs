@@ -31,15 +31,15 @@ use crate::tool::ToolSpec;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Layer {
-    /// Instructions and tools.
+    /// The layer of instructions and tools.
     System,
-    /// Rules and other documents, each with its acknowledgement.
+    /// The layer of rules and other documents, each followed by an acknowledgement.
     Documents,
-    /// Summaries and messages of the conversation.
+    /// The layer of summaries and messages of the conversation.
     History,
-    /// Role, TODO list, useful information, folder notes.
+    /// The layer of reminders: role, TODO list, useful information, folder notes.
     Reminders,
-    /// The user's input that is being answered.
+    /// The layer of the user's input that is being answered.
     Current,
 }
 
@@ -79,22 +79,23 @@ pub struct SentSegment {
     pub message: MessageId,
     /// The hash of the content as it was sent.
     pub hash: ContentHash,
-    /// The estimated tokens.
+    /// The estimated number of tokens of the segment.
     pub tokens: u32,
     /// True if the request marked a cache boundary at the end of the segment.
     pub boundary: bool,
 }
 
-/// The offered tools, hashed and counted once.
+/// The tools offered to a model, with their hash and their token count, which are computed once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSet {
     /// The specifications, in the order in which they are sent.
     pub specs: Vec<ToolSpec>,
     /// The hash of all specifications.
     pub hash: ContentHash,
-    /// The estimated tokens of all specifications.
+    /// The estimated number of tokens of all specifications.
     pub tokens: u32,
-    /// Tools the model may call although they are not sent; neither hashed nor counted.
+    /// Tools that the model may call although their specifications are not sent; neither hashed nor
+    /// counted.
     pub deferred: Vec<ToolSpec>,
 }
 
@@ -121,7 +122,7 @@ impl ToolSet {
         })
     }
 
-    /// Adds tools that may be called although they are not sent.
+    /// Adds tools that the model may call although their specifications are not sent.
     #[must_use]
     pub fn with_deferred(self: Arc<Self>, deferred: Vec<ToolSpec>) -> Arc<Self> {
         Arc::new(Self {
@@ -148,14 +149,15 @@ pub struct Request {
     pub segments: Vec<Segment>,
     /// The tools offered through the API's own field.
     pub tools: Arc<ToolSet>,
-    /// The limit on the tokens of the reply.
+    /// The maximum number of tokens of the reply.
     pub max_output_tokens: Option<u32>,
     /// A key of the conversation, for providers whose caches route requests by key.
     pub cache_key: Option<String>,
 }
 
 impl Request {
-    /// The few tokens that each API adds for the request itself.
+    /// The estimated number of tokens that an API adds to every request, besides the messages and
+    /// tools.
     pub const FRAME_TOKENS: u64 = 2;
 
     /// Estimates the tokens of the whole request.
@@ -170,7 +172,7 @@ impl Request {
     }
 }
 
-/// Counts tokens. `haft-model` implements it with a real tokenizer.
+/// A token counter. `haft-model` implements the trait with a real tokenizer.
 pub trait TokenCounter: Send + Sync {
     fn count_text(&self, text: &str) -> u32;
 

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A tool as offered to the model.
+/// A tool in the form in which it is offered to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,
-    /// The purpose, parameters, usage and limits.
+    /// The purpose, parameters, usage and limits of the tool, for the model.
     pub description: String,
     /// The JSON schema of the parameters: an object schema with everything inlined.
     pub parameters: Value,
@@ -51,13 +51,13 @@ pub struct Envelope {
     /// Data the engine stores with the result, such as the state of a file when it was read.
     #[serde(default)]
     pub context: Value,
-    /// Present if the status is `error`.
+    /// The error; present only if the status is `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
 }
 
 impl Envelope {
-    /// Creates a successful result with this text for the model.
+    /// Creates a successful result with `text` for the model.
     pub fn success(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

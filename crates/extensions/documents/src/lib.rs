@@ -168,7 +168,7 @@ impl Format {
         }
     }
 
-    /// Returns the stable id.
+    /// Returns the stable id of the format.
     fn id(self) -> &'static str {
         match self {
             Self::Pdf => "pdf",
@@ -183,7 +183,7 @@ impl Format {
         }
     }
 
-    /// Returns the name for users, with an article.
+    /// Returns the name of the format for users, with an article.
     fn name(self) -> &'static str {
         match self {
             Self::Pdf => "a PDF document",

@@ -27,12 +27,12 @@ use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT_BYTES};
 /// a test program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
-/// The time limit of an empty file. The limit grows with the file's size.
+/// The time limit for reading an empty file. The limit grows with the file's size.
 const BASE_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT_PER_MIB: Duration = Duration::from_millis(500);
-/// The time limit of the largest files.
+/// The time limit for reading the largest files.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
-/// The memory limit of an empty file, in bytes. The limit grows with the file's size.
+/// The memory limit for reading an empty file, in bytes. The limit grows with the file's size.
 const BASE_MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 const MAX_MEMORY: u64 = 2 << 30;
@@ -161,8 +161,8 @@ fn expand_ligatures(line: &str) -> Cow<'_, str> {
     Cow::Owned(apart)
 }
 
-/// Reads a PDF file if this process was started for that, and returns its exit code. To be called
-/// at the beginning of `main` with the program's arguments.
+/// Reads a PDF file if this process was started for that, and returns its exit code; otherwise
+/// returns `None`. Must be called at the beginning of `main` with the program's arguments.
 pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != CHILD_ARG {

@@ -93,8 +93,8 @@ const SESSION_FOLDERS: [SessionFolder; 10] = [
 /// The maximum size of a session file, in bytes.
 const MAX_SESSION_BYTES: u64 = 64 << 20;
 
-/// The folders below which session folders are searched. Without one of them, the sessions below it
-/// are not found.
+/// The folders below which session folders are searched. If a folder is `None`, the sessions below
+/// that folder are not found.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRoots {
     /// The user's home folder.

@@ -21,7 +21,7 @@ use haft_context::TOOL_NAME_KEY;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-/// Gives the results of a message the data that haft's own tool would have returned, and records
+/// Adds to the results of a message the data that haft's own tool would have returned, and records
 /// the name of that tool in the metadata.
 pub(crate) fn add_tool_data(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {

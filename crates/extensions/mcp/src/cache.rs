@@ -14,7 +14,7 @@ use crate::server::{ServerDefinition, ServerEndpoint};
 
 /// The version of the file format; increased with every change of the format.
 const FORMAT_VERSION: u32 = 1;
-/// The size limit of a cache file. Larger listings are not stored.
+/// The maximum size of a cache file in bytes. Larger listings are not stored.
 const MAX_LISTING_BYTES: u64 = 8 << 20;
 
 /// A folder of cached listings.
@@ -83,8 +83,8 @@ fn is_linked(server: &ServerDefinition) -> bool {
     matches!(server.endpoint, ServerEndpoint::Linked(_))
 }
 
-/// Hashes all settings that affect which tools, resources, and prompts a server offers. Its origin,
-/// permission, timeouts, and tool filter are left out.
+/// Hashes all settings of a server that affect which tools, resources, and prompts it offers. The
+/// server's origin, permission, timeouts, and tool filter are left out.
 fn hash_declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut hash_field = |text: &str| {

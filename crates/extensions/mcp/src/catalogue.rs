@@ -13,7 +13,7 @@ use crate::scope::ToolScope;
 use crate::servers::Servers;
 use crate::use_mcp_tool;
 
-/// The time to wait for servers with unknown listings if the search names no server.
+/// The maximum time to wait for a server whose listing is unknown, if the search names no server.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
 /// The searchable tools of all servers in a scope.

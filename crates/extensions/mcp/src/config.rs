@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use haft_types::Decision;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A server in the user's configuration: a program with `command`, or a server reached over HTTP
-/// with `url`.
+/// A server in the user's configuration: either a program (`command`) or a server reached over HTTP
+/// (`url`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
@@ -16,7 +16,7 @@ pub struct ServerConfig {
     pub command: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables in addition to the environment of every child process.
+    /// Environment variables of the program, in addition to those of every child process.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         serialize_with = "without_values"
@@ -29,7 +29,7 @@ pub struct ServerConfig {
     /// The address of a server reached over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request to `url`.
+    /// The headers to send with every request to `url`.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         serialize_with = "without_values"
@@ -42,7 +42,7 @@ pub struct ServerConfig {
     /// The confinement of the program: on, off, or on with more hosts and folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ServerSandbox>,
-    /// The time a call may be silent, in seconds.
+    /// The maximum time in seconds that a call may take without any sign of progress.
     pub timeout: u64,
     /// The time the server may take to start, in seconds.
     pub startup_timeout: u64,
@@ -114,7 +114,7 @@ impl Default for ServerConfig {
 pub enum ServerSandbox {
     /// On or off.
     Switch(bool),
-    /// On, with more hosts and folders than commands may reach.
+    /// On, with access to more hosts and folders than commands have.
     With(ServerReach),
 }
 
@@ -144,7 +144,7 @@ pub enum Protocol {
     Previous,
 }
 
-/// Selects the tools of a server to offer.
+/// Selects which tools of a server are offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolFilter {

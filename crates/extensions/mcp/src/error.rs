@@ -1,30 +1,30 @@
 //! The errors of using an MCP server.
 
-/// An error of using an MCP server. The text is for the model and the user.
+/// An error in using an MCP server. The text is for the model and the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     #[error("there is no MCP server `{name}`; there {known}")]
     UnknownServer {
-        /// The name that was given.
+        /// The unknown name, as the caller wrote it.
         name: String,
         /// The end of the message, which lists the existing servers.
         known: String,
     },
-    /// The server has no tool of this name, or the configuration doesn't offer it.
+    /// The server has no tool of this name, or the configuration excludes the tool.
     #[error("the MCP server `{server}` has no tool `{tool}`{hint}")]
     UnknownTool {
         server: String,
-        /// The name that was given.
+        /// The unknown tool, as the caller named it.
         tool: String,
         /// The end of the message: the tools of the server, or another hint.
         hint: String,
     },
-    /// The tool is outside the tools chosen for this session or agent.
+    /// The tool is not among the tools chosen for this session or agent.
     #[error(
         "`{name}` is not among the tools you were given; of MCP servers you can use only {only}"
     )]
     NotOffered {
-        /// The name that was given, as `mcp__server__tool`.
+        /// The full name of the tool, as `mcp__server__tool`.
         name: String,
         /// The tools that can be used, as text.
         only: String,
@@ -42,7 +42,7 @@ pub enum McpError {
     )]
     Login {
         server: String,
-        /// The `WWW-Authenticate` header of the refusal, from which a login begins.
+        /// The `WWW-Authenticate` header of the server's refusal, which is needed to begin a login.
         challenge: Option<String>,
     },
     /// The server was started too often and is not started again for a while.
@@ -53,7 +53,7 @@ pub enum McpError {
         server: String,
         /// The number of starts.
         starts: usize,
-        /// The remaining time without starts.
+        /// The number of seconds until the server may be started again.
         seconds: u64,
     },
     /// The last starts all failed, and the server is not started again for a while.
@@ -64,7 +64,7 @@ pub enum McpError {
         server: String,
         /// The number of failed starts.
         failures: usize,
-        /// The remaining time without starts.
+        /// The number of seconds until the server may be started again.
         seconds: u64,
     },
     /// The server sent nothing for the duration of its timeout.
@@ -73,7 +73,7 @@ pub enum McpError {
     )]
     Silent {
         server: String,
-        /// The timeout.
+        /// The timeout in seconds.
         seconds: u64,
     },
     /// The connection ended during a call.
@@ -82,7 +82,7 @@ pub enum McpError {
     )]
     Gone {
         server: String,
-        /// The end of the server's error output, as text to append.
+        /// The end of the server's error output, to be appended to the message.
         said: String,
     },
     /// The server answered with an error.

@@ -405,7 +405,7 @@ fn read_project_file(path: &Path) -> io::Result<Option<String>> {
     fs::read_to_string(path).map(Some)
 }
 
-/// A name that was expected to be `mcp__SERVER__TOOL`.
+/// The error that a name does not have the form `mcp__SERVER__TOOL`.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` does not name a tool of a server; write `mcp__SERVER__TOOL`")]
 pub struct ToolNameError(String);
@@ -418,7 +418,7 @@ pub fn split_tool_name(name: &str) -> Result<(&str, &str), ToolNameError> {
         .ok_or_else(|| ToolNameError(name.to_owned()))
 }
 
-/// Creates the host of a session's servers. The approver of calls also fills in forms.
+/// Creates the host of a session's servers. `approver` also fills in the forms of servers.
 fn create_host(
     sandboxes: ServerSandboxes,
     supervisor: Arc<Supervisor>,

@@ -111,9 +111,9 @@ pub fn gather_declared(
     gathered
 }
 
-/// Adds the servers that a command line declares in the format of `.mcp.json`. They replace servers
-/// that have one of their names. `link` connects to servers of the type `sdk`; without `link`,
-/// these servers become problems.
+/// Adds the servers that a command line declares in the format of `.mcp.json`. An added server
+/// replaces an earlier server of that name. `link` connects to servers of the type `sdk`; without
+/// `link`, servers of this type become problems.
 pub fn gather_given_servers(
     gathered: &mut Gathered,
     given: ProjectFile<'_>,

@@ -12,7 +12,7 @@ use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-/// The limits of the text in the result's data. Later rounds keep even fewer lines.
+/// The limits of the text in the result's data. Compression in later rounds keeps even fewer lines.
 const DATA_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,

@@ -17,7 +17,7 @@ const PREFIX: &str = "mcp__";
 /// The separator between the server and the tool.
 const SEPARATOR: &str = "__";
 
-/// The servers and tools that may be listed and called: `None` for all, or the listed parts.
+/// The servers and tools that may be listed and called. `None` includes everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolScope(Option<Vec<ScopePart>>);
 
@@ -30,7 +30,7 @@ struct ScopePart {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ToolPattern {
     All,
-    /// All tools whose names begin with this text.
+    /// Includes all tools whose names begin with this text.
     Prefix(String),
     One(String),
 }
@@ -104,7 +104,7 @@ impl ToolScope {
 }
 
 impl ScopePart {
-    /// Returns the intersection, or `None` if it is empty.
+    /// Returns the intersection of both parts, or `None` if they have no tool in common.
     fn intersect(&self, other: &Self) -> Option<Self> {
         let tools =
             (self.server == other.server).then(|| self.pattern.intersect(&other.pattern))??;
@@ -139,7 +139,7 @@ impl ToolPattern {
         }
     }
 
-    /// Returns the intersection, or `None` if it is empty.
+    /// Returns the intersection of both patterns, or `None` if no tool matches both.
     fn intersect(&self, other: &Self) -> Option<Self> {
         let narrower = match (self, other) {
             (Self::All, narrower) | (narrower, Self::All) => return Some(narrower.clone()),

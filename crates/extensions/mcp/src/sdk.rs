@@ -50,7 +50,7 @@ pub(crate) use handler::ServerNotifications;
 const MAX_REDIRECTS: usize = 5;
 /// The size limit of a message from a server.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// The limits of the error output that is kept of a server.
+/// The limits on how much of a server's error output is kept.
 const ERROR_OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2 * 1024,
@@ -454,8 +454,7 @@ fn start_program(
 }
 
 /// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
-/// variables that name code. The variables of the server's own entry (`own`) stay
-/// unchanged.
+/// variables that name code to run. The variables of the server's own entry (`own`) stay unchanged.
 fn remove_writable_folders(
     environment: &mut Vec<(String, String)>,
     own: &[(String, String)],
@@ -471,9 +470,9 @@ fn remove_writable_folders(
     }
 }
 
-/// Looks up the program of a server that the user configured in `PATH`, skipping folders that the
-/// model can write. A `program` with a slash is returned unchanged, because it runs in the sandbox
-/// if it lies in the project.
+/// Looks up the program of one of the user's own servers in `PATH`, skipping folders that the model
+/// can write. A `program` with a slash is returned unchanged, because it runs in the sandbox if it
+/// is in the project.
 fn find_user_program(
     program: &str,
     environment: &[(String, String)],

@@ -1,4 +1,5 @@
-//! The definition of a server that can be started or reached, and the problem of one that cannot.
+//! Definitions of servers that can be started or reached, and problems of declarations that cannot
+//! be used.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,12 +19,12 @@ pub struct ServerDefinition {
     pub endpoint: ServerEndpoint,
     /// The confinement of the server; only programs are confined.
     pub confinement: ServerConfinement,
-    /// The hosts and folders that the server's declaration requests access to from the sandbox.
-    /// Requests in the user's own configuration are always granted.
+    /// The hosts and folders to which the server's declaration requests access from inside the
+    /// sandbox. Requests in the user's own configuration are always granted.
     pub requested_reach: ServerReach,
-    /// The time a call may take without any sign of progress.
+    /// The maximum time that a call may take without any sign of progress.
     pub timeout: Duration,
-    /// The time the server may take to start.
+    /// The maximum time that the server may take to start.
     pub startup_timeout: Duration,
     /// The revision of the protocol to use.
     pub protocol: Protocol,
@@ -70,12 +71,13 @@ impl ServerOrigin {
 /// The resolved `sandbox` setting of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerConfinement {
-    /// Confined in every permission mode.
+    /// The server is confined in every permission mode.
     Always,
-    /// Not configured. Outside of the mode `yolo`, a project's server is confined, and a user's
-    /// server is confined if the folder is not trusted or the server runs files of the project.
+    /// The setting is absent. Outside of the mode `yolo`, a project's server is confined, and a
+    /// user's server is confined if the folder is not trusted or the server runs files of the
+    /// project.
     Default,
-    /// Never confined. Only the user's configuration can choose this.
+    /// The server is never confined. Only the user's configuration can choose this case.
     Never,
 }
 
@@ -98,10 +100,10 @@ impl ServerDefinition {
     }
 }
 
-/// The time that a call of a linked server may take without any message from the server. Long,
-/// because the call may wait for the user.
+/// The maximum time that a call of a linked server may take without any message from the server.
+/// The limit is long, because the call may wait for the user.
 const LINK_TIMEOUT: Duration = Duration::from_hours(1);
-/// The time that a linked server may take to answer its first request.
+/// The maximum time that a linked server may take to answer its first request.
 const LINK_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The way to reach a server.
@@ -111,7 +113,7 @@ pub enum ServerEndpoint {
     Command {
         program: String,
         args: Vec<String>,
-        /// Variables in addition to the environment of every child process.
+        /// Environment variables in addition to those of every child process.
         env: Vec<(String, String)>,
         /// The working directory.
         cwd: PathBuf,

@@ -28,8 +28,8 @@ use crate::server_document::{self, READ_RESOURCE};
 
 /// The maximum number of starts of one server within [`START_PERIOD`].
 const MAX_STARTS: usize = 4;
-/// The time over which starts are counted. A server with too many failed starts is not restarted
-/// for this long, either.
+/// The time over which starts are counted, and for which a server with too many failed starts is
+/// not restarted.
 const START_PERIOD: Duration = Duration::from_mins(5);
 
 /// The number of failed starts in a row after which a server is not restarted for [`START_PERIOD`].

@@ -48,8 +48,8 @@ pub struct UseMcpTool {
 }
 
 impl UseMcpTool {
-    /// Creates the tool for `servers`. Their description is shortened to `budget` tokens as far as
-    /// possible.
+    /// Creates the tool for `servers`. The description of the servers is shortened to `budget`
+    /// tokens as far as possible.
     pub fn new(servers: Arc<Servers>, budget: usize, counter: Arc<dyn TokenCounter>) -> Self {
         Self::new_in_scope(ToolScope::default(), servers, budget, counter)
     }

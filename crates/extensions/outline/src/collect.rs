@@ -30,7 +30,7 @@ const MAX_OPEN_MATCHES: u32 = 65_536;
 /// The limits on the work for a text and on the result.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
-    /// The maximum length of a text.
+    /// The maximum length of a text in bytes.
     pub bytes: usize,
     /// The maximum time for parsing and searching together.
     pub time: Duration,

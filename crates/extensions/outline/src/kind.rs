@@ -43,7 +43,7 @@ kinds! {
     Interface = "interface",
     /// A trait, or a concept of C++.
     Trait = "trait",
-    /// The methods of a type, defined apart from it.
+    /// A block that defines methods of a type outside of the type's definition.
     Impl = "impl",
     /// An alias of a type.
     Type = "type",
@@ -86,8 +86,8 @@ impl DefinitionKind {
         }
     }
 
-    /// Adjusts the kind of a definition that lies directly in `outer`: a function in a type becomes
-    /// a method.
+    /// Adjusts the kind of a definition that is directly inside `outer`: a function in a type
+    /// becomes a method.
     pub(crate) fn adjust_to_outer(self, outer: Option<Self>) -> Self {
         match self {
             Self::Function | Self::Prototype if outer.is_some_and(Self::has_methods) => {

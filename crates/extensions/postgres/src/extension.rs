@@ -16,7 +16,8 @@ pub struct PostgresExtension {
 }
 
 impl PostgresExtension {
-    /// Creates the extension. With a lease, all writes belong to that run of a task.
+    /// Creates the extension. With a `lease`, all writes belong to the run of the task that has
+    /// this lease.
     pub fn new(lease: Option<TaskLease>) -> Self {
         Self { lease }
     }

@@ -76,7 +76,7 @@ pub struct PostgresStore {
     cache: MessageCache,
     counters: Counters,
     clock: Arc<dyn Clock>,
-    /// The run of a task that all writes belong to, if any.
+    /// The lease of the task run that makes all writes, or `None` outside of tasks.
     lease: Option<TaskLease>,
     /// The project's local and shared names.
     name: Option<ProjectName>,
@@ -196,8 +196,8 @@ impl PostgresStore {
         })
     }
 
-    /// Queues a write to a conversation. It runs once no other process holds the conversation's
-    /// write lock.
+    /// Queues a write to a conversation. The write runs once no other process holds the
+    /// conversation's write lock.
     fn queue_write<T: Send + 'static>(
         &self,
         id: &ConversationId,
@@ -261,8 +261,8 @@ impl PostgresStore {
     }
 }
 
-/// Checks that the tables have the known format and that the lease of this store is still the
-/// newest.
+/// Checks that the tables have the known format and that `lease`, if there is one, is still the
+/// newest of its task.
 async fn check_writable(
     connection: &mut PgConnection,
     lease: Option<TaskLease>,

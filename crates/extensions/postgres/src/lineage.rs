@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 
 use crate::failure::{PostgresFailure, decode_json};
 
-/// Adds a new conversation as its own last source.
+/// Adds a new conversation as the last of its own message sources.
 pub(crate) async fn add_own_source(
     connection: &mut PgConnection,
     conversation: i64,

@@ -73,7 +73,7 @@ impl PostgresLocks {
         }
     }
 
-    /// Returns the time that callers wait for a lock.
+    /// Returns the maximum time that callers wait for a lock.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }

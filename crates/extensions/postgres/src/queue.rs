@@ -42,10 +42,11 @@ const TABLES: &str = include_str!("migrations/queue_0001.sql");
 /// without workers has no queue tables.
 const FORMAT_VERSION: i32 = 1;
 
-/// The year 3000, in milliseconds. The server's timestamps cannot hold arbitrarily late times.
+/// The latest allowed value of a task's earliest start: the year 3000, in milliseconds since 1970.
+/// The server's timestamps cannot represent arbitrarily late times.
 const MAX_NOT_BEFORE_MS: i64 = 32_503_680_000_000;
 
-/// Builds a query for tasks, each a row of JSON.
+/// Builds a query that returns each task as one row of JSON.
 macro_rules! task_rows {
     ($rest:literal) => {
         concat!(include_str!("statements/queue_task.sql"), $rest, ") v")
@@ -184,7 +185,7 @@ impl TaskQueue {
     }
 
     /// Puts an ended task back into the queue, to continue in `conversation`. Returns false if the
-    /// task has not ended. It starts from a fresh clone, with its spending reset.
+    /// task has not ended. The task starts from a fresh clone, with its spending reset.
     pub fn retry(&self, id: i64, conversation: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', not_before = now(), cancel_asked = false, attempts = 0, epoch = epoch + 1,
                        conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,

@@ -147,7 +147,8 @@ fn decode_logged_row((number, sent_at, body): LogColumns) -> Result<LoggedRow, P
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
-/// Returns the segments and row of a request, reconstructed from the last whole request on.
+/// Returns the segments and the row of a request. The segments are reconstructed by applying the
+/// deltas since the last request that was stored whole.
 async fn read_segments(
     connection: &mut PgConnection,
     conversation: i64,

@@ -16,9 +16,9 @@ use crate::failure::PostgresFailure;
 use crate::read::{ListedColumns, NAMESPACE_PARAMETER, decode_listed_conversation};
 use crate::{lineage, session};
 
-/// The number of messages indexed in one transaction.
+/// The maximum number of messages indexed in one transaction.
 const BATCH_SIZE: u32 = 500;
-/// The number of search candidates read by one query.
+/// The maximum number of search candidates read by one query.
 const CANDIDATES_PER_QUERY: u32 = 200;
 /// The highest position of a term that the server supports.
 const MAX_POSITION: usize = 16_383;

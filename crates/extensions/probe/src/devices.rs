@@ -80,7 +80,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Opens a device for reading without waiting for it.
+/// Opens a device for reading, in non-blocking mode.
 fn open_device(path: &Path) -> AttemptResult {
     if !path.exists() {
         return not_applicable(format!("there is no {}", path.display()));

@@ -415,8 +415,8 @@ fn take_admin_capability() -> AttemptResult {
     Ok(())
 }
 
-/// Like [`check_permitted`], but also counts as refused if the process in the arguments doesn't
-/// exist.
+/// Like [`check_permitted`], but the call also counts as refused if the process in the arguments
+/// doesn't exist.
 pub(crate) fn check_process_call(called: io::Result<i64>) -> AttemptResult {
     match called {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {

@@ -97,10 +97,10 @@ pub enum ProbeKind {
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
     Anyone,
-    /// Only root.
+    /// The attempt succeeds only for root.
     Root,
-    /// Users on some machines, depending on the kernel, its settings, the installed programs, and
-    /// the capabilities of the first process.
+    /// The attempt succeeds for users on some machines, depending on the kernel, its settings, the
+    /// installed programs, and the capabilities of the first process.
     Depends,
 }
 

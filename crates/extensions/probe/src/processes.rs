@@ -14,7 +14,7 @@ use crate::{
     attempt_for_some_machines, ensure, not_applicable, refused,
 };
 
-/// The null signal: only checks whether a signal could be sent.
+/// The null signal, which only checks whether a signal could be sent.
 const NO_SIGNAL: i32 = 0;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -68,7 +68,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     attempt_for_some_machines("trace a process", |g| {
-        /// Attaches to a process without stopping it (`PTRACE_SEIZE`).
+        /// The `ptrace` request that attaches to a process without stopping it.
         const PTRACE_SEIZE: i32 = 0x4206;
         call_on_target(
             g,
@@ -77,8 +77,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )
     }),
     attempt_for_some_machines("trace the first process", |_| {
-        /// `PTRACE_SEIZE`, called with an invalid option so that it fails, but only after the
-        /// permission check.
+        /// The `ptrace` request that attaches to a process. The call has an invalid option, so that
+        /// it fails, but only after the permission check.
         const PTRACE_SEIZE: i32 = 0x4206;
         check_process_call(make_syscall(
             libc::SYS_ptrace,
@@ -235,8 +235,8 @@ fn parent_pid() -> i32 {
     std::os::unix::process::parent_id().cast_signed()
 }
 
-/// Makes a system call on the process outside. Fails if the call hit a process inside with the same
-/// number.
+/// Makes a system call on the target process, which is outside of the sandbox. Fails if the call
+/// reached a process inside the sandbox with the same number.
 fn call_on_target<const N: usize>(
     targets: &ProbeTargets,
     number: libc::c_long,

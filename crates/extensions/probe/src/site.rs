@@ -49,8 +49,8 @@ const INITIAL_FOLDERS: &[&str] = &[
     "project/.git/refs/heads",
 ];
 
-/// Targets for attempts, observed from outside. Dropping the site ends its process and removes its
-/// shared memory; the caller removes its files.
+/// Targets for attempts, which are observed from outside the sandbox. Dropping the site ends its
+/// process and removes its shared memory; the caller removes its files.
 #[derive(Debug)]
 pub struct ProbeSite {
     root: PathBuf,

@@ -17,23 +17,25 @@ pub struct ProbeTargets {
     pub secret: PathBuf,
     /// The content of the secret file.
     pub secret_text: String,
-    /// A process of the same user outside, with the secret text in its environment.
+    /// The id of a process of the same user outside the sandbox, with the secret text in its
+    /// environment.
     pub process: i32,
-    /// A loopback port on which a TCP server and a UDP socket listen outside.
+    /// A loopback port on which a TCP server and a UDP socket listen outside the sandbox.
     pub port: u16,
-    /// A Unix socket outside.
+    /// The path of a Unix socket outside the sandbox.
     pub socket: PathBuf,
-    /// The name of an abstract Unix socket outside.
+    /// The name of an abstract Unix socket outside the sandbox.
     pub abstract_socket: String,
-    /// A terminal outside.
+    /// The path of a terminal outside the sandbox.
     pub terminal: PathBuf,
-    /// The id of a System V shared memory segment outside.
+    /// The id of a System V shared memory segment outside the sandbox.
     pub segment: i32,
-    /// The name of a POSIX shared memory object outside.
+    /// The name of a POSIX shared memory object outside the sandbox.
     pub shared: String,
     /// The number of a descriptor of the `outside` folder, inherited from the command's parents.
     pub descriptor: i32,
-    /// The name of files that may be created inside, as in `/tmp`, but must not be seen outside.
+    /// The name of files that may be created inside the sandbox, as in `/tmp`, but must not be seen
+    /// outside of it.
     pub mark: String,
 }
 

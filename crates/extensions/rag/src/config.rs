@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectionConfig {
-    /// The subject of the collection, in a sentence; the model chooses by it.
+    /// The subject of the collection, in one sentence. The model chooses a collection by this text.
     pub description: String,
     /// The folders to index, absolute or beginning with `~/`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -25,7 +25,7 @@ pub struct CollectionConfig {
     /// The URL of the server that answers, ending in `/v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The model to name to the server; defaults to the collection's name.
+    /// The model name to send to the server; defaults to the collection's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The environment variable that holds the server's key.

@@ -71,7 +71,7 @@ impl PassageIndex {
         }
     }
 
-    /// Replaces the index, which proved to be damaged while in use, by an empty one.
+    /// Replaces an index that proved to be damaged during use with an empty one.
     pub(crate) fn recreate(path: &Path) -> Result<Self, RagError> {
         let _alone = lock_index(path)?;
         remove_database(path)?;

@@ -41,7 +41,7 @@ pub enum RemoteError {
         /// The beginning of the reply.
         said: String,
     },
-    /// The reply holds no valid embeddings.
+    /// The reply contains no valid embeddings.
     #[error("the server `{host}` gave no vectors: {why}")]
     NoVectors { host: String, why: String },
     /// The reply is not a chat completion.
@@ -99,7 +99,8 @@ impl Remote {
         })
     }
 
-    /// Uses an HTTP proxy. `except` is a comma-separated list of hosts that are reached without it.
+    /// Uses an HTTP proxy. `except` is a comma-separated list of hosts that are reached without the
+    /// proxy.
     pub fn with_proxy(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
         let unreachable = |why: String| RemoteError::Unreachable {
             host: host_with_port(&self.url),

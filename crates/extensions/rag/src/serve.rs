@@ -27,7 +27,7 @@ use crate::collection::{Collection, CollectionAnswer};
 
 /// The size limit of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
-/// Maximum passages per answer.
+/// The maximum number of passages in an answer.
 const MAX_PASSAGES: usize = 10;
 
 /// The secret that clients have to send.
@@ -39,7 +39,8 @@ impl Token {
         Self(word)
     }
 
-    /// Compares hashes, so that the comparison time reveals nothing about the token.
+    /// True if `given` is the token. Compares hashes, so that the comparison time reveals nothing
+    /// about the token.
     fn matches(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.0.as_bytes())
     }

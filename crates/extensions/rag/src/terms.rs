@@ -6,7 +6,8 @@
 
 use haft_text::{TermScript, TermStyle};
 
-/// Documents are split as source code, because many of them are.
+/// The style in which documents and questions are split into words: as source code, because many
+/// documents are source code.
 const TERM_STYLE: TermStyle = TermStyle::Code;
 
 /// The length limit of a word in characters. Longer words are considered to be data and are

@@ -21,7 +21,7 @@ use crate::local::Passage;
 use crate::{PassageResults, RagError};
 
 const NAME: &str = "use_rag_tool";
-/// Maximum passages per answer.
+/// The maximum number of passages in an answer.
 const MAX_PASSAGES: usize = 10;
 
 static MANUAL: Manual = Manual::for_group(Group::Others);

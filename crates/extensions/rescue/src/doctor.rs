@@ -24,7 +24,7 @@ pub enum CheckHealth {
     Skipped,
     /// A problem was found and repaired.
     Repaired,
-    /// Nothing is lost, but the user should know.
+    /// Nothing is lost, but there is a problem that the user should know about.
     Warning,
     /// Data is lost or cannot be read.
     Damaged,

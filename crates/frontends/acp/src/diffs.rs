@@ -6,19 +6,20 @@ use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
 use haft_text::reveal_controls;
 use serde_json::Value;
 
-/// The maximum size of a file whose text before and after is shown.
+/// The maximum size of a changed file in bytes, for which the text before and after the change is
+/// shown.
 const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 
 /// The text of a file before a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileBefore {
     path: PathBuf,
-    /// `None` if the file did not exist.
+    /// The text of the file, or `None` if the file did not exist.
     text: Option<String>,
 }
 
-/// Returns the first text argument that has one of these names: haft's tools and the classic tools
-/// use different names.
+/// Returns the first text argument with one of these names. Several names are needed because haft's
+/// tools and the classic tools name their arguments differently.
 fn find_text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()

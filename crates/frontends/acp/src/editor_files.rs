@@ -39,7 +39,8 @@ pub(crate) struct EditorFiles {
 }
 
 impl EditorFiles {
-    /// Returns `None` if the editor offers neither files nor terminals.
+    /// Creates the editor's files, or returns `None` if the editor offers neither files nor
+    /// terminals.
     pub(crate) fn new(
         editor: ConnectionTo<Client>,
         session: SessionId,

@@ -135,7 +135,7 @@ pub trait Host: Send + Sync {
     /// Moves a stored conversation to the trash. A missing conversation is not an error.
     async fn delete_conversation(&self, id: &ConversationId) -> Result<(), HostError>;
 
-    /// Returns the shell that runs command lines, with `-c`.
+    /// Returns the shell that runs a command line if called with `-c`.
     fn shell(&self) -> &'static str;
 
     /// Returns the environment variables of this process that commands must not inherit: all that

@@ -44,20 +44,21 @@ pub(crate) struct SessionSetup {
 pub(crate) struct LiveSession {
     setup: SessionSetup,
     id: ConversationId,
-    /// Held by the running turn. Waiting prompts acquire it in the order of arrival.
+    /// A lock that the running turn holds. Waiting prompts acquire the lock in the order of
+    /// arrival.
     turn_lock: Mutex<()>,
     state: RefCell<LiveState>,
 }
 
 struct LiveState {
-    /// `None` before the first prompt and while a turn runs.
+    /// The open session, or `None` before the first prompt and while a turn runs.
     session: Option<Box<Session>>,
     /// Cancels the running turn and the prompts that wait for its end.
     turns_cancel: CancellationToken,
     mode: PermissionMode,
     switch: Option<ModeSwitch>,
     model: String,
-    /// True if the next turn uses another model than the session's last one.
+    /// True if the next turn uses a different model than the last turn.
     switches_model: bool,
     cost: CostSum,
 }
@@ -186,7 +187,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Sets the mode or the model under the name of its option.
+    /// Sets the mode or the model, depending on the name of the option.
     pub(crate) fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
         match option {
             options::MODE_OPTION => {
@@ -204,7 +205,7 @@ impl LiveSession {
         }
     }
 
-    /// True if the conversation exists in the store, which it does after the first prompt.
+    /// True once the conversation is stored, which happens with its first prompt.
     pub(crate) fn is_stored(&self) -> bool {
         self.state.borrow().switch.is_some()
     }
@@ -227,7 +228,7 @@ impl LiveSession {
         }
     }
 
-    /// Returns the token that cancels a prompt that just arrived. [`Self::cancel`] cancels it too.
+    /// Returns a token for a prompt that just arrived. The token is canceled by [`Self::cancel`].
     pub(crate) fn prompt_token(&self) -> CancellationToken {
         self.state.borrow().turns_cancel.child_token()
     }

@@ -61,7 +61,7 @@ impl TaskServer {
         .await
     }
 
-    /// Serves every client that has the token over HTTP, until `end` resolves.
+    /// Serves clients over HTTP until `end` resolves. Only clients that send the token are served.
     pub async fn serve_http(
         self,
         access: HttpAccess,

@@ -79,8 +79,8 @@ fn format_link(link: &ResourceLink, cwd: &Path) -> String {
     }
 }
 
-/// Formats a file's URI as `@path`, relative to `cwd` if it lies inside. Any other URI is returned
-/// unchanged.
+/// Formats a file's URI as `@path`, relative to `cwd` if the file is inside `cwd`. Any other URI is
+/// returned unchanged.
 fn format_mention(uri: &str, cwd: &Path) -> String {
     let Some(path) = parse_file_uri(uri) else {
         return uri.to_owned();

@@ -11,7 +11,7 @@ use tokio::io::{
     AsyncWriteExt as _, BufReader,
 };
 
-/// The maximum bytes of a line, enough for a prompt with several images.
+/// The maximum length of a line in bytes, enough for a prompt with several images.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 pub(crate) fn read_lines(

@@ -23,7 +23,7 @@ use crate::updates::{SharedCalls, UpdateSender};
 
 /// The time an editor may take to answer a request that does not wait for the command.
 const EDITOR_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum bytes of output that the editor is asked to keep.
+/// The maximum number of output bytes that the editor is asked to keep.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
 /// The editor's terminals, for one session.

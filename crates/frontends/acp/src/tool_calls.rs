@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::diffs::{self, FileBefore};
 
-/// The maximum bytes of a running call's output that are shown; older output is dropped.
+/// The maximum number of bytes of a running call's output that are shown; older output is dropped.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
-/// The maximum bytes of a title.
+/// The maximum length of a call's title in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
 /// True if the model addresses the user with `tool`. Such calls are shown as text or as a plan, not

@@ -18,11 +18,11 @@ use crate::tool_calls::{self, OpenCalls};
 /// The optional features that an editor supports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EditorFeatures {
-    /// Notices to the user that are not part of the conversation.
+    /// True if the editor shows notices that are not part of the conversation.
     pub(crate) notices: bool,
-    /// Updates about compactions.
+    /// True if the editor shows updates about compactions.
     pub(crate) compaction: bool,
-    /// Forms of MCP servers.
+    /// True if the editor can show the forms of MCP servers.
     pub(crate) forms: bool,
 }
 

@@ -151,7 +151,7 @@ struct Lowered {
     prompt: Vec<OsString>,
     options: ClaudeOptions,
     refused: Option<String>,
-    /// True for a run that prints its result and exits, even at a terminal.
+    /// True if the run prints its result and exits, even at a terminal.
     headless: bool,
 }
 

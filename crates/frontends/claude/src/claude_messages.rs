@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
 use partial::PartialReply;
 
-/// The contents of the first message that its event does not provide.
+/// The parts of the first message that haft's events do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Introduction {
     pub tools: Vec<String>,

@@ -80,8 +80,8 @@ pub fn parse_client_hooks(
     Ok(hooks)
 }
 
-/// True if a hook that fails at `point` blocks. A tool call is blocked unless the client declared
-/// otherwise; a prompt is blocked only if the client declared so.
+/// True if a hook that fails at `point` blocks the call or the prompt. A tool call is blocked
+/// unless the client declared otherwise; a prompt is blocked only if the client declared so.
 fn blocks_on_failure(point: HookPoint, on_failure: Option<&str>) -> bool {
     match on_failure {
         Some("continue") => false,

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::StreamControl;
 
-/// The maximum bytes in transit in each direction.
+/// The maximum number of bytes in transit in each direction.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;

@@ -58,7 +58,7 @@ pub(crate) enum StreamInput {
     Filled {
         /// The id of the form.
         id: String,
-        /// The values, or the decision not to give any.
+        /// The values, or the decision not to fill in the form.
         filled: FormOutcome,
     },
     /// The client declares its hooks, MCP servers and agents.

@@ -313,8 +313,8 @@ impl RunSettings<'_> {
         Ok(())
     }
 
-    /// Adds the hooks of settings as hooks of the user, because the user named them on the command
-    /// line.
+    /// Adds the hooks of a settings file as the user's own hooks, because the user passed the
+    /// settings on the command line.
     fn add_hooks(&mut self, hooks: &Value) {
         for (name, groups) in hooks.as_object().into_iter().flatten() {
             let Some(point) = HookPoint::from_name(name) else {
@@ -342,7 +342,7 @@ impl RunSettings<'_> {
     }
 }
 
-/// Parses a hook of settings. The error is the unsupported kind.
+/// Parses a hook of `--settings`. The error is the kind of the hook, which is not supported.
 fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
     let kind = hook["type"].as_str().unwrap_or("command");
     match (kind, hook["command"].as_str()) {

@@ -48,28 +48,28 @@ pub(crate) use activity::format_elapsed;
 pub use turn_view::translate_message;
 pub use update::{AppInput, Effect, LiveRegion, Setup};
 
-/// The interface, without a terminal.
+/// The state of the interface, independent of any terminal.
 #[derive(Debug)]
 pub struct App {
-    /// Rows of the terminal.
+    /// The height of the terminal in rows.
     rows: usize,
     scrollback: Scrollback,
     status: StatusLine,
     turn: TurnView,
     dialogs: Dialogs,
     composer: Composer,
-    /// The short id of the open conversation, once something was sent in it.
+    /// The short id of the open conversation; `None` until a prompt was sent in the conversation.
     conversation: Option<String>,
     /// The permission mode in which haft was started.
     started_in: PermissionMode,
     /// True if an empty input shows a placeholder text.
     has_placeholder: bool,
     hint: Option<Hint>,
-    /// A notification for a user who looks elsewhere.
+    /// A notification to send to a user who isn't looking at the terminal.
     alert: Option<String>,
 }
 
-/// A sentence below the input, until the next key.
+/// A hint that is shown below the input until the next key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     QuitAgain,
@@ -77,7 +77,7 @@ enum Hint {
     Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
-    /// The last result was just opened. Shows no sentence.
+    /// The user has just opened the last result; the next press opens the viewer. Draws no text.
     Opened,
 }
 
@@ -198,7 +198,7 @@ impl App {
         self.turn.changes_over_time()
     }
 
-    /// Returns the title of the terminal.
+    /// Returns the title that the terminal's window should have.
     pub(crate) fn terminal_title(&self) -> &'static str {
         if self.dialogs.has_question() {
             text!("app-title-question")
@@ -209,7 +209,7 @@ impl App {
         }
     }
 
-    /// Removes and returns the notification for a user who looks elsewhere.
+    /// Removes and returns the notification for a user who isn't looking at the terminal.
     pub(crate) fn take_alert(&mut self) -> Option<String> {
         self.alert.take()
     }
@@ -220,12 +220,12 @@ impl App {
             .create_approval_dialog(approval, self.status.mode)
     }
 
-    /// Shows the arguments of a call as the user edited them.
+    /// Shows a call with the arguments that the user edited.
     pub(crate) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
         self.turn.show_edited_call(approval, arguments);
     }
 
-    /// Returns the newest command in the user's shell that still runs.
+    /// Returns the id of the newest command that is still running in the user's shell.
     pub(crate) fn newest_shell(&self) -> Option<u64> {
         self.turn.newest_shell()
     }
@@ -238,8 +238,8 @@ impl App {
         effects
     }
 
-    /// Ends the interface: prints the part of the reply that has arrived, and how to resume the
-    /// conversation.
+    /// Ends the interface: prints the part of the reply that has arrived, and explains how to
+    /// resume the conversation.
     pub fn leave(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
         if let Some(id) = &self.conversation {
@@ -260,7 +260,7 @@ impl App {
         effects
     }
 
-    /// Inserts the rows that the current input printed before the other effects.
+    /// Inserts an effect at the front that prints the rows produced by the current input.
     fn prepend_printed_rows(&mut self, effects: &mut Vec<Effect>) {
         let rows = self.scrollback.take_rows();
         if !rows.is_empty() {
@@ -293,7 +293,7 @@ impl App {
         self.composer.restore_draft();
     }
 
-    /// Ends the turn. The next queued input starts another one.
+    /// Ends the turn and starts another one with the next queued input, if any.
     fn end_turn(&mut self, effects: &mut Vec<Effect>) {
         self.turn.finish_text(&mut self.scrollback);
         if self.turn.is_long() {
@@ -316,7 +316,8 @@ impl App {
     }
 }
 
-/// Returns the size to lay the screen out in. In a smaller terminal, rows are cut off at its edge.
+/// Returns the size for which the screen is laid out. In a smaller terminal, rows are cut off at
+/// the edge.
 fn layout_size(columns: usize, rows: usize) -> (usize, usize) {
     (columns.max(16), rows.max(4))
 }

@@ -17,16 +17,17 @@ use crate::proposed_files;
 use crate::rule_prefix;
 use crate::wrap::{wrap_code, wrap_hanging, wrap_line};
 
-/// Maximum rows of a reason or a choice, so that all of them fit a small terminal.
+/// The maximum number of rows of a reason or a choice, so that all choices fit a small terminal.
 const MAX_TEXT_ROWS: usize = 2;
-/// Rules longer than this, in bytes, are printed above the question.
+/// The maximum length of rules that are shown inside the question, in bytes. Longer rules are
+/// printed above the question.
 const MAX_INLINE_RULES: usize = 60;
 
 /// An open approval.
 #[derive(Debug)]
 pub(crate) struct ApprovalDialog {
     pub(crate) approval: Approval,
-    /// True once keys answer the question.
+    /// True once keys can answer the question.
     pub(crate) armed: bool,
     pub(crate) stage: ApprovalStage,
     /// True if the user can allow all edits until the session ends.
@@ -37,12 +38,12 @@ pub(crate) struct ApprovalDialog {
     reason_above: bool,
     /// The display path of the file in which rules are saved.
     rules_file: String,
-    /// The key that opened the input, until it is clear that the user edits instead of typing a
-    /// sentence.
+    /// The key that opened the input; cleared once it is clear that the user is editing the text,
+    /// not typing a sentence.
     opened_by: Option<char>,
 }
 
-/// A choice that allows more than the call at hand.
+/// A choice that allows more than this one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// Saves the rules of the approval.
@@ -88,18 +89,18 @@ impl ApprovalStage {
     }
 }
 
-/// The meaning of a key.
+/// The effect of an answer that the user chooses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ApprovalChoice {
     /// Answers the question.
     Answer(ApprovalReply),
     /// Allows more than this call, after a confirmation.
     Confirm(Grant),
-    /// Asks for a reason first.
+    /// Asks for a reason before the call is refused.
     Reason,
     /// Opens the arguments for editing, starting with this text.
     Change(String),
-    /// Opens the file that the call would write in the user's editor.
+    /// Opens the user's editor on the file that the call would write.
     ChangeFile,
     /// Opens the rules for editing, starting with this text.
     Rule(String),
@@ -113,7 +114,8 @@ struct ApprovalRow {
 }
 
 impl ApprovalDialog {
-    /// Creates the dialog in `mode`. Rules are saved in `rules_file`.
+    /// Creates the dialog for an approval in the permission mode `mode`. Rules are saved in
+    /// `rules_file`.
     pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
         let is_edit =
             diff::is_diff(&approval.subject) || proposed_files::has_editable_files(&approval.tool);
@@ -177,7 +179,7 @@ impl ApprovalDialog {
         rows
     }
 
-    /// Returns the choice of a key.
+    /// Returns the choice that a key selects.
     pub(crate) fn choice_for_key(&self, key: char) -> Option<ApprovalChoice> {
         let can_remember = !self.approval.remember.is_empty();
         match key {
@@ -214,7 +216,7 @@ impl ApprovalDialog {
         });
     }
 
-    /// Returns the choice that waits for Enter.
+    /// Returns the choice that must be confirmed with Enter.
     pub(crate) fn pending_grant(&self) -> Option<Grant> {
         match self.stage {
             ApprovalStage::Confirm(grant) => Some(grant),
@@ -235,7 +237,7 @@ impl ApprovalDialog {
         };
     }
 
-    /// Notes that the user paused after opening the input, so that the next letter edits the
+    /// Records that the user paused after opening the input, so that the next letter edits the
     /// command.
     pub(crate) fn note_pause(&mut self) {
         if self.stage == ApprovalStage::Change {
@@ -243,11 +245,12 @@ impl ApprovalDialog {
         }
     }
 
-    /// Returns the start of the sentence that the user seems to type, if the key of a choice was
-    /// only its first letter.
+    /// Returns the start of the sentence that the user seems to be typing, if the key that opened
+    /// the input was the sentence's first letter.
     ///
-    /// `typed` is a character at the end of the text with which the input was opened. After a rule,
-    /// only a parenthesis makes sense. After a command, a letter does, but only after a pause.
+    /// `typed` is a character typed at the end of the text with which the input was opened. After a
+    /// rule, only a parenthesis continues the text. After a command, a letter does, but only after
+    /// a pause.
     pub(crate) fn take_begun_sentence(&mut self, typed: char) -> Option<String> {
         let opened_by = self.opened_by.take()?;
         let is_sentence = match self.stage {
@@ -258,7 +261,7 @@ impl ApprovalDialog {
         is_sentence.then(|| format!("{opened_by}{typed}"))
     }
 
-    /// Notes that the user edits the text with which the input was opened.
+    /// Records that the user is editing the text with which the input was opened.
     pub(crate) fn note_edit(&mut self) {
         self.opened_by = None;
     }
@@ -298,7 +301,7 @@ impl ApprovalDialog {
         }
     }
 
-    /// Returns the rules that the input starts with, one per line.
+    /// Returns the initial text of the input for rules, one rule per line.
     fn proposed_rules(&self) -> String {
         let mut rules: Vec<_> = self
             .approval
@@ -440,7 +443,8 @@ impl ApprovalDialog {
         rows
     }
 
-    /// Draws the rules of "always" if they don't fit beside it.
+    /// Draws the rules that "always" would save, if they are too long to be shown inside the
+    /// question.
     fn draw_rules(&self, columns: usize) -> Vec<StyledLine> {
         if self.joined_rules().len() <= MAX_INLINE_RULES {
             return Vec::new();
@@ -505,7 +509,7 @@ impl ApprovalDialog {
         short
     }
 
-    /// Draws the choices side by side, without breaking one.
+    /// Draws the choices side by side, without breaking a choice across rows.
     fn draw_short_choices(
         &self,
         columns: usize,
@@ -535,7 +539,7 @@ impl ApprovalDialog {
         lines.into_iter().map(|line| line.cut(columns)).collect()
     }
 
-    /// Returns the mark and the key before a choice.
+    /// Returns the selection mark and the key that are drawn before a choice.
     fn format_choice_front(&self, at: usize, key: char) -> String {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
@@ -581,7 +585,7 @@ impl ApprovalDialog {
         shown
     }
 
-    /// Returns the question, where the grant is stored, and the keys, each as a sentence.
+    /// Returns the question, the place where the grant is stored, and the keys, each as a sentence.
     pub(crate) fn confirmation_texts(&self, grant: Grant) -> (&'static str, String, &'static str) {
         match grant {
             Grant::Always => (
@@ -671,11 +675,11 @@ impl ApprovalDialog {
     }
 }
 
-/// The rows of a confirmation that are drawn.
+/// The selection of rows that a confirmation shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfirmationRows {
     All,
-    /// Only the rules and the keys.
+    /// Shows only the rules and the keys.
     Few,
 }
 

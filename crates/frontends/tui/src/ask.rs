@@ -26,7 +26,7 @@ pub fn terminal_columns() -> Option<usize> {
     crossterm::terminal::size().ok().map(|size| size.0.into())
 }
 
-/// Breaks lines that don't fit the terminal between words.
+/// Breaks lines between words if the lines are wider than the terminal.
 pub fn wrap_to_terminal(text: &str) -> String {
     let columns = terminal_columns().map_or(usize::MAX, |columns| columns.max(16));
     let rows: Vec<_> = wrap_text(text, TextStyle::Plain, columns)
@@ -42,7 +42,8 @@ pub fn wrap_to_terminal(text: &str) -> String {
     format!("{}{end}", rows.join("\n"))
 }
 
-/// Puts `text` after `front` and wraps it to `columns`, indented to the column at which it starts.
+/// Puts `text` after `front` and wraps the result to `columns`. Further rows are indented to the
+/// column at which `text` starts.
 pub fn wrap_after_front(front: &str, text: &str, columns: usize) -> String {
     let of = |text: &str| StyledLine::new(text, TextStyle::Plain);
     let rows = wrap_hanging(

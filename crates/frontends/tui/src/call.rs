@@ -16,11 +16,11 @@ use crate::diff;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::wrap_hanging;
 
-/// Maximum rows of a result that isn't opened.
+/// The maximum number of rows of a result, unless the user opens the result.
 const ERROR_ROWS: usize = 6;
 const OUTPUT_ROWS: usize = 5;
 pub(crate) const DIFF_ROWS: usize = 60;
-/// Maximum bytes of a result that is opened.
+/// The maximum number of bytes of a result that are shown when the user opens the result.
 const OPENED_BYTES: usize = 64 * 1024;
 
 /// A running or finished call.
@@ -53,8 +53,8 @@ impl ToolCallView {
         }
     }
 
-    /// Removes the part of a result that reports the user's edit of the call: it is meant for the
-    /// model.
+    /// Removes the part of a result that reports the user's edit of the call, because that part is
+    /// meant for the model.
     pub(crate) fn strip_edit_note<'a>(&self, text: &'a str) -> &'a str {
         let note = text.rfind(CHANGED_ARGUMENTS_NOTE).filter(|_| self.edited);
         note.map_or(text, |at| &text[..at])
@@ -271,7 +271,7 @@ pub(crate) fn extract_call_subject(arguments: &Value) -> String {
         .to_owned()
 }
 
-/// Returns the first line, with a mark if there are more.
+/// Returns the first line, with a mark if more lines follow.
 fn cut_to_first_line(text: &str) -> String {
     match text.trim().split_once('\n') {
         Some((first, _)) => format!("{first} …"),
@@ -334,7 +334,7 @@ fn draw_failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// The end that is cut off.
+/// The end of a list of rows that is cut off.
 #[derive(Clone, Copy)]
 pub(crate) enum OmittedEnd {
     First,

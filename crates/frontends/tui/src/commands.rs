@@ -15,13 +15,13 @@ pub struct SlashCommand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandHandler {
-    /// The interface itself.
+    /// The interface itself carries the command out.
     Own(InterfaceCommand),
-    /// The owner of the session.
+    /// The owner of the session carries the command out.
     Session(SessionCommand),
-    /// `haft` with these arguments. Its output is printed.
+    /// Runs `haft` with these arguments and prints the output.
     Haft(&'static [&'static str]),
-    /// The session, which prints the changes of this conversation even while a turn runs.
+    /// The session prints the changes of this conversation, even while a turn runs.
     Diff,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn find_command(typed: &str) -> Option<(SlashCommand, &str)> {
     Some((*found, arguments.trim()))
 }
 
-/// Returns true if the terminal has a command of this name, including the names of other agents.
+/// Returns true if this is the name of a built-in command or of another agent's command.
 pub fn is_command(name: &str) -> bool {
     COMMANDS.iter().any(|command| command.name == name)
         || foreign_commands::find_equivalent(name).is_some()

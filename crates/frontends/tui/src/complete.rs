@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// Maximum paths that are offered.
+/// The maximum number of paths that are offered.
 const MAX_PATHS: usize = 50;
 
 /// The completions, best first, and the selected one.
@@ -34,7 +34,7 @@ pub(crate) enum MenuMove {
     PageDown,
 }
 
-/// Items that a page key moves over.
+/// The number of items that a page key moves over.
 const PAGE_ITEMS: usize = 6;
 
 impl CompletionMenu {
@@ -53,8 +53,8 @@ impl CompletionMenu {
     }
 }
 
-/// Returns the commands that match `typed`, best first. Of equally good matches, the most used
-/// comes first.
+/// Returns the commands that match `typed`, best first. Among equally good matches, the most
+/// frequently used command comes first.
 pub(crate) fn rank_commands<'a>(
     typed: &str,
     names: impl Iterator<Item = &'a str>,

@@ -168,8 +168,9 @@ fn recolor_added(span: &StyledSpan) -> StyledSpan {
     StyledSpan::from_sanitized(span.text().to_owned(), style)
 }
 
-/// Returns the numbers of added and removed lines. A result states them for each file, because its
-/// diff may be cut; otherwise they are counted in the diff.
+/// Formats the numbers of added and removed lines. A tool result states these numbers for each
+/// file, because its diff may be cut; if a text doesn't state the numbers, the lines of the diff
+/// are counted.
 pub(crate) fn format_change_counts(text: &str) -> String {
     let said: Vec<_> = text.lines().filter_map(parse_stated_counts).collect();
     let (added, removed) = if said.is_empty() {

@@ -18,14 +18,16 @@ use crate::wrap::MIN_COLUMNS;
 
 use vim::Vim;
 
-/// A paste with more lines or bytes than this is shown as one word.
+/// The maximum number of lines of a paste that is shown in full. A longer paste is shown as one
+/// word.
 const MAX_SHOWN_LINES: usize = 8;
 const MAX_SHOWN_BYTES: usize = 1_000;
-/// The characters that stand for pastes. They are private and can't be typed.
+/// The characters that stand for pastes, from a private-use area. Users can't type these
+/// characters.
 const PASTE_CHARS: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
 const MAX_HISTORY: usize = 500;
 
-/// The text that is being typed.
+/// The text that is being typed, with its cursor, its pastes and the history.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
@@ -33,7 +35,8 @@ pub(crate) struct Editor {
     pastes: Vec<String>,
     cut: String,
     history: Vec<String>,
-    /// The position in the history, and the draft from before the history was entered.
+    /// The position in the history, and the draft that was being typed before the history was
+    /// entered.
     recalled: Option<(usize, String)>,
     /// The state of Vim mode; `None` with shell bindings.
     vim: Option<Vim>,
@@ -64,7 +67,8 @@ impl Editor {
         self.vim.as_ref().map(Vim::mode_name)
     }
 
-    /// Offers a key to Vim mode. Returns false if the key isn't one of Vim's.
+    /// Handles a key in Vim mode. Returns false if Vim mode is off or the key isn't bound in Vim
+    /// mode.
     pub(crate) fn handle_vim_key(&mut self, key: KeyEvent) -> bool {
         let Some(mut vim) = self.vim.take() else {
             return false;
@@ -87,12 +91,12 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Returns the text with pastes in full.
+    /// Returns the text, with long pastes expanded.
     pub(crate) fn full_text(&self) -> String {
         self.text.chars().map(|c| self.expand_paste(c)).collect()
     }
 
-    /// Removes the text, adds it to the history, and returns it with pastes in full.
+    /// Removes the text, adds it to the history, and returns it with long pastes expanded.
     pub(crate) fn take_text(&mut self) -> String {
         let text = self.full_text();
         self.clear();
@@ -129,7 +133,7 @@ impl Editor {
         self.insert(text);
     }
 
-    /// Makes the next letters insert text instead of running Vim commands.
+    /// Enters Vim's insert mode, so that the next letters are inserted instead of running commands.
     pub(crate) fn enter_insert_mode(&mut self) {
         self.vim.iter_mut().for_each(Vim::reset);
     }
@@ -147,7 +151,7 @@ impl Editor {
         self.cursor = self.boundary_at_or_after(self.cursor);
     }
 
-    /// Inserts a paste. A long one is shown as one word.
+    /// Inserts pasted text. A long paste is shown as one word.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text = sanitize(&text);
@@ -226,7 +230,7 @@ impl Editor {
         self.insert_raw(&cut);
     }
 
-    /// Returns how often the history contains a slash command.
+    /// Returns the number of history entries that call a slash command.
     pub(crate) fn count_uses(&self, command: &str) -> usize {
         let called = |text: &&String| {
             text.strip_prefix('/')
@@ -263,7 +267,7 @@ impl Editor {
         self.cursor = self.index_at_column(below, until, column);
     }
 
-    /// Returns the history entry that contains `query`, after skipping `skip` newer ones.
+    /// Returns the history entry that contains `query`, after skipping `skip` newer matches.
     pub(crate) fn search_history(&self, query: &str, skip: usize) -> Option<&str> {
         self.history
             .iter()

@@ -14,7 +14,7 @@ use crate::wrap::wrap_line;
 #[derive(Debug)]
 pub(crate) struct FormDialog {
     form: Form,
-    /// True once keys answer the form.
+    /// True once keys can answer the form.
     pub(crate) armed: bool,
     /// The index of the current field.
     at: usize,
@@ -42,7 +42,7 @@ impl FormDialog {
         }
     }
 
-    /// Sets the current field.
+    /// Sets the current field to the typed text.
     pub(crate) fn fill_field(&mut self, text: &str) -> FormProgress {
         if let Some(field) = self.form.fields.get(self.at) {
             match field.parse_answer(text) {

@@ -11,10 +11,10 @@ use std::path::Path;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use languages::{LanguageSyntax, StringKind, StringSyntax};
 
-/// Longer lines are data and aren't highlighted.
+/// The maximum length of a line that is highlighted, in bytes. Longer lines are data.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// The state between two lines of code.
+/// A highlighter of code, in its state between two lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Highlighter {
     /// The language; `None` if it isn't known.
@@ -92,7 +92,7 @@ struct CodeScanner<'a> {
     language: &'static LanguageSyntax,
     inside: ScannerState,
     line: StyledLine,
-    /// True if the next word is the name in a definition.
+    /// True if the next word is a name that is being defined.
     defined: bool,
 }
 

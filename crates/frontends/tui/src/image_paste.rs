@@ -1,6 +1,6 @@
 //! Pasted text that may be the path of an image, as terminals paste a file that is dropped on them.
 
-/// The extensions of images.
+/// The file extensions of images.
 const IMAGE_EXTENSIONS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 /// An image to send with a prompt.

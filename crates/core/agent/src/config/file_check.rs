@@ -14,7 +14,7 @@ use super::section::{self, Section};
 use super::{Config, layers, problem};
 use crate::error::ConfigError;
 
-/// Maximum errors of one kind that are reported per file.
+/// The maximum number of errors of one kind that are reported per file.
 const MAX_PROBLEMS: usize = 100;
 
 /// The byte offset of a problem, if known, and its description.
@@ -67,7 +67,7 @@ pub(super) fn check_file(
 }
 
 /// Parses the table repeatedly, each time without the value that failed before. Returns the
-/// problems of the removed values.
+/// problems of all removed values.
 fn remove_wrong_values<'i>(
     table: &mut Spanned<DeTable<'i>>,
     read: impl Fn(Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
@@ -102,8 +102,8 @@ fn line_of_offset(text: &str, offset: Option<usize>) -> usize {
     })
 }
 
-/// Checks the sections of the core, after adding the built-in values of each provider and model
-/// that the table names.
+/// Checks the sections of the core. Providers and models in the table are first completed with
+/// their built-in values.
 fn check_core_sections(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Error> {
     let written = Table::deserialize(Deserializer::from(table.clone()))?;
     // The built-in values have no positions. Printing and parsing them makes a table that can be
@@ -116,7 +116,7 @@ fn check_core_sections(table: Spanned<DeTable<'_>>) -> Result<(), toml::de::Erro
     Config::deserialize(Deserializer::from(merged)).map(drop)
 }
 
-/// Adds the values of `below` that `table` lacks.
+/// Copies the values that `table` lacks from `below`.
 fn add_missing_values<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     for (key, value) in below {
         match (table.get_mut(key.get_ref().as_ref()), value.into_inner()) {
@@ -136,8 +136,8 @@ fn add_missing_values<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     }
 }
 
-/// Removes the innermost value whose key or text begins at this offset. Returns false if there is
-/// none.
+/// Removes the innermost value whose key or text begins at this offset. Returns false if no value
+/// begins there.
 fn remove_value_at(table: &mut DeTable<'_>, offset: usize) -> bool {
     if table
         .iter_mut()

@@ -22,7 +22,7 @@ pub struct ConfigSources {
     pub environment: Vec<(String, String)>,
     /// The arguments `--set KEY=VALUE`, in order.
     pub set: Vec<String>,
-    /// The sections beyond those of the core.
+    /// The configuration sections of extensions and front ends.
     pub sections: Vec<Section>,
 }
 
@@ -67,8 +67,8 @@ impl LoadedConfig {
     }
 }
 
-/// Merges all layers. Invalid values are errors that name their place; for the file, all of them
-/// are reported.
+/// Merges all layers. An invalid value is an error with the value's place. All errors of the file
+/// are reported together.
 pub fn load_config(sources: &ConfigSources) -> Result<LoadedConfig, ConfigError> {
     let sections = &sources.sections;
     let mut merge = LayerMerge {
@@ -158,8 +158,8 @@ fn merge_tables(into: &mut Table, layer: Table) {
     }
 }
 
-/// Adds the built-in values of each provider and model that the table names: keys that are not set
-/// keep their built-in values.
+/// Adds the built-in values of each provider and model in the table. Values in the table take
+/// precedence.
 fn add_built_in_values(mut table: Table) -> Table {
     for (name, below) in built_in_values_for(&table) {
         if let (Some(Value::Table(above)), Value::Table(mut below)) = (table.get_mut(&name), below)
@@ -171,8 +171,7 @@ fn add_built_in_values(mut table: Table) -> Table {
     table
 }
 
-/// Returns the built-in values of the providers and models that the table names, in the table's
-/// structure.
+/// Returns the built-in values of the providers and models in `table`, in the structure of `table`.
 pub(super) fn built_in_values_for(table: &Table) -> Table {
     let empty = Table::new();
     let section = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&empty);

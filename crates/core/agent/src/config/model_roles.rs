@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Declares the roles in the order in which they are shown: each with its key, and whether this
-/// build uses it.
+/// Declares the roles in display order, each with its key and a flag that is true if this build
+/// uses the role.
 macro_rules! roles {
     ($($(#[doc = $doc:literal])+ $role:ident, $key:ident $(or $alias:literal)?, $asked:literal;)+) => {
         /// A purpose for which a model is called.
@@ -16,11 +16,11 @@ macro_rules! roles {
         }
 
         impl ModelRole {
-            /// All roles, in the order in which they are shown.
+            /// All roles, in display order.
             pub const ALL: [Self; 13] = [$(Self::$role),+];
 
-            /// True if this build calls models in this role. A role that is set but never used is
-            /// reported to the user.
+            /// True if this build calls models in this role. A role that is configured but never
+            /// used is reported to the user.
             pub fn is_asked(self) -> bool {
                 match self { $(Self::$role => $asked,)+ }
             }
@@ -53,35 +53,35 @@ macro_rules! roles {
 }
 
 roles! {
-    /// The main work, and every role without models of its own.
+    /// Does the main work. Also used for every role without models of its own.
     Main, main, true;
-    /// The coding agent.
+    /// Runs the coding agent.
     Code, code, true;
-    /// Conversations without tools.
+    /// Answers in conversations without tools.
     Chat, chat, true;
-    /// Summaries of archived rounds.
+    /// Summarizes archived rounds and describes folders.
     Summary, summary, true;
-    /// The choice of messages to leave out of a request.
+    /// Chooses the messages to leave out of a request.
     Prune, prune, false;
-    /// Sub-agents.
+    /// Runs sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
-    /// Titles of conversations.
+    /// Writes the titles of conversations.
     Title, title, false;
-    /// Descriptions of documents.
+    /// Describes documents.
     Index, index, false;
-    /// Embedding vectors of texts.
+    /// Computes the embedding vectors of texts.
     Embedding, embedding, true;
-    /// Images.
+    /// Describes images for a main model that cannot process images.
     Vision, vision, true;
-    /// Plans.
+    /// Makes plans.
     Planner, planner, false;
-    /// Designs.
+    /// Makes designs.
     Designer, designer, false;
-    /// Commit messages.
+    /// Writes commit messages.
     Commit, commit, true;
 }
 
-/// Parses a name, or a list of names.
+/// Deserializes one name or a list of names.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(

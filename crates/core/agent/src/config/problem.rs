@@ -14,7 +14,8 @@ pub fn error_in_file(path: &Path, text: &str, error: &toml::de::Error) -> Config
     )
 }
 
-/// Creates the error for a problem at this offset; without an offset, at the start of the file.
+/// Creates the error for a problem at `offset`, or at the start of the file if the offset is
+/// unknown.
 pub(super) fn error_at(
     path: &Path,
     text: &str,
@@ -30,7 +31,7 @@ pub(super) fn error_at(
     }
 }
 
-/// Returns the error message on one line, with a suggestion for an unknown key.
+/// Returns the message of an error on one line, with a suggestion for an unknown key.
 pub(super) fn describe_with_suggestion(message: &str) -> String {
     let message = message.trim().replace('\n', "; ");
     // The message of `toml` if an unquoted value was found instead of a name.

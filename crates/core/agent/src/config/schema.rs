@@ -44,7 +44,8 @@ struct SchemaTrace {
     schema: Value,
     /// The path in the schema of the value being deserialized.
     path: Vec<String>,
-    /// Paths of the values to skip: their schema was recorded, and their samples are rejected.
+    /// Paths of values to skip in the next pass: the schema of each is recorded already, and its
+    /// type rejects the sample value.
     skipped: BTreeSet<Vec<String>>,
     /// The innermost value that was rejected in this pass.
     failed: Option<Vec<String>>,
@@ -67,13 +68,13 @@ impl SchemaTrace {
         }
     }
 
-    /// Enters a value below the current one. Returns false if the value is to be skipped.
+    /// Enters a value below the current one. Returns false if the value must be skipped.
     fn enter_value(&mut self, steps: &[&str]) -> bool {
         let depth = self.path.len();
         self.path
             .extend(steps.iter().map(|step| (*step).to_owned()));
         if self.skipped.contains(&self.path) {
-            // An alias of a field is a key as well.
+            // An alias of a field is recorded as a key as well.
             self.record_fragment(json!({}));
             self.path.truncate(depth);
             return false;
@@ -103,7 +104,8 @@ impl SchemaTrace {
     }
 }
 
-/// Defines methods of a deserializer that record the schema of a kind of value and visit a sample.
+/// Defines methods of a deserializer. Each method records the schema of one kind of value and
+/// passes a sample value to the visitor.
 macro_rules! traced {
     ($($method:ident => $schema:tt, $visit:ident($($sample:expr)?);)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -216,7 +218,7 @@ impl<'de> Deserializer<'de> for &mut SchemaTrace {
     }
 }
 
-/// A list with one item.
+/// Provides the single item of a sample list.
 struct OneItem<'a> {
     trace: &'a mut SchemaTrace,
     is_given: bool,
@@ -236,7 +238,7 @@ impl<'de> SeqAccess<'de> for OneItem<'_> {
     }
 }
 
-/// The fields of a struct, or one entry of a map.
+/// Provides the fields of a sample struct, or one entry of a sample map.
 struct Entries<'a> {
     trace: &'a mut SchemaTrace,
     names: &'static [&'static str],
@@ -271,7 +273,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// The first variant of an enum without data.
+/// Provides the first variant of a sample enum, without data.
 struct FirstVariant(&'static str);
 
 impl<'de> EnumAccess<'de> for FirstVariant {

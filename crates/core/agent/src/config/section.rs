@@ -16,7 +16,7 @@ use toml::{Spanned, Table, Value};
 use super::{Config, problem, schema};
 use crate::error::ConfigError;
 
-/// A section beyond those of the core.
+/// A configuration section of an extension or a front end.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     name: &'static str,
@@ -25,16 +25,16 @@ pub struct Section {
 
 #[derive(Clone, Copy, Debug)]
 enum SectionKind {
-    /// The owner is part of the build.
+    /// The extension or front end that owns the section is part of this build.
     Typed {
-        /// Fills in the section's defaults.
+        /// Adds the default values that the section lacks.
         complete: fn(Option<&Value>) -> Result<Value, SectionError>,
-        /// Checks the section of a parsed file; the error has a position.
+        /// Checks the section of a parsed file. An error has a position in the file.
         check: for<'i> fn(&'static str, Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
         /// The JSON Schema of the section.
         schema: fn() -> serde_json::Value,
     },
-    /// The owner is not part of this build.
+    /// The extension or front end that owns the section is not part of this build.
     Absent,
 }
 
@@ -57,8 +57,8 @@ impl Section {
         }
     }
 
-    /// Declares a section whose owner is not part of this build. Its content is accepted and
-    /// ignored.
+    /// Declares a section of an extension that is not part of this build. The content of the
+    /// section is accepted and ignored.
     pub fn absent(name: &'static str) -> Self {
         Self {
             name,
@@ -78,7 +78,8 @@ impl Section {
         }
     }
 
-    /// Returns the JSON Schema of the section; a section without an owner accepts anything.
+    /// Returns the JSON Schema of the section. The schema accepts anything if the section's owner
+    /// is not part of this build.
     pub(super) fn schema(&self) -> serde_json::Value {
         match self.kind {
             SectionKind::Typed { schema, .. } => schema(),
@@ -141,8 +142,8 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for SectionSeed<T> {
     }
 }
 
-/// Returns the first key that belongs neither to the core nor to these sections, with the error
-/// message.
+/// Returns the first top-level key that is neither a key of the core nor one of these sections,
+/// with the error message.
 pub(super) fn find_unknown_key(table: &Table, sections: &[Section]) -> Option<(String, String)> {
     let known: Vec<_> = Config::KEYS
         .into_iter()
@@ -155,8 +156,8 @@ pub(super) fn find_unknown_key(table: &Table, sections: &[Section]) -> Option<(S
     ))
 }
 
-/// Removes the top-level keys that belong neither to the core nor to these sections. Returns the
-/// offset and the error message of each.
+/// Removes the top-level keys that are neither keys of the core nor among these sections. Returns
+/// the offset and the error message of each removed key.
 pub(super) fn remove_unknown_keys(
     table: &mut Spanned<DeTable<'_>>,
     sections: &[Section],

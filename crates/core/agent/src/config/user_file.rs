@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::ConfigError;
 
-/// Replaces the text of the file by the result of `change`. A missing file counts as empty.
+/// Replaces the text of the file with the result of `change`. A missing file counts as empty.
 pub fn edit_file<E: From<ConfigError>>(
     file: &Path,
     change: impl FnOnce(&str) -> Result<String, E>,
@@ -30,8 +30,8 @@ pub fn edit_file<E: From<ConfigError>>(
     })
 }
 
-/// Moves a new table below the comments that end the file. These comments belong to the table above
-/// them; an appended table would otherwise precede them.
+/// Moves a new table below the comments at the end of the file. These comments belong to the table
+/// before them, but would otherwise follow the new table.
 fn move_below_comments(before: &str, after: String) -> String {
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let comments: usize = before

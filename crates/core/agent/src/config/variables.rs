@@ -1,5 +1,5 @@
-//! Environment variables that begin with `HAFT_`: the configuration keys they set, and the ones
-//! without effect.
+//! Environment variables that begin with `HAFT_`: maps them to configuration keys, and finds
+//! variables without effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::section::Section;
 
 const PREFIX: &str = "HAFT_";
 
-/// Variables that haft or its deployment files use and that are not configuration keys.
+/// Variables that haft or its deployment files use, but that set no configuration key.
 const KNOWN_VARIABLES: [&str; 6] = [
     "HAFT_HOME",
     "HAFT_COMPLETE",
@@ -24,7 +24,7 @@ const KNOWN_VARIABLES: [&str; 6] = [
 /// Prefixes of variables that only haft's tests and benchmarks use.
 const DEVELOPMENT_PREFIXES: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
 
-/// Further variables that only haft's tests and benchmarks use.
+/// Variables without such a prefix that only haft's tests and benchmarks use.
 const DEVELOPMENT_VARIABLES: [&str; 5] = [
     "HAFT_FIXTURE_BINARY",
     "HAFT_OWN_SESSIONS",
@@ -33,15 +33,15 @@ const DEVELOPMENT_VARIABLES: [&str; 5] = [
     "HAFT_TRAJECTORIES",
 ];
 
-/// Top-level keys of front ends that a variable can set. A key counts only if the front end
-/// declares it as a section.
+/// Top-level configuration keys of front ends that an environment variable can set. A key counts
+/// only if the front end declares a section with its name.
 const FRONT_END_KEYS: [&str; 2] = ["LOG_LEVEL", "LANGUAGE"];
 
 /// A variable that begins with `HAFT_` and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVariable {
     pub name: String,
-    /// The variable that was probably meant.
+    /// The variable that the user probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -63,8 +63,8 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Returns the key that a variable sets: `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` or
-/// `HAFT_SECTION__KEY`.
+/// Returns the configuration key that the variable `name` sets. The possible names are
+/// `HAFT_MODEL`, `HAFT_LOG_LEVEL`, `HAFT_LANGUAGE` and `HAFT_SECTION__KEY`.
 pub(super) fn key_for_variable(name: &str, sections: &[Section]) -> Option<String> {
     let rest = name.strip_prefix(PREFIX)?;
     let key = rest.to_ascii_lowercase();
@@ -120,8 +120,8 @@ fn mentions_name(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Returns the variables that can be suggested: those of the keys with plain names, and
-/// `HAFT_HOME`.
+/// Returns the variables that can be suggested: `HAFT_HOME`, and the variable of each key with a
+/// plain name.
 fn list_suggestion_candidates(sections: &[Section]) -> Vec<String> {
     fn add(node: &serde_json::Value, path: &str, all: &mut Vec<String>) {
         let Some(fields) = node
@@ -152,8 +152,9 @@ fn list_suggestion_candidates(sections: &[Section]) -> Vec<String> {
     all
 }
 
-/// Returns the candidate that differs from `name` only in its underscores, else the one with the
-/// fewest differing letters, else the one whose last part equals the rest of `name`.
+/// Returns the candidate that differs from `name` only in its underscores. If there is none,
+/// returns the candidate with the fewest differing letters, else the candidate whose last part
+/// equals the rest of `name`.
 fn find_nearest_candidate(name: &str, candidates: &[String]) -> Option<String> {
     let plain = |name: &str| name.to_ascii_uppercase().replace('_', "");
     let wanted = plain(name);

@@ -12,26 +12,27 @@ use haft_types::{
 };
 use haft_types::{Metadata, ToolResult};
 
-/// Messages in an order that every API accepts, with the positions of their blocks.
+/// The messages of a conversation in an order that every API accepts, with the positions of their
+/// blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     pub entries: Vec<Arc<Entry>>,
-    /// The differences from the stored messages, in order.
+    /// The differences from the stored messages, in message order.
     pub repairs: Vec<Repair>,
     /// For each message, the index of the first message of its block, or its own index outside a
     /// block.
     pub(crate) starts: Vec<u32>,
 }
 
-/// A difference between the stored messages and those sent.
+/// A difference between the stored messages and the messages that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// A call of this message had no result and got an [`interrupted_result`].
+    /// A call of this message had no result, so an [`interrupted_result`] was added.
     Interrupted {
         /// The assistant message.
         message: MessageId,
     },
-    /// Some or all results in this message answer no open call and are not sent.
+    /// Some or all results in this message match no open call and are not sent.
     OrphanResult {
         /// The tool message.
         message: MessageId,
@@ -47,7 +48,7 @@ pub enum Repair {
 
 impl Blocks {
     /// Returns the last position at or before `index` where a message can be inserted without
-    /// splitting a block: `index` itself, or the start of the block around it.
+    /// splitting a block. This is `index` itself, or the start of the block that contains `index`.
     pub fn block_start(&self, index: usize) -> usize {
         self.starts
             .get(index)
@@ -94,13 +95,13 @@ struct RepairPass<'a> {
     keep: Vec<bool>,
 }
 
-/// A block with calls that have no result yet.
+/// A block whose results are still being collected.
 struct OpenBlock<'a> {
     start: usize,
     caller: &'a Message,
     waiting: Vec<&'a ToolCall>,
     caught: Vec<&'a Arc<Entry>>,
-    /// The number of entries in `caught` that were stored before the last matching result.
+    /// The number of messages in `caught` that were stored before the last matching result.
     inside: usize,
 }
 
@@ -133,7 +134,7 @@ impl<'a> RepairPass<'a> {
         }
     }
 
-    /// Adds a result to the open block, or leaves it out if no call matches.
+    /// Adds a tool message to the open block, without the results that match no open call.
     fn push_result(&mut self, entry: &'a Arc<Entry>) {
         let id = entry.message.message_id;
         let Some(open) = &mut self.open else {
@@ -202,8 +203,7 @@ impl<'a> RepairPass<'a> {
     }
 }
 
-/// Returns the message with only the results that `keep` selects, each with the images that follow
-/// it.
+/// Returns the message with only the results that `keep` selects, each followed by its images.
 fn filter_results(message: &Message, keep: &[bool]) -> Message {
     let mut keep = keep.iter();
     let mut kept = true;
@@ -221,8 +221,8 @@ fn filter_results(message: &Message, keep: &[bool]) -> Message {
 const INTERRUPTED_TEXT: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
                            check its effects before calling it again.";
 
-/// Builds the result that stands in for a missing one. The message depends on the call alone, so
-/// the one sent now and the one stored at a later resume have equal bytes and ids.
+/// Builds a result that replaces a missing one. The message depends only on the call, so a result
+/// sent now and one stored when the conversation is resumed have equal bytes and ids.
 pub fn interrupted_result(caller: &Message, call: &ToolCall) -> Message {
     let result = ToolResult {
         tool_call_id: call.id.clone(),

@@ -30,22 +30,22 @@ use crate::carried::ReminderCopy;
 use crate::reduce::compress::tool_name;
 use crate::snapshot::Snapshot;
 
-/// A reminder copy of an earlier request, and the index of the item that it precedes.
+/// A reminder copy of an earlier request, with the index of the item before which the copy is sent.
 struct StandingCopy {
     before: usize,
     copied: Copied,
 }
 
-/// The current text of a reminder kind, as a message that can be appended.
+/// The current text of one kind of reminder, as a message that can be appended.
 struct LiveCopy {
     owned: OwnedEntry,
     says: ContentHash,
-    /// True if a copy must be near the end. A message that only says that the kind is empty is not
-    /// repeated.
+    /// True if the message is sent again once its newest copy is far from the end. A message that
+    /// only reports that the kind is empty is not repeated.
     repeat: bool,
 }
 
-/// Lays out the request, and returns its segments and the reminder copies among them.
+/// Lays out the request. Returns its segments, and the reminder copies among these segments.
 pub(crate) fn lay_out_with_copies(
     mut layers: Layers,
     snapshot: &Snapshot<'_>,
@@ -100,8 +100,8 @@ pub(crate) fn lay_out_with_copies(
     (segments, kept)
 }
 
-/// Returns the index of the item that follows a copy sent after the message `after`; `None` if that
-/// message is gone.
+/// Returns the index at which a copy belongs that was sent after the message `after`; `None` if
+/// that message is gone.
 fn find_copy_index(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
@@ -110,8 +110,8 @@ fn find_copy_index(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     Some(index)
 }
 
-/// Returns the number of leading copies that are unchanged since the previous request, along with
-/// everything before them.
+/// Returns the number of leading copies that are sent at an unchanged position, with everything
+/// before them unchanged since the previous request.
 fn count_unchanged_copies(
     head: &[Segment],
     items: &[TimelineItem],
@@ -148,7 +148,8 @@ fn count_unchanged_copies(
         .count()
 }
 
-/// The segments laid out so far, with the copies among the items.
+/// The parts of the request that are laid out so far: the head, the items, and the reminder copies
+/// between the items.
 struct LaidMessages<'a> {
     head: &'a [Segment],
     items: &'a [TimelineItem],
@@ -160,8 +161,8 @@ impl LaidMessages<'_> {
         self.head.len() + self.items.len() + self.standing.len()
     }
 
-    /// Returns the position of the newest result of a TODO tool, if it shows the list exactly as
-    /// `text` does.
+    /// Returns the position of the newest result of a TODO tool if that result shows exactly the
+    /// list in `text`.
     fn find_todo_result(&self, text: &str) -> Option<usize> {
         let mut items = self.items.iter().enumerate().rev();
         let (index, shown) =
@@ -178,7 +179,7 @@ impl LaidMessages<'_> {
     }
 }
 
-/// Returns the lines of the TODO list in a result of a TODO tool; `None` for other messages.
+/// Returns the lines of the TODO list in a result of a TODO tool; `None` for any other message.
 fn parse_todo_result(item: &TimelineItem) -> Option<Vec<&str>> {
     let message = &item.entry.message;
     let is_list = |one: &&ToolResult| {
@@ -194,7 +195,7 @@ fn parse_todo_result(item: &TimelineItem) -> Option<Vec<&str>> {
     Some(list.envelope.text.lines().filter(is_entry).collect())
 }
 
-/// Returns the reminders that must be appended.
+/// Returns the reminders that must be appended to the request.
 fn select_due_reminders(
     run: &[OwnedEntry],
     laid: &LaidMessages<'_>,
@@ -226,8 +227,8 @@ fn select_due_reminders(
     append
 }
 
-/// Returns the current text of `kind`, with the position of the message that already states this
-/// text. Returns `None` if the kind is empty and no earlier copy must be retracted.
+/// Returns the current text of `kind`, and the position of a message that already states this text.
+/// Returns `None` if the kind is empty and no earlier copy must be retracted.
 fn make_current_copy(
     kind: ReminderKind,
     run: &[OwnedEntry],
@@ -279,7 +280,7 @@ fn make_current_copy(
     ))
 }
 
-/// Returns the hash of the kind's text without the clock.
+/// Returns the hash of the text of `kind` without the clock.
 fn hash_without_clock(kind: ReminderKind, snapshot: &Snapshot<'_>) -> ContentHash {
     let reminders = snapshot.reminders.map(|reminders| Reminders {
         clock: None,

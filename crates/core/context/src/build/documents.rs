@@ -10,39 +10,39 @@ use haft_types::{Entry, Role, TokenCounter};
 
 use crate::memo::{EntryMaker, RecallTool};
 
-/// The kinds of documents, in sending order.
+/// The kind of a document; the variants are in sending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentKind {
-    /// Documentation of libraries.
+    /// Documentation of libraries that the project uses.
     LibraryDocs,
     /// Descriptions of external tools.
     ExternalTools,
-    /// Rule files.
+    /// The content of rule files.
     Rules,
-    /// `CODE_LAW.md`.
+    /// The content of `CODE_LAW.md`.
     CodeLaw,
 }
 
-/// Decides whether a document is left out when room is short.
+/// Controls whether a document may be left out when room is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Need {
-    /// Sent in every request.
+    /// The document is sent in every request.
     #[default]
     Always,
-    /// Left out if room is short.
+    /// The document is left out if room is short.
     IfRoom,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     pub kind: DocumentKind,
-    /// The library name or file path that serves as heading.
+    /// The heading of the document: the library name or the file path.
     pub heading: String,
     pub text: String,
     pub need: Need,
 }
 
-/// The documents layer of a request.
+/// The documents layer of a request, built from all documents.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     sources: Vec<Document>,
@@ -130,8 +130,8 @@ impl Documents {
         Self { sources, messages }
     }
 
-    /// Restores the layer from the owners and messages of a sent request's segments. The sources
-    /// are unknown, so single documents cannot be left out.
+    /// Restores the layer from the owners and messages of a sent request's segments. The source
+    /// documents are unknown, so single documents cannot be left out of the restored layer.
     pub fn from_segments<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
         let owner = |name: &str| {
             DocumentKind::ALL

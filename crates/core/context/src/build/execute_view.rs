@@ -27,14 +27,14 @@ use crate::reduce::compress::status_name;
 use crate::reduce::superseded::CallSubject;
 use crate::snapshot::{ExecutionState, PlanStep, Snapshot};
 
-/// The amount of older conversation that the dialogue shows.
+/// The part of the older conversation that the dialogue shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Folding {
-    /// The newest utterances, and one line for each older step.
+    /// The dialogue shows the newest utterances, and one line for each older step.
     Digest,
-    /// The newest utterances.
+    /// The dialogue shows only the newest utterances.
     Utterances,
-    /// The user's first input and those of the running round.
+    /// The dialogue shows only the user's first input and the inputs of the running round.
     Inputs,
 }
 
@@ -45,14 +45,15 @@ struct ViewTexts {
     state: String,
 }
 
-/// Removes the results of older rounds: this view never shows them, so their tokens must not count.
+/// Removes the results of older rounds, because the execute view never shows them and their tokens
+/// must not count.
 pub(crate) fn remove_old_results(line: &mut Timeline) {
     let round = line.round;
     line.items
         .retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
 }
 
-/// Returns the items that the window shows: those of the running round, and an interrupted step
+/// Returns the items that the window shows: the items of the running round, and an interrupted step
 /// with results that the model has not seen.
 fn select_window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
     let unseen = line.unseen_start();
@@ -63,7 +64,8 @@ fn select_window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
         .map(|(_, item)| item)
 }
 
-/// Builds the four messages. `all` is the conversation before messages were left out for this view.
+/// Builds the four messages of the execute view. `all` is the conversation before messages were
+/// left out for this view.
 pub(crate) fn build_execute_view(
     snapshot: &Snapshot<'_>,
     layers: &Layers,
@@ -119,7 +121,7 @@ pub(crate) fn build_execute_view(
     segments
 }
 
-/// True if the API accepts consecutive assistant messages and a system message at the end.
+/// True if the API accepts consecutive assistant messages and also a system message at the end.
 fn accepts_native_shape(api: Api) -> bool {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => true,
@@ -160,7 +162,7 @@ fn format_system_message(layers: &Layers) -> String {
     text
 }
 
-/// Formats one line per tool: its name and the first sentence of its description.
+/// Formats one line per tool, with its name and the first sentence of its description.
 fn format_tool_table(tools: &ToolSet) -> String {
     let line = |spec: &haft_types::ToolSpec| {
         let first = spec.description.lines().next().unwrap_or_default();
@@ -227,8 +229,8 @@ fn format_dialogue(
 }
 
 /// Returns the indices of the utterances to show, in order: the user's first utterance, all of the
-/// user's utterances in the running round, and then the newest others up to `max_shown` in total.
-/// Among the others, those of the user come first.
+/// user's utterances in the running round, and the newest of the others up to a total of
+/// `max_shown`. Among the others, the user's utterances have priority.
 fn select_utterances(said: &[(&TimelineItem, String)], round: u32, max_shown: usize) -> Vec<usize> {
     let is_user = |index: &usize| said[*index].0.role() == Role::User;
     let first = (0..said.len()).find(|index| is_user(index));
@@ -248,7 +250,8 @@ fn select_utterances(said: &[(&TimelineItem, String)], round: u32, max_shown: us
     shown
 }
 
-/// Formats a line for each step that the window does not show: tool, subject, outcome.
+/// Formats a line for each step that the window does not show, with the tool, the subject, and the
+/// outcome.
 fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
     let window: HashSet<_> = select_window_items(line).map(TimelineItem::id).collect();
     let results: HashMap<_, _> = all
@@ -300,8 +303,8 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the first string argument of a call, used as the call's subject if no better one is
-/// known.
+/// Returns the first string argument of a call, which serves as the call's subject if nothing
+/// better is known.
 fn find_text_argument(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     arguments
@@ -310,7 +313,7 @@ fn find_text_argument(arguments: &str) -> Option<String> {
         .find_map(|value| value.as_str().map(str::to_owned))
 }
 
-/// Formats the exit code, error code or status of a call.
+/// Formats the outcome of a call: its exit code, error code, or status.
 fn format_outcome(result: &ToolResult) -> String {
     let code = result
         .envelope
@@ -324,7 +327,8 @@ fn format_outcome(result: &ToolResult) -> String {
     }
 }
 
-/// Formats one line of dialogue; `None` for messages without text by the user or the model.
+/// Formats one line of dialogue. Returns `None` for a message without text, and for one that
+/// neither the user nor the model wrote.
 fn format_utterance(message: &Message) -> Option<String> {
     let speaker = match message.role {
         Role::User if is_from_user(message) => "user",
@@ -390,7 +394,7 @@ fn format_window(running: &[&TimelineItem]) -> String {
     text.trim_end().to_owned()
 }
 
-/// Formats the execution state and the reminders.
+/// Formats the state of execution and the reminders.
 fn format_state(
     execution: Option<&ExecutionState>,
     round: u32,

@@ -8,7 +8,7 @@ use crate::build::system::render_template;
 use crate::error::ContextError;
 use crate::reduce::compaction::build_plain_request;
 
-/// The facts that the model gets about a changed folder.
+/// The facts about a changed folder that the model gets.
 #[derive(Clone, Debug)]
 pub struct FolderChange<'a> {
     /// The folder's path in the project.
@@ -17,21 +17,21 @@ pub struct FolderChange<'a> {
     pub before: Option<&'a str>,
     /// The names of the folder's entries.
     pub names: &'a [String],
-    /// The files that changed in the folder.
+    /// The files in the folder that changed.
     pub files: &'a [ChangedFile],
-    /// The user's request in the turn.
+    /// The user's request in the turn that changed the folder.
     pub task: &'a str,
-    /// The agent's answer in the turn.
+    /// The agent's answer in the turn that changed the folder.
     pub answer: &'a str,
 }
 
 #[derive(Clone, Debug)]
 pub struct ChangedFile {
-    /// The path in the project.
+    /// The file's path in the project.
     pub path: String,
-    /// The kind of change, in one word.
+    /// The kind of change, as one word.
     pub change: &'static str,
-    /// The beginning of the current content; empty if the file was deleted or is not text.
+    /// The beginning of the file's current content; empty if the file was deleted or is not text.
     pub text: String,
 }
 

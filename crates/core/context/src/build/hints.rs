@@ -1,8 +1,8 @@
-//! Message id hints: a last line on each message with an id by which the model can refer to it.
-//! Hints are added when a request is built and are never stored.
+//! Message id hints: a last line on each message, with an id by which the model can refer to the
+//! message. Hints are added when a request is built and are never stored.
 //!
-//! A message has the line from its first request on, including the current input, so that sent
-//! bytes never change later. Summaries are sent verbatim and have no hint.
+//! A message has a hint in every request, beginning with the first that contains the message, so
+//! that sent bytes never change later. Summaries are sent verbatim and have no hint.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn needs_hint(item: &TimelineItem, ids: MessageIds) -> bool {
     }
 }
 
-/// Returns the tokens that the hints will add.
+/// Returns the number of tokens that the hints will add to the request.
 pub(crate) fn count_hint_tokens(
     line: &Timeline,
     ids: MessageIds,
@@ -89,7 +89,7 @@ fn add_hint(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     })
 }
 
-/// Returns the text without hint lines that the model repeated.
+/// Returns the text without the hint lines that the model copied into its reply.
 pub fn strip_hints(text: &str) -> Cow<'_, str> {
     if !text.contains(HINT_PREFIX) {
         return Cow::Borrowed(text);
@@ -100,22 +100,22 @@ pub fn strip_hints(text: &str) -> Cow<'_, str> {
     Cow::Owned(stripped)
 }
 
-/// Removes repeated hint lines from streamed text. Characters that may become a hint are held back,
-/// including the line breaks before them. Each character is examined once, or twice if the held
+/// Removes copied hint lines from streamed text. Text that may become a hint is held back,
+/// including the line breaks before the hint. Each character is examined once, or twice if the held
 /// text turns out not to be a hint.
 ///
 /// Apply the filter only to the model's text, not to the arguments of its calls, which must stay as
 /// the model wrote them.
 #[derive(Debug, Default)]
 pub struct HintFilter {
-    /// Line breaks that are removed with a hint, if one follows.
+    /// The number of line breaks held back, which are removed if a hint follows.
     breaks: usize,
-    /// Held text that may be the beginning of a hint.
+    /// The text held back because it may be the beginning of a hint.
     held: String,
 }
 
 impl HintFilter {
-    /// Adds `piece` and returns the text that can be shown now.
+    /// Adds `piece` to the stream and returns the text that can be shown now.
     pub fn feed(&mut self, piece: &str) -> String {
         let mut shown = String::with_capacity(piece.len());
         for c in piece.chars() {
@@ -124,8 +124,8 @@ impl HintFilter {
         shown
     }
 
-    /// Returns the held text and resets the filter. The text is not a hint, because nothing
-    /// follows.
+    /// Returns the held text and resets the filter. Call this at the end of the stream, when the
+    /// held text can no longer become a hint.
     pub fn take_rest(&mut self) -> String {
         let mut shown = String::new();
         self.release_held(&mut shown);
@@ -158,7 +158,7 @@ impl HintFilter {
         }
     }
 
-    /// True if `c` continues the beginning of a hint.
+    /// True if the held text followed by `c` may be the beginning of a hint.
     fn continues_hint(&self, c: char) -> bool {
         match self.held.strip_prefix(HINT_PREFIX) {
             Some(id) => id.len() < 8 && c.is_ascii_hexdigit(),

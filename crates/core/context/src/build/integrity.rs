@@ -6,7 +6,7 @@ use haft_types::{MessageId, Part, Request, Role};
 use crate::build::system::SystemSection;
 use crate::error::IntegrityError;
 
-/// Checks the finished request in one pass. Sizes are checked by the budget.
+/// Checks the finished request in one pass. The budget checks sizes separately.
 pub(crate) fn check_request(
     request: &Request,
     required: &[SystemSection],

@@ -21,17 +21,18 @@ use crate::memo::{EntryMaker, MessageForm};
 use crate::policy::{Policy, View};
 use crate::snapshot::Snapshot;
 
-/// A message with its owner, the name of the part of haft that added it.
+/// A message with its owner: the name of the part of haft that added the message.
 pub(crate) type OwnedEntry = (&'static str, Arc<Entry>);
 
-/// A reminder copy of an earlier request, rebuilt as a message.
+/// A reminder copy of an earlier request, with the message that was rebuilt from the copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) copy: ReminderCopy,
     pub(crate) owned: OwnedEntry,
 }
 
-/// Rebuilds the reminder copies of earlier requests; empty unless the placement keeps copies.
+/// Rebuilds the reminder copies of earlier requests as messages. Returns none unless the placement
+/// keeps copies.
 fn rebuild_copies(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
     let kept = snapshot
@@ -60,10 +61,10 @@ pub(crate) struct Layers {
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) documents: Vec<OwnedEntry>,
     pub(crate) run: Vec<OwnedEntry>,
-    /// Reminder copies of earlier requests.
+    /// The reminder copies of earlier requests.
     pub(crate) copies: Vec<Copied>,
     pub(crate) line: Timeline,
-    /// Sections that the system message must have.
+    /// The sections that the system message must have.
     pub(crate) required: &'static [SystemSection],
 }
 
@@ -90,7 +91,7 @@ impl Layers {
     }
 
     /// Returns the estimated tokens of everything but the timeline. For reminders this is the
-    /// maximum: all copies stay and the whole run is appended.
+    /// maximum: all copies stay, and the whole run is appended, too.
     pub(crate) fn fixed_tokens(&self) -> u64 {
         let tools = Arc::clone(&self.tools);
         let segments = Vec::new();
@@ -111,7 +112,7 @@ impl Layers {
         empty.estimated_tokens() + u64::from(self.system.tokens) + made
     }
 
-    /// Returns the estimated tokens of the request.
+    /// Returns the estimated number of tokens in the request.
     pub(crate) fn tokens(&self) -> u64 {
         self.fixed_tokens() + self.line.tokens()
     }
@@ -127,7 +128,7 @@ impl Layers {
         }
     }
 
-    /// Returns the segments before the conversation: system, documents and summaries.
+    /// Returns the segments before the conversation: system message, documents, and summaries.
     pub(crate) fn head_segments(&self) -> Vec<Segment> {
         let documents = self
             .documents
@@ -149,8 +150,8 @@ impl Layers {
             .collect()
     }
 
-    /// Inserts a user message at the front if the conversation would begin with an answer whose
-    /// input was left out: not every API accepts that.
+    /// Inserts a user message at the front if the conversation would begin with an answer to an
+    /// input that was left out, because not every API accepts such a conversation.
     pub(crate) fn insert_opening_message(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
         let Some(first) = self.line.items.first() else {
@@ -180,7 +181,7 @@ impl Layers {
         self.line.items.insert(0, opening);
     }
 
-    /// Lays out the layers in order, with the run of reminders in the history.
+    /// Lays out the layers in order and inserts the run of reminders into the history.
     pub(crate) fn into_segments(self, policy: &Policy) -> Vec<Segment> {
         let mut segments = self.head_segments();
         let line = self.line;

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::iter;
 
-/// The kind of an existing project path.
+/// The kind of a path in the project that the user mentioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MentionKind {
     /// A file, which the model should read.
@@ -22,17 +22,17 @@ pub enum MentionKind {
     Folder,
 }
 
-/// Maximum path lookups per input: a pasted log may be full of `@`.
+/// The maximum number of path lookups per input: a pasted log may contain very many `@`.
 const MAX_LOOKUPS: usize = 2_000;
-/// Longer words with non-ASCII characters are not treated as paths.
+/// The maximum length of a word with non-ASCII characters that is treated as a path.
 const MAX_NON_ASCII_PATH_BYTES: usize = 512;
 
-/// The tools that the model has for reading mentioned files and folders.
+/// The tools with which the model can read mentioned files and folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MentionTools {
-    /// True if the model has `read_file`.
+    /// True if the model has the tool `read_file`.
     pub read_file: bool,
-    /// True if the model has `list_files`.
+    /// True if the model has the tool `list_files`.
     pub list_files: bool,
 }
 
@@ -44,11 +44,11 @@ impl MentionTools {
     };
 }
 
-/// Returns the input as it is stored and sent: the user's text, then a reminder that names the
-/// mentioned files and folders. The reminder names only tools that the model has.
+/// Returns the input in the form in which it is stored and sent: the user's text, then a reminder
+/// that names the mentioned files and folders, and the tools for reading them that the model has.
 ///
-/// `lookup` returns the kind of a project-relative path, or `None` if the path does not exist. At
-/// most `max_named` paths are named before "(and N more…)".
+/// `lookup` returns the kind of a project-relative path, or `None` if the path does not exist. The
+/// reminder names at most `max_named` paths, followed by "(and N more…)".
 pub fn append_mentions(
     text: &str,
     max_named: usize,
@@ -120,8 +120,8 @@ pub fn append_mentions(
     treated
 }
 
-/// Returns the user's own text of an input, without piped text and without the reminder about
-/// mentioned files.
+/// Returns the text that the user wrote in an input, without piped text and without the reminder
+/// about mentioned files.
 pub(crate) fn user_text(text: &str) -> &str {
     let reminder = text
         .rfind("\n\n<system-reminder>\n")
@@ -130,7 +130,7 @@ pub(crate) fn user_text(text: &str) -> &str {
     own.split_once("\n<stdin>\n").map_or(own, |(own, _)| own)
 }
 
-/// Returns the mentioned paths in order, each once.
+/// Returns the mentioned paths in order, without duplicates.
 fn find_mentions<'a>(
     text: &'a str,
     lookup: &dyn Fn(&str) -> Option<MentionKind>,
@@ -254,8 +254,8 @@ fn has_extension(path: &str) -> bool {
         .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
 }
 
-/// True for numbers separated by dots, with an optional `v` before and an optional suffix after a
-/// hyphen: `v1.2`, `2.0.0-rc.1`.
+/// True for a version number, such as `v1.2` or `2.0.0-rc.1`: numbers separated by dots, optionally
+/// with a leading `v`, and optionally with a suffix after a hyphen.
 fn is_version(word: &str) -> bool {
     let numbers = word.split('-').next().unwrap_or_default();
     let numbers = numbers.strip_prefix(['v', 'V']).unwrap_or(numbers);
@@ -264,7 +264,7 @@ fn is_version(word: &str) -> bool {
         .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// True if the path is relative, not empty, and never leads above the project.
+/// True if the path is relative, is not empty, and never leads above the project.
 fn stays_in_project(path: &str) -> bool {
     let mut depth = 0_i32;
     for part in path.split('/') {

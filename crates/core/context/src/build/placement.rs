@@ -23,24 +23,24 @@ use crate::build::rounds::{TimelineItem, block_start};
 /// A rule for the position of the reminders in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Directly after the n-th last tool result, or after the newest user message if there are
-    /// fewer.
+    /// The reminders are sent directly after the n-th last tool result, or after the newest user
+    /// message if there are fewer results.
     AfterToolResult(u32),
-    /// Directly before the n-th last assistant message.
+    /// The reminders are sent directly before the n-th last assistant message.
     BeforeAssistant(u32),
-    /// Before the n-th last message.
+    /// The reminders are sent before the n-th last message.
     FromEnd(u32),
-    /// Before the conversation.
+    /// The reminders are sent before the conversation.
     Front,
-    /// After the conversation.
+    /// The reminders are sent after the conversation.
     Tail,
-    /// At the end if a reminder is new, changed or far from the end; otherwise every copy stays
-    /// where it was sent.
+    /// A reminder is appended if it is new, changed, or far from the end; every copy that was sent
+    /// before stays at its position.
     #[default]
     CacheAware,
 }
 
-/// The error for a text that names no placement.
+/// The error for a text that is not the name of a placement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a place for reminders; use after-tool-result:N, before-assistant:N, from-end:N (N from 1), front, tail \
@@ -102,9 +102,9 @@ impl<'de> Deserialize<'de> for Placement {
     }
 }
 
-/// Returns the index at which the run is inserted. Under `after-tool-result`, the run is inserted
-/// before the newest user message instead if that message is newer than the tool result and the
-/// result is more than `max_distance` messages from the end.
+/// Returns the index at which the run of reminders is inserted. Under `after-tool-result`, the run
+/// is inserted before the newest user message instead if that message is newer than the tool result
+/// and the result is more than `max_distance` messages from the end.
 pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,
@@ -136,7 +136,7 @@ pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_dista
     }
 }
 
-/// True if the run will keep its position after one more step of the tool loop.
+/// True if the run of reminders will keep its position after one more step of the tool loop.
 pub(crate) fn is_run_stable(place: Placement, items: &[TimelineItem]) -> bool {
     let fewer = |role, number: u32| {
         find_role_positions(items, role)

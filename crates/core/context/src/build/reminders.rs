@@ -12,25 +12,25 @@ use haft_types::{Entry, PromptLanguage, Role, prompt};
 use crate::memo::EntryMaker;
 use crate::policy::Policy;
 
-/// The texts of the reminders without headings. Empty ones are left out.
+/// The texts of the reminders, without headings. Empty texts are left out of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reminders {
     /// The role of the model, from [`RoleParts::join`].
     pub role: Option<String>,
     /// The TODO list, from [`format_todo_list`].
     pub todo: Option<String>,
-    /// File ranges to keep in mind, from [`format_useful_ranges`].
+    /// The file ranges to keep in mind, from [`format_useful_ranges`].
     pub useful: Option<String>,
     /// Notes on folders, from [`format_folder_notes`].
     pub folder_notes: Option<String>,
-    /// Date and time, sent only if `context.clock` is set: as part of the role, or of the useful
-    /// information if there is no role.
+    /// The date and time, sent only if `context.clock` is set: as part of the role, or of the
+    /// useful information if there is no role.
     pub clock: Option<String>,
 }
 
 impl Reminders {
     /// Restores the reminders of a sent request from the owners and texts of its segments, using
-    /// the newest copy of each kind. Returns `None` if the request had none.
+    /// the newest copy of each reminder. Returns `None` if the request had no reminders.
     pub fn from_segments<'a>(segments: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut texts: [Option<Option<String>>; KINDS.len()] = Default::default();
         for (owner, text) in segments {
@@ -57,7 +57,8 @@ impl Reminders {
         })
     }
 
-    /// Returns the owner and message of each kind that has text, in order.
+    /// Returns a message for each kind of reminder that has text, with the name of its owner, in
+    /// sending order.
     pub(crate) fn build_run(
         &self,
         policy: &Policy,
@@ -100,23 +101,23 @@ impl Reminders {
     }
 }
 
-/// One of the four kinds of reminders.
+/// A kind of reminder: role, TODO list, useful information, or folder notes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReminderKind {
-    /// The owner of the kind's messages, such as `reminder:todo`.
+    /// The owner of the messages of this kind, such as `reminder:todo`.
     pub(crate) owner: &'static str,
     heading: &'static str,
 }
 
 impl ReminderKind {
-    /// Returns `text` below the kind's heading, both inside the reminder tag.
+    /// Returns `text` below the heading of this kind of reminder, inside the reminder tag.
     pub(crate) fn format_with_heading(self, text: &str) -> String {
         add_reminder_tag(&format!("{}\n\n{text}", self.heading))
     }
 }
 
-/// Wraps a text that haft adds as a user message in the tag that the system message explains. File
-/// contents or output quoted in the text cannot close the tag.
+/// Wraps a text in the reminder tag, which the system message explains to the model. File contents
+/// or output quoted in the text cannot close the tag.
 pub fn add_reminder_tag(text: &str) -> String {
     format!(
         "{OPENING_TAG}\n{}\n{CLOSING_TAG}",
@@ -124,8 +125,8 @@ pub fn add_reminder_tag(text: &str) -> String {
     )
 }
 
-/// Returns the text without the reminder tag, or unchanged if it has none, as in conversations
-/// stored by earlier versions.
+/// Returns the text without the reminder tag. A text without the tag, as in conversations stored by
+/// earlier versions, is returned unchanged.
 pub fn strip_reminder_tag(text: &str) -> &str {
     let inside = text
         .strip_prefix(OPENING_TAG)
@@ -141,7 +142,7 @@ pub(crate) const ROLE_OWNER: &str = "reminder:role";
 /// The owner of the TODO reminder.
 pub(crate) const TODO_OWNER: &str = "reminder:todo";
 
-/// The four kinds, in sending order.
+/// The four kinds of reminders, in sending order.
 pub(crate) const KINDS: [ReminderKind; 4] = [
     ReminderKind {
         owner: ROLE_OWNER,
@@ -161,7 +162,7 @@ pub(crate) const KINDS: [ReminderKind; 4] = [
     },
 ];
 
-/// The text of a kind that has become empty.
+/// The text that is sent for a reminder that has become empty.
 pub(crate) const EMPTY_KIND_TEXT: &str =
     "Empty now: what stands under this heading further up no longer holds.";
 
@@ -170,23 +171,23 @@ fn filter_non_empty(text: Option<&String>) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-/// Returns a user message written by haft; equal texts give equal messages.
+/// Returns a reminder as a user message; equal texts of one owner give equal messages.
 pub(crate) fn reminder_message(maker: EntryMaker<'_>, owner: &str, text: &str) -> Arc<Entry> {
     maker.engine_entry(owner, Role::User, text)
 }
 
-/// The parts of the role reminder. Missing ones are skipped.
+/// The parts of the role reminder. Missing parts are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleParts<'a> {
     /// The role definition.
     pub role: Option<&'a str>,
-    /// The project's AGENTS.md.
+    /// The content of the project's AGENTS.md.
     pub agents_md: Option<&'a str>,
     /// A description of the environment.
     pub environment: Option<&'a str>,
-    /// Guidance for the platform.
+    /// Advice for the platform that haft runs on.
     pub platform: Option<&'a str>,
-    /// For sub-agents: instructions on how to finish.
+    /// Instructions for a sub-agent on how to finish.
     pub completion: Option<&'a str>,
 }
 
@@ -214,9 +215,9 @@ impl RoleParts<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sub-agent `{name}` has no role definition and cannot start; write one in `{file}`")]
 pub struct MissingRole {
-    /// The sub-agent's name.
+    /// The name of the sub-agent.
     pub name: String,
-    /// The file to fix.
+    /// The file in which the role definition is missing.
     pub file: String,
 }
 
@@ -249,13 +250,13 @@ pub struct Todo<'a> {
 /// The agent whose TODO list is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListOwner {
-    /// The agent that receives the reminder.
+    /// The TODO list belongs to the agent that receives the reminder.
     Reader,
-    /// The main agent; its list is shown to a sub-agent.
+    /// The TODO list belongs to the main agent and is shown to a sub-agent.
     MainAgent,
 }
 
-/// Formats the TODO list; empty if there are no items.
+/// Formats the TODO list; the text is empty if there are no items.
 pub fn format_todo_list(items: &[Todo<'_>], owner: ListOwner, language: PromptLanguage) -> String {
     let mut text = String::new();
     if items.is_empty() {
@@ -281,17 +282,17 @@ pub fn format_todo_list(items: &[Todo<'_>], owner: ListOwner, language: PromptLa
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsefulRange<'a> {
     pub path: &'a str,
-    /// First line, counted from 1.
+    /// The number of the first line, counted from 1.
     pub start_line: u32,
-    /// Last line.
+    /// The number of the last line, counted from 1.
     pub end_line: u32,
     /// The reason to keep the range in mind.
     pub description: &'a str,
-    /// The lines, or the reason why they could not be read.
+    /// The text of the range, or the reason why the lines could not be read.
     pub content: Result<&'a str, &'a str>,
 }
 
-/// Formats the ranges; empty if there are none.
+/// Formats the ranges for the reminder; the text is empty if there are no ranges.
 pub fn format_useful_ranges(ranges: &[UsefulRange<'_>]) -> String {
     let mut text = String::new();
     for range in ranges {
@@ -324,11 +325,12 @@ pub fn format_useful_ranges(ranges: &[UsefulRange<'_>]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderNotes<'a> {
     pub folder: &'a str,
-    /// The notes, newest last.
+    /// The notes on the folder, newest last.
     pub notes: &'a [String],
 }
 
-/// Formats the notes of all folders in the given order (shallow to deep); empty if there are none.
+/// Formats the notes of all folders in the given order (shallow to deep); the text is empty if
+/// there are no notes.
 pub fn format_folder_notes(folders: &[FolderNotes<'_>]) -> String {
     let mut text = String::new();
     for FolderNotes { folder, notes } in folders {
@@ -344,7 +346,7 @@ pub fn format_folder_notes(folders: &[FolderNotes<'_>]) -> String {
     text
 }
 
-/// Puts the text on one line, because list items must stay list items.
+/// Joins the lines of a text into one, so that a list item stays one item.
 fn to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,8 @@
-//! Rounds: a round lasts from the user's own input to the finished answer.
+//! Rounds: a round begins with the user's own input and ends with the finished answer.
 //!
 //! [`Timeline`] is the working form of a history while a request is built: every message with its
-//! block and its round. A step may remove or replace messages; the others keep their order, block
-//! and round.
+//! block and its round. A step may remove or replace messages; the other messages keep their order,
+//! block and round.
 
 use std::sync::Arc;
 
@@ -10,35 +10,37 @@ use haft_types::{Entry, Layer, Message, MessageId, Origin, Role};
 
 use crate::build::blocks::Blocks;
 
-/// The owner of a compressed result.
+/// The owner of messages with compressed results.
 pub(crate) const COMPRESSED_OWNER: &str = "history:compressed";
-/// The owner of a message whose results or arguments were cleared by pruning.
+/// The owner of messages whose results or arguments were cleared by pruning.
 pub(crate) const CLEARED_OWNER: &str = "history:cleared";
-/// The owner of a result cut to its head and tail because it did not fit the window.
+/// The owner of messages whose results were cut to head and tail because they did not fit the
+/// window.
 pub(crate) const EXCERPT_OWNER: &str = "history:excerpt";
-/// The owner of a masked message, of which only the name is sent.
+/// The owner of masked messages, of which only the name is sent.
 pub(crate) const MASKED_OWNER: &str = "history:masked";
 
-/// The owner of a summary of archived messages.
+/// The owner of summaries, which replace archived messages.
 pub(crate) const SUMMARY_OWNER: &str = "summary";
-/// The owner of facts kept from messages that were left out without a summary.
+/// The owner of messages with facts from other messages that were left out without a summary.
 pub(crate) const LEDGER_OWNER: &str = "ledger";
 
-/// One message of the timeline.
+/// One message of the timeline, with its block and round.
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineItem {
     pub(crate) entry: Arc<Entry>,
-    /// The number of the message's block; equal for all messages of one block.
+    /// The number of the message's block; all messages of a block have an equal number.
     pub(crate) block: u32,
-    /// The message's round, from 1; 0 before the first input.
+    /// The number of the message's round, from 1; 0 for messages before the first input.
     pub(crate) round: u32,
     /// [`Layer::Current`] for the input that is being answered, otherwise [`Layer::History`].
     pub(crate) layer: Layer,
     pub(crate) owner: &'static str,
-    /// True if the user wants the message always sent whole; equal for all messages of a block.
+    /// True if the user wants the message always sent whole. All messages of a block have an equal
+    /// value.
     pub(crate) pinned: bool,
-    /// True for a tool result that no assistant message follows: the model has not seen it, so it
-    /// must be sent whole.
+    /// True for a tool result after which there is no assistant message. The model has not seen the
+    /// result, so it must be sent whole.
     pub(crate) unseen: bool,
 }
 
@@ -52,19 +54,19 @@ impl TimelineItem {
     }
 }
 
-/// A history with its blocks and rounds.
+/// A history with its blocks and rounds, as edited by the steps that build a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
-    /// Summaries of archived rounds, oldest first; they come before all messages and belong to no
+    /// The summaries of archived rounds, oldest first; they precede all messages and belong to no
     /// round.
     pub(crate) summaries: Vec<Arc<Entry>>,
     pub(crate) items: Vec<TimelineItem>,
-    /// The running round, from 1; 0 if there is no input yet.
+    /// The number of the running round, from 1; 0 if there is no input yet.
     pub(crate) round: u32,
 }
 
 impl Timeline {
-    /// Numbers the rounds and separates the summaries.
+    /// Creates a timeline: numbers the rounds and separates the summaries from the messages.
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks
             .entries
@@ -104,8 +106,8 @@ impl Timeline {
         line
     }
 
-    /// Removes the messages before the cut, except pinned ones and those of the user that the cut
-    /// keeps. Returns the removed messages.
+    /// Removes the messages before the cut, except pinned messages and the user's messages that the
+    /// cut keeps. Returns the removed messages.
     pub(crate) fn apply_cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
         let Some(end) = self
             .items
@@ -131,21 +133,21 @@ impl Timeline {
         gone
     }
 
-    /// Returns the index of the block that holds the unseen results, or the number of items if
-    /// every result was seen.
+    /// Returns the index of the block with the unseen results, or the number of items if the model
+    /// has seen every result.
     pub(crate) fn unseen_start(&self) -> usize {
         let unseen = self.items.iter().position(|item| item.unseen);
         unseen.map_or(self.items.len(), |index| block_start(&self.items, index))
     }
 
-    /// Returns the first round that may not be compressed: the running one, or an interrupted one
-    /// with unseen results.
+    /// Returns the first round that must not be compressed: the running round, or an interrupted
+    /// round with unseen results.
     pub(crate) fn first_uncompressible_round(&self) -> u32 {
         let unseen = self.items.iter().find(|item| item.unseen);
         unseen.map_or(self.round, |item| item.round.min(self.round))
     }
 
-    /// Returns the estimated tokens of the summaries and messages.
+    /// Returns the estimated number of tokens in the summaries and messages.
     pub(crate) fn tokens(&self) -> u64 {
         let summaries = self
             .summaries
@@ -161,22 +163,23 @@ impl Timeline {
     }
 }
 
-/// The end of older messages that are left out.
+/// The point before which older messages are left out of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchiveCut {
-    /// The first message that is still sent.
+    /// The first message that is sent; all later messages are sent, too.
     pub(crate) first_kept: MessageId,
-    /// The first user message that is always sent. The user's later messages are sent, too, even if
-    /// they lie before `first_kept`.
+    /// The first user message that is always sent. The user's later messages are always sent, too,
+    /// even if they precede `first_kept`.
     pub(crate) users_from: Option<MessageId>,
 }
 
-/// True if the user wrote the message, at the beginning of a round or while it ran.
+/// True if the user wrote the message, either at the beginning of a round or while the round ran.
 pub(crate) fn is_from_user(message: &Message) -> bool {
     message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
 }
 
-/// Returns `index`, or the start of the block that an insertion at `index` would split.
+/// Returns the start of the block that an insertion at `index` would split, or `index` if there is
+/// no such block.
 pub(crate) fn block_start(items: &[TimelineItem], mut index: usize) -> usize {
     while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
         index -= 1;

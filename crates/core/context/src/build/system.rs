@@ -1,7 +1,7 @@
 //! The system layer: sections rendered from template files in a fixed order.
 //!
-//! The text depends on the input alone, not on a clock, machine state or map order. A section that
-//! renders to nothing is left out with its heading and separator.
+//! The text depends only on the input, and not on a clock, machine state or map order. A section
+//! that renders to an empty text is left out together with its heading and separator.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,26 +18,26 @@ use serde::{Deserialize, Serialize};
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
 
-/// The text of the role section.
+/// The source of the text of the role section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoleText<'a> {
-    /// The built-in role, a software engineering expert.
+    /// The role is the built-in one, a software engineering expert.
     #[default]
     BuiltIn,
-    /// An assembled role definition.
+    /// The role is this role definition.
     Role(&'a str),
-    /// A custom system prompt in place of the role.
+    /// This custom system prompt replaces the role.
     Custom(&'a str),
 }
 
-/// The machine and the working folder, as described to the model.
+/// The description of the machine and the working folder that the model gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Environment {
-    /// Operating system and distribution.
+    /// The operating system and its distribution.
     pub os: String,
-    /// The shell that commands run under.
+    /// The shell in which commands run.
     pub shell: String,
-    /// The shell's character encoding.
+    /// The character encoding that the shell uses.
     pub encoding: String,
     /// The user's name.
     pub user: String,
@@ -45,37 +45,38 @@ pub struct Environment {
     pub home: String,
     /// The working folder.
     pub cwd: String,
-    /// The number of tokens that requests are pruned to, if pruning is on.
+    /// The number of tokens to which requests are pruned; `None` if pruning is off.
     pub safe_zone_tokens: Option<u64>,
 }
 
 /// The input for rendering the system layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInput<'a> {
-    /// The text of the role section.
+    /// The source of the text of the role section.
     pub role: RoleText<'a>,
-    /// The tools offered, in the order they are sent.
+    /// The tools that the model can call, in sending order.
     pub tools: &'a [ToolSpec],
-    /// The protocol by which the model calls tools.
+    /// The protocol with which the model calls tools.
     pub protocol: ToolProtocol,
-    /// The call syntax and the parameters of each tool, for APIs without a field for tools.
+    /// The call syntax and the parameters of each tool, for APIs without a separate field for
+    /// tools.
     pub call_format: Option<&'a str>,
-    /// Servers, collections and agents that tools can reach, each as a finished text with a
-    /// heading.
+    /// Lists of the servers, collections and agents that tools can use, each as a finished text
+    /// with a heading.
     pub lists: &'a [String],
     /// Examples of good calls, each as a finished text.
     pub examples: &'a [String],
-    /// Guidelines of particular tools, numbered after the general ones.
+    /// Guidelines for particular tools, numbered after the general guidelines.
     pub guidelines: &'a [String],
     /// Advice on the use of particular tools, each as a finished text with a heading.
     pub cases: &'a [String],
-    /// Descriptions that the project's packages provide.
+    /// The descriptions that the project's packages provide.
     pub package_context: Option<&'a str>,
     /// The machine and the working folder.
     pub environment: &'a Environment,
-    /// Paths of files that the user put into focus.
+    /// The paths of the files on which the user has set the focus.
     pub focus_files: &'a [String],
-    /// Text by the user, appended as the last section.
+    /// A text by the user, appended as the last section.
     pub append: Option<&'a str>,
     /// Replacements for built-in sections, and their order.
     pub sections: &'a PromptSections,
@@ -90,13 +91,13 @@ impl Default for &Environment {
     }
 }
 
-/// The sections of the system layer, in order.
+/// A section of the system layer; the variants are in their default order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SystemSection {
     /// The model's role.
     Role,
-    /// The call syntax, and the servers, collections and agents that tools can reach.
+    /// The call syntax, and the servers, collections and agents that tools can use.
     ToolUse,
     /// Descriptions that the project's packages provide.
     PackageContext,
@@ -110,20 +111,22 @@ pub enum SystemSection {
     SystemInformation,
     /// The general approach to a task.
     Objective,
-    /// The documents to read first.
+    /// The documents that the model should read first.
     DefaultWorkflow,
-    /// The focus files.
+    /// The files on which the user has set the focus.
     FocusFiles,
-    /// Text by the user.
+    /// A text by the user, appended as the last section.
     Append,
 }
 
 /// Replacements for built-in sections, and the order of sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptSections {
-    /// Templates that replace built-in ones. They receive all variables of the built-in templates.
+    /// The templates that replace built-in ones. Each receives all variables of the built-in
+    /// templates.
     pub replaced: BTreeMap<SystemSection, String>,
-    /// The sections that come first; the others follow in their default order.
+    /// The sections that come first, in this order; the other sections follow in their default
+    /// order.
     pub order: Vec<SystemSection>,
 }
 
@@ -169,7 +172,7 @@ impl PromptSections {
     }
 }
 
-/// Sections that every request must have.
+/// The sections that every request must have.
 pub(crate) const REQUIRED_SECTIONS: &[SystemSection] = &[
     SystemSection::Capabilities,
     SystemSection::Rules,
@@ -177,23 +180,23 @@ pub(crate) const REQUIRED_SECTIONS: &[SystemSection] = &[
     SystemSection::Objective,
 ];
 
-/// Sections that every request to a small model must have.
+/// The sections that every request to a small model must have.
 pub(crate) const REQUIRED_SMALL_SECTIONS: &[SystemSection] =
     &[SystemSection::Rules, SystemSection::SystemInformation];
 
-/// Sections that even the most reduced system layer must have.
+/// The sections that even the most reduced system layer must have.
 pub(crate) const REQUIRED_BARE_SECTIONS: &[SystemSection] = &[SystemSection::Rules];
 
-/// The amount of the system layer to render.
+/// The level of detail in which the system layer is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemDetail {
     Full,
-    /// Without examples, case documents and package context.
+    /// All sections except examples, case documents and package context.
     Short,
-    /// The sections that a small model needs: role, tools, rules, system information, focus files
-    /// and the user's own section.
+    /// Only the sections that a small model needs: role, tools, rules, system information, focus
+    /// files and the user's own section.
     Small,
-    /// Role, tools and rules only.
+    /// Only role, tools and rules.
     Bare,
 }
 
@@ -218,8 +221,8 @@ macro_rules! sections {
         impl SystemSection {
             const ALL: [Self; 11] = [$(Self::$section),*];
 
-            /// Returns the heading with which the section begins in every language; empty for
-            /// sections without a heading.
+            /// Returns the heading with which the section begins in every language. The heading is
+            /// empty for a section without one.
             pub(crate) fn heading(self) -> &'static str {
                 match self { $(Self::$section => $heading),* }
             }
@@ -256,7 +259,8 @@ impl SystemSection {
             .any(|section| section.lines().next() == Some(self.heading()))
     }
 
-    /// Returns the built-in template for this level of detail; small models get shorter texts.
+    /// Returns the section's built-in template for this level of detail; small models get shorter
+    /// texts.
     fn prompt_for_detail(self, detail: SystemDetail) -> Prompt {
         match self {
             Self::Role if detail.is_brief() => prompt!("../../templates/small/role"),
@@ -286,8 +290,8 @@ impl SystemSection {
     }
 }
 
-/// The variables of the templates. Tools are given by name only: their schemas go into the API's
-/// own field or into the call format.
+/// The variables of the templates. Tools are represented only by their names, because the schemas
+/// are sent in the API's own field or in the call format.
 #[derive(Serialize)]
 struct SystemView<'a> {
     role: Option<&'a str>,
@@ -406,7 +410,7 @@ fn new_template_engine() -> Result<minijinja::Environment<'static>, ContextError
     Ok(engine)
 }
 
-/// Renders a built-in template.
+/// Renders a template with the given variables.
 pub(crate) fn render_template(
     section: &'static str,
     template: &str,

@@ -11,21 +11,21 @@ use crate::policy::CompressLimits;
 use crate::reduce::compress::compress_envelope;
 use crate::reduce::excerpt::largest_limit;
 
-/// The label of each paragraph.
+/// The label at the beginning of each paragraph of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// The role of the message.
+    /// The label is the role of the message.
     Roles,
-    /// The role and the id of the message.
+    /// The label is the role and the id of the message.
     RolesAndIds,
 }
 
-/// Minimum bytes of a paragraph that is cut to fit.
+/// The minimum size, in bytes, to which a paragraph is cut.
 const MIN_PARAGRAPH: usize = 400;
 
-/// Like [`render_transcript`], but in at most about `room` bytes. The longest paragraphs are cut to
-/// head and tail, those of the user and summaries last. If that is not enough, the middle is left
-/// out.
+/// Renders a transcript like [`render_transcript`], but in at most about `room` bytes. The longest
+/// paragraphs are cut to head and tail; the paragraphs of the user and of summaries are cut last.
+/// If that is not enough, the middle of the transcript is left out.
 pub(crate) fn transcript_within(
     entries: &[Arc<Entry>],
     limits: CompressLimits,
@@ -88,8 +88,8 @@ pub(crate) fn transcript_within(
 }
 
 /// Renders the messages as paragraphs labeled `[user]`, `[assistant]` and `[tool]`, separated by
-/// empty lines. Results become compressed envelopes of one line, summaries stay verbatim, and call
-/// ids are omitted.
+/// empty lines. Each result becomes a compressed envelope on one line, summaries stay verbatim, and
+/// call ids are omitted.
 pub fn render_transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {

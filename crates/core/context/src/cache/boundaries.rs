@@ -12,33 +12,34 @@ use haft_types::{CacheRule, Layer, Segment};
 
 use crate::cache::prefix::Sent;
 
-/// Maximum marks that a provider accepts in one request.
+/// The maximum number of marks that a provider accepts in one request.
 const MAX_MARKS: usize = 4;
 
-/// Maximum content blocks between a mark and the previous request's mark, for a provider that looks
-/// back [`DEFAULT_LOOK_BACK`] blocks.
+/// The maximum number of content blocks between a mark and the previous request's mark, for a
+/// provider that looks back [`DEFAULT_LOOK_BACK`] blocks.
 const MAX_MARK_DISTANCE: usize = 15;
 const DEFAULT_LOOK_BACK: usize = 20;
 
-/// The position of the run of reminders in the next request.
+/// The change in the position of the run of reminders from this request to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMotion {
-    /// There is no run, or it keeps its position.
+    /// The request has no run, or the run keeps its position.
     Stays,
-    /// The run will move.
+    /// The run will move to another position.
     Moves,
-    /// Copies stay and new ones are appended, so the next request can match this one up to its end.
+    /// Earlier copies of the reminders stay and new copies are appended, so the next request can
+    /// match this request up to its end.
     Appended,
 }
 
-/// Returns the maximum distance between a mark and the next one, in content blocks.
+/// Returns the maximum number of content blocks between two marks.
 fn max_mark_distance(cache: &CacheRule) -> usize {
     cache.look_back.map_or(MAX_MARK_DISTANCE, |blocks| {
         (blocks as usize * MAX_MARK_DISTANCE / DEFAULT_LOOK_BACK).min(MAX_MARK_DISTANCE)
     })
 }
 
-/// Marks up to four segments. `last` holds the previous request and the number of its segments that
+/// Marks up to four segments. `last` is the previous request, with the number of its segments that
 /// are unchanged.
 pub(crate) fn mark_boundaries(
     segments: &mut [Segment],
@@ -71,7 +72,7 @@ pub(crate) fn mark_boundaries(
     }
 }
 
-/// Returns the marks that every request has, in order.
+/// Returns the indices of the marks that every request has, in order.
 fn find_default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else {
         return Vec::new();

@@ -20,20 +20,20 @@ use crate::build::rounds::{
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
-/// The outline of a sent request: the parts that decide whether a prefix cache matches the next
+/// The outline of a sent request: the facts that decide whether a prefix cache can serve the next
 /// request. Keep the outline until the next request of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// The model, as `provider/model`.
     pub model: String,
-    /// The hash of the tools.
+    /// The hash of all tools in the request.
     pub tools: ContentHash,
-    /// The hash of the policy in effect.
+    /// The hash of the context policy in effect.
     pub policy: ContentHash,
-    /// The hash of the user's edits in effect; `None` if there were none.
+    /// The hash of the user's edits of the context in effect; `None` if there were no edits.
     #[serde(default)]
     pub edits: Option<ContentHash>,
-    /// The outlines of the messages.
+    /// The outlines of the segments, in sending order.
     pub segments: Vec<SentSegment>,
 }
 
@@ -61,8 +61,8 @@ impl Sent {
         }
     }
 
-    /// Copies the marks of the request. They depend on the comparison with the previous request, so
-    /// they are set last.
+    /// Copies the marks of `request` into this outline. Marks depend on the comparison with the
+    /// previous request, so they are set last.
     pub(crate) fn copy_boundaries(&mut self, request: &Request) {
         for (sent, segment) in self.segments.iter_mut().zip(&request.segments) {
             sent.boundary = segment.boundary;
@@ -70,7 +70,7 @@ impl Sent {
     }
 }
 
-/// The reason why a request is not an extension of the previous one.
+/// The reason why a request does not extend the previous request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -96,9 +96,9 @@ pub enum Cause {
     Compaction,
     /// Messages were marked as deleted.
     MessagesDeleted,
-    /// The user dropped, masked, summarized or restored messages.
+    /// The user dropped, masked, summarized or restored messages of the context.
     ContextEdited,
-    /// Messages left out before are sent again.
+    /// Messages that earlier requests left out are sent again.
     MessagesRestored,
     /// The request was too large, and pruning was not enough.
     TooLarge,
@@ -137,12 +137,12 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The comparison of a request with the previous one.
+/// The result of comparing a request with the previous one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefix {
-    /// The number of unchanged segments at the front.
+    /// The number of unchanged segments at the beginning.
     pub kept: usize,
-    /// The break; `None` if the request extends the previous one.
+    /// The cache break; `None` if the request extends the previous one.
     pub broken: Option<Break>,
 }
 
@@ -152,14 +152,15 @@ pub struct Break {
     pub cause: Cause,
     /// The first segment that differs, as it was in the previous request.
     pub first: SentSegment,
-    /// Tokens that were sent before and are sent again without being read from the cache.
+    /// The number of tokens that were sent before and are sent again without being read from the
+    /// cache.
     pub tokens: u64,
     /// The extra cost of sending `tokens` again instead of reading them from the cache, in USD;
     /// `None` without prices.
     pub cost: Option<f64>,
 }
 
-/// Deliberate changes to this request that its segments do not show.
+/// Deliberate changes to a request that its segments do not show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliberateChanges {
     pub(crate) deleted: bool,
@@ -264,7 +265,7 @@ fn has_reminders(sent: &Sent) -> bool {
         .any(|segment| segment.layer == Layer::Reminders)
 }
 
-/// Returns the reason why a message is sent in another form than before.
+/// Returns the reason why a message is sent in a form that differs from the previous request.
 fn find_change_cause(old: &SentSegment, new: &SentSegment, policy_changed: bool) -> Cause {
     match (old.owner.as_ref(), new.owner.as_ref()) {
         (_, CLEARED_OWNER) if old.owner != CLEARED_OWNER => Cause::Pruning,
@@ -277,7 +278,7 @@ fn find_change_cause(old: &SentSegment, new: &SentSegment, policy_changed: bool)
     }
 }
 
-/// Returns the reason why messages of the previous request are missing in this one.
+/// Returns the reason why messages of the previous request are missing in the current one.
 fn find_removal_cause(last: &Sent, now: &Sent, done: DeliberateChanges) -> Cause {
     if done.ladder {
         Cause::TooLarge

@@ -14,21 +14,22 @@ use haft_types::{CacheMatch, ModelSpec, SentSegment, Usage};
 use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare_requests};
 use crate::scale::Scale;
 
-/// A request to be priced. Its marks are set.
+/// A request whose cost is computed. Its marks are already set.
 #[derive(Clone, Copy)]
 pub(crate) struct Priced<'a> {
     pub(crate) now: &'a Sent,
     pub(crate) model: &'a ModelSpec,
-    /// The tokens of the tools, which come before the first segment.
+    /// The number of tokens of the tools, which precede the first segment.
     pub(crate) tool_tokens: u32,
 }
 
-/// The part of a request that the provider's cache holds, in segments from the front.
+/// The numbers of leading segments that the provider's cache reads and stores for a request.
 #[derive(Clone, Copy)]
 struct CachedSegments {
-    /// Segments read from the cache.
+    /// The number of leading segments that are read from the cache.
     read: usize,
-    /// Segments that the cache holds afterwards, if storing them is billed.
+    /// The number of leading segments that are in the cache after the request, if storing them is
+    /// billed.
     stored: usize,
 }
 
@@ -51,7 +52,7 @@ impl Priced<'_> {
         }
     }
 
-    /// Sets the tokens and the cost of a break. Only tokens that the previous request also
+    /// Sets the token count and the cost of a break. Only tokens that the previous request also
     /// contained and that are billed again count.
     pub(crate) fn price_break(self, broken: &mut Break, last: &Sent, kept: usize) {
         let CachedSegments { read, stored } = self.cached_segments(Some((last, kept)));
@@ -131,8 +132,8 @@ impl Priced<'_> {
         }
     }
 
-    /// Returns the tokens of the tools and the first `count` segments, in the model's tokens; 0 if
-    /// `count` is 0.
+    /// Returns the tokens of the tools and the first `count` segments, as the model counts them; 0
+    /// if `count` is 0.
     fn prefix_tokens(self, count: usize) -> u64 {
         let segments = self.now.segments[..count]
             .iter()

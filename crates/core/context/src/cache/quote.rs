@@ -21,51 +21,51 @@ use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
-/// The requests that a conversation sent to one model, and a simulation of the model's cache. Token
-/// numbers are counted tokens, not scaled to the model.
+/// The requests that a conversation sent to one model, with a simulation of the model's cache.
+/// Token numbers are counted tokens, not scaled to the model.
 #[derive(Clone, Debug)]
 pub struct PrefixCache {
     cache: CacheSimulator,
     scale: Scale,
-    /// The newest request, tools first.
+    /// The pieces of the newest request, with the tools as the first piece.
     last: Vec<CachePiece>,
-    /// The index of the mark that the newest request holds only because the previous request had
-    /// it.
+    /// The index of a mark that the newest request has only because the previous request had that
+    /// mark.
     passing: Option<usize>,
     /// The time of the newest request, counted from the first one.
     at: Duration,
 }
 
-/// The part of the last request that an action would change.
+/// A change to the newest request, made by an action whose cost is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextChange {
-    /// The tools, and with them everything, because tools come first on every API.
+    /// The tools change, and with them everything, because tools come first on every API.
     Everything,
-    /// The message with this index, from 0, and everything after it. An index beyond the end
+    /// The message with this index, from 0, and everything after it change. An index beyond the end
     /// changes nothing.
     From(usize),
-    /// Leaves out the messages with these indices.
+    /// The messages with these indices are left out.
     Without {
-        /// The first index.
+        /// The index of the first message that is left out.
         first: usize,
-        /// The index after the last one.
+        /// The index after the last message that is left out.
         end: usize,
     },
 }
 
-/// The estimated cost of an action.
+/// The estimated cost of an action, in tokens and money.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
-    /// The input of the next request by class, with the action.
+    /// The input of the next request by class if the action is done.
     pub usage: Usage,
-    /// The input of the next request by class, without the action.
+    /// The input of the next request by class if the action is not done.
     pub otherwise: Usage,
-    /// Tokens that are billed again although the cache could have held them.
+    /// The number of tokens that are billed again although the cache could have held them.
     pub tokens: u64,
-    /// The cost of the tokens that are billed again, in USD; `None` without prices.
+    /// The cost of the tokens that are billed again, in USD; `None` if the model has no prices.
     pub cost: Option<f64>,
-    /// The extra cost of the next request in USD, negative if the action saves money; `None`
-    /// without prices.
+    /// The extra cost of the next request in USD, negative if the action saves money; `None` if the
+    /// model has no prices.
     pub extra: Option<f64>,
 }
 
@@ -137,12 +137,12 @@ impl PrefixCache {
         self.last = request;
     }
 
-    /// True if no request was sent yet.
+    /// True if the conversation has not sent a request to the model.
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// Returns the tokens of the newest request, as the model counts them.
+    /// Returns the number of tokens in the newest request, as the model counts them.
     pub fn tokens(&self) -> u64 {
         self.scale_pieces(&self.last)
             .iter()
@@ -150,14 +150,16 @@ impl PrefixCache {
             .sum()
     }
 
-    /// Predicts the input usage of `request` if it is sent `idle` after the newest one.
+    /// Predicts the input usage of `request` if it is sent after a pause of `idle` since the newest
+    /// request.
     pub fn predict_usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
         self.cache
             .clone()
             .send_request(self.at + idle, &self.scale_pieces(request))
     }
 
-    /// Quotes a change of the newest request if the next one is sent `idle` after it.
+    /// Quotes a change of the newest request if the changed request is sent after a pause of
+    /// `idle`.
     pub fn quote_change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
         let mut changed = self.last.clone();
         let from = match change {
@@ -179,7 +181,8 @@ impl PrefixCache {
         self.quote_replacement(idle, &self.last, &changed, model)
     }
 
-    /// Quotes the removal of the messages with the indices `gone` from a request.
+    /// Quotes the removal of the messages with the indices `gone` from `request`, after a pause of
+    /// `idle`.
     pub fn quote_removal(
         &self,
         idle: Duration,
@@ -190,7 +193,8 @@ impl PrefixCache {
         self.quote_replacement(idle, request, &remove_messages(request, gone), model)
     }
 
-    /// Quotes sending `after` instead of `before`, `idle` after the newest request.
+    /// Quotes the replacement of the request `before` by `after`, if it is sent after a pause of
+    /// `idle` since the newest request.
     pub fn quote_replacement(
         &self,
         idle: Duration,
@@ -205,8 +209,8 @@ impl PrefixCache {
         )
     }
 
-    /// Quotes the cost of the pause since the newest request; `None` while the cache should still
-    /// hold that request.
+    /// Quotes the extra cost of sending the newest request again after a pause of `idle`; `None` if
+    /// the cache should still contain that request.
     pub fn quote_pause(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
         let quote = Quote::from_usages(
             self.predict_usage(Duration::ZERO, &self.last),
@@ -216,7 +220,7 @@ impl PrefixCache {
         (quote.tokens > 0).then_some(quote)
     }
 
-    /// Quotes sending the newest request to another model, whose cache is empty.
+    /// Quotes the cost of sending the newest request to another model, whose cache is empty.
     pub fn quote_model_switch(&self, to: &ModelSpec) -> Quote {
         let mut request = self.last.clone();
         if let Some(passing) = self.passing {
@@ -242,7 +246,7 @@ impl PrefixCache {
 }
 
 impl Quote {
-    /// Compares the usage of a request with the action to its usage without it (`otherwise`).
+    /// Compares `usage`, with the action, to `otherwise`, without the action.
     pub fn from_usages(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
         let anew = |usage: Usage| Usage {
             cached_input: 0,
@@ -268,15 +272,16 @@ impl Quote {
         }
     }
 
-    /// Returns the tokens by which every later request is shorter.
+    /// Returns the number of tokens by which the action shortens every later request.
     pub fn saved_tokens(&self) -> u64 {
         self.otherwise
             .all_input()
             .saturating_sub(self.usage.all_input())
     }
 
-    /// Returns the cost that the saved tokens would add to each later request, in USD, assuming
-    /// that a cache serves them if the model has one. Returns `None` without prices.
+    /// Returns the cost of the saved tokens in each later request, in USD. If the model has a
+    /// cache, the tokens are priced as read from the cache. Returns `None` if the model has no
+    /// prices.
     pub fn saved_cost(&self, model: &ModelSpec) -> Option<f64> {
         let saved = match model.cache.rule.cache_match() {
             CacheMatch::NoCache => Usage {
@@ -309,7 +314,8 @@ impl fmt::Display for Quote {
     }
 }
 
-/// Returns the request without the messages `gone`; the first piece is the tools.
+/// Returns the request without the messages at the indices `gone`. The first piece of a request is
+/// the tools, so message 0 is piece 1.
 fn remove_messages(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request
@@ -331,7 +337,7 @@ fn remove_messages(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece
     left
 }
 
-/// Returns a hash that differs from `hash`.
+/// Returns a hash that is derived from `hash` and differs from it.
 fn derive_changed_hash(hash: ContentHash) -> ContentHash {
     ContentHash::from_content(format!("changed {hash}").as_bytes())
 }

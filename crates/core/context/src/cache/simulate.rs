@@ -32,29 +32,30 @@ use haft_types::{
 
 use crate::scale::Scale;
 
-/// The number of content blocks before a marker that are searched if the rule sets no number.
+/// The number of content blocks before a marker that are searched if the cache rule sets no number.
 const DEFAULT_LOOK_BACK: u32 = 20;
-/// The step of OpenAI's automatic cache, in tokens.
+/// The step in which OpenAI's automatic cache grows, in tokens.
 const OPENAI_STEP: u64 = 128;
-/// The number of newest stored prefixes that OpenAI's breakpoints are matched with.
+/// The number of newest stored prefixes with which OpenAI compares the breakpoints of a request.
 const MAX_BREAKPOINT_MATCHES: usize = 80;
-/// Tokens in a block of vLLM's cache.
+/// The number of tokens in a block of vLLM's cache.
 const VLLM_BLOCK: u64 = 16;
 
-/// A message of a request, or the tools, reduced to the facts that matter to a prefix cache.
+/// A message of a request, or all of its tools, reduced to the facts that matter to a prefix cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePiece {
     /// The hash of the content.
     pub hash: ContentHash,
     pub tokens: u64,
-    /// The number of content blocks.
+    /// The number of content blocks in the piece.
     pub blocks: u32,
-    /// True if the provider is asked to store the prefix that ends here.
+    /// True if the provider is asked to store the prefix that ends with this piece.
     pub boundary: bool,
 }
 
 impl CachePiece {
-    /// Converts a reply into the piece that later requests will contain, in the model's tokens.
+    /// Converts a reply into the piece that represents the reply in later requests, in the model's
+    /// tokens.
     pub fn from_reply(entry: &Entry, model: &ModelSpec) -> Self {
         let tokens = Scale::for_model(model).to_model_tokens(entry.tokens.into());
         Self {
@@ -66,7 +67,7 @@ impl CachePiece {
     }
 }
 
-/// Splits a request into pieces, tools first, with tokens scaled by `tokenizer_factor`.
+/// Splits a request into pieces, tools first. Token counts are scaled by `tokenizer_factor`.
 pub fn request_pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiece> {
     let scale = Scale::new(tokenizer_factor);
     let tools = CachePiece {
@@ -84,7 +85,8 @@ pub fn request_pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiec
     [tools].into_iter().chain(segments).collect()
 }
 
-/// A stored prefix: the time of its last use, its storage order and its use.
+/// The state of a stored prefix: the time of its last use, its place in the storage order, and its
+/// purpose.
 #[derive(Clone, Copy, Debug)]
 struct StoredPrefix {
     used: Duration,
@@ -95,9 +97,9 @@ struct StoredPrefix {
 /// The purpose of a stored prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PrefixUse {
-    /// A request can read the prefix from the cache.
+    /// The prefix can be read from the cache.
     Readable,
-    /// The prefix only shows how far two requests agree.
+    /// The prefix only serves to detect where two requests diverge.
     Compared,
 }
 
@@ -108,22 +110,22 @@ pub struct CacheSimulator {
     stored: HashMap<ContentHash, StoredPrefix>,
     /// The number of prefixes stored so far.
     count: usize,
-    /// The pieces and prefixes of the previous request.
+    /// The piece hashes of the previous request, each with the prefix that ends with that piece.
     before: Vec<(ContentHash, KnownPrefix)>,
 }
 
-/// A prefix of the current request: everything up to the end of a piece.
+/// A prefix of a request, which ends with one of the request's pieces.
 #[derive(Clone, Copy, Debug)]
 struct KnownPrefix {
     hash: ContentHash,
     tokens: u64,
-    /// Content blocks in the prefix.
+    /// The number of content blocks in the prefix.
     blocks: u32,
     boundary: bool,
 }
 
 impl KnownPrefix {
-    /// Extends `before` by one piece.
+    /// Returns the prefix `before` extended by one piece.
     fn with_piece(before: Option<&Self>, piece: &CachePiece) -> Self {
         let mut hasher = Hasher::default();
         if let Some(before) = before {
@@ -144,10 +146,10 @@ impl KnownPrefix {
     }
 }
 
-/// The part of a request that is in the cache.
+/// The part of a request that the cache contains.
 #[derive(Clone, Copy, Default)]
 struct CacheLookup {
-    /// The index of the last prefix that is read.
+    /// The index of the longest prefix that is read; `None` if nothing is read.
     last: Option<usize>,
     tokens: u64,
 }
@@ -163,7 +165,8 @@ impl CacheSimulator {
         }
     }
 
-    /// Sends a request and returns its input usage. `at` is the time since an arbitrary start.
+    /// Simulates sending a request and returns its input usage. `at` is the time since an arbitrary
+    /// start.
     pub fn send_request(&mut self, at: Duration, request: &[CachePiece]) -> Usage {
         let same = self
             .before
@@ -192,7 +195,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Records the model's reply to the previous request: some caches store it, too.
+    /// Records the model's reply to the previous request, which some caches store, too.
     pub fn record_reply(&mut self, at: Duration, reply: &CachePiece) {
         let keeps = match self.rule.rule {
             CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
@@ -212,7 +215,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Returns every prefix of a request that ends with a piece; the first `same` pieces are shared
+    /// Returns the prefixes of a request, one for each piece. The first `same` pieces are shared
     /// with the previous request.
     fn build_prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
         let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
@@ -227,7 +230,7 @@ impl CacheSimulator {
         prefixes
     }
 
-    /// Removes prefixes that have not been used within the rule's lifetime.
+    /// Removes the prefixes that were not used within the lifetime that the cache rule sets.
     fn evict_expired(&mut self, now: Duration) {
         if let Some(life) = self.rule.expires_after() {
             self.stored
@@ -235,7 +238,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Finds the longest stored prefix of the request.
+    /// Finds the longest prefix of the request that is stored.
     fn find_longest_prefix(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
         let unit = |prefix: &KnownPrefix| {
@@ -285,7 +288,8 @@ impl CacheSimulator {
         }
     }
 
-    /// Returns the interval in tokens at which prefixes are always stored, if the rule has one.
+    /// Returns the interval, in tokens, at which the cache always stores a prefix, if the rule has
+    /// an interval.
     fn interval(&self) -> Option<u64> {
         self.rule
             .interval
@@ -293,7 +297,8 @@ impl CacheSimulator {
             .map(u64::from)
     }
 
-    /// Returns how many of the `common` tokens can be read in a request of `total` tokens.
+    /// Returns the number of tokens that can be read from the cache if `common` of `total` tokens
+    /// match a stored request.
     fn readable_tokens(&self, common: u64, total: u64) -> u64 {
         // The next token is made from the last one, so the last one is always computed.
         let but_one = common.min(total.saturating_sub(1));
@@ -315,7 +320,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Returns the minimum tokens of a cached prefix.
+    /// Returns the minimum number of tokens in a cached prefix.
     fn min_cached_tokens(&self) -> u64 {
         match self.rule.rule {
             CacheKind::Vllm => VLLM_BLOCK,
@@ -330,7 +335,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Stores the prefixes of this request and returns the number of tokens up to which storing is
+    /// Stores the prefixes of a request and returns the number of leading tokens whose storage is
     /// billed. The first `same` pieces are shared with the previous request.
     fn store_prefixes(
         &mut self,

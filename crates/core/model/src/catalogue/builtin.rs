@@ -62,8 +62,8 @@ pub struct Provenance {
 #[derive(Debug)]
 pub struct BuiltIn([ProviderFile; 25]);
 
-/// An embedded file, parsed when its provider is first used: a run needs one of them, and parsing
-/// all took a sixth of the start-up time.
+/// An embedded file, parsed when its provider is first used: a run needs only one of the files, and
+/// parsing all of them took a sixth of the start-up time.
 #[derive(Debug)]
 struct ProviderFile {
     name: &'static str,
@@ -78,7 +78,7 @@ struct Provider {
     /// The keys that apply to every model of the provider.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
-    /// Short names of the provider's models.
+    /// The name of one of the provider's models for each alias.
     aliases: BTreeMap<String, String>,
 }
 
@@ -165,7 +165,7 @@ impl BuiltIn {
         Some(keys)
     }
 
-    /// Returns the source of the numbers of a provider or a `provider/model`.
+    /// Returns the source of the numbers for the provider or `provider/model` called `name`.
     pub fn provenance(&self, name: &str) -> Option<&Provenance> {
         match name.split_once('/') {
             None => self
@@ -180,8 +180,8 @@ impl BuiltIn {
     }
 
     /// Returns the built-in keys of every provider in `providers` and every model in `models`, to
-    /// be merged below the configured keys. If a provider declares a key source, the built-in
-    /// source is left out.
+    /// be merged with the configured keys, which take precedence. If a provider declares its own
+    /// source of the API key, the built-in source is left out.
     pub fn matching_keys(&self, providers: &Table, models: &Table) -> (Table, Table) {
         let mut below_providers = Table::new();
         for (name, declared) in providers {
@@ -235,7 +235,7 @@ impl CatalogueEntry {
     }
 }
 
-/// Merges one table into another, key by key; values of `above` win.
+/// Merges `above` into `below`, key by key; the values of `above` win.
 fn merge_tables(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {

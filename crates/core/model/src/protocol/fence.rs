@@ -8,20 +8,20 @@ pub(super) struct FenceTracker {
     line: FenceLine,
 }
 
-/// The current line so far.
+/// The characters of the current line so far.
 #[derive(Clone, Copy, Debug)]
 enum FenceLine {
-    /// White space only.
+    /// The line contains only white space.
     Lead,
-    /// A run of fence characters at the beginning of the line.
+    /// The line is a run of fence characters.
     Marks { mark: char, count: usize },
-    /// A run of fence characters and the text after it.
+    /// The line is a run of fence characters followed by other text.
     After {
         mark: char,
         count: usize,
         rest: Rest,
     },
-    /// Text that does not begin with fence characters.
+    /// The line does not begin with fence characters.
     Words,
 }
 
@@ -86,7 +86,7 @@ impl FenceTracker {
         self.open.is_some() || self.opened_fence().is_some()
     }
 
-    /// Returns the fence that this line opens if the line ends here.
+    /// Returns the fence that this line would open if the line ended here.
     fn opened_fence(&self) -> Option<(char, usize)> {
         let (mark, count) = match self.line {
             // Backticks after backticks are a code span within the line.

@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use super::{ACTION_LABEL, COMPLETION_TOOL, FINISH_ACTION, THOUGHT_LABEL, values};
 use crate::wire::names::sanitize_tool_name;
 
-/// The joined messages of the last request, so that they need not be joined again.
+/// The joined messages of the last request, kept so that they need not be joined again.
 #[derive(Default)]
 pub(crate) struct JoinedResults(HashMap<ContentHash, Arc<Entry>>);
 
@@ -76,14 +76,14 @@ fn join_group(group: &[Segment], hash: ContentHash) -> Arc<Entry> {
     })
 }
 
-/// The origin of the thoughts in a message: a model gets back only its own thoughts.
+/// The model that wrote the thoughts in a message. A model gets back only its own thoughts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThoughtMaker {
     ThisModel,
     Another,
 }
 
-/// Returns the message in the format of the protocol.
+/// Returns `message` in the format of the text protocol.
 pub(crate) fn lower_message(
     message: &Message,
     protocol: ToolProtocol,
@@ -108,7 +108,7 @@ pub(crate) fn lower_message(
 }
 
 /// Returns the message as a paragraph of the user's text. Early releases showed a model its own
-/// turns in this form.
+/// turns as such paragraphs.
 pub(crate) fn to_user_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     Cow::Owned(replace_content(
         message,
@@ -123,7 +123,7 @@ fn replace_content(message: &Message, role: Role, content: Vec<Part>) -> Message
     lowered
 }
 
-/// Collects text and other parts in order.
+/// Collects text and other parts of a message in order.
 #[derive(Default)]
 struct PartWriter {
     parts: Vec<Part>,
@@ -171,7 +171,7 @@ fn original_thought<'a>(
     raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
-/// Returns an assistant message with its calls in the format of the protocol.
+/// Returns an assistant message with its calls written in the format of the text protocol.
 fn lower_assistant(
     message: &Message,
     protocol: ToolProtocol,
@@ -274,7 +274,7 @@ fn format_xml_result(result: &ToolResult) -> String {
     )
 }
 
-/// Returns the message as a labeled paragraph followed by an empty line.
+/// Returns the message as a labeled paragraph, followed by an empty line.
 fn format_paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {

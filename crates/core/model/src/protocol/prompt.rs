@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::lower::{format_react_call, format_xml_call};
 use super::{COMPLETION_TOOL, values};
 
-/// Returns the part of the system text that tells a model how to call these tools; `None` if the
-/// API has native calls or there are no tools.
+/// Returns the part of the system text that describes how to call `tools`, or `None` if the API has
+/// native calls or there are no tools.
 pub fn describe_call_format(
     protocol: ToolProtocol,
     language: PromptLanguage,
@@ -55,8 +55,8 @@ pub fn describe_call_format(
     Some(sections.join("\n\n"))
 }
 
-/// Returns a call in the format of a text protocol; `None` if the API has native calls. `arguments`
-/// is a JSON object.
+/// Returns a call in the format of a text protocol, or `None` if the API has native calls.
+/// `arguments` is a JSON object.
 pub fn write_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
     let id = String::new();
     let signature = None;
@@ -123,8 +123,8 @@ fn describe_tool(tool: &ToolSpec, protocol: ToolProtocol, labels: &[&str]) -> St
     out
 }
 
-/// Returns the type of a parameter for the model. For lists and objects this includes the whole
-/// schema, because the model must know their shape to write them.
+/// Describes the type of a parameter for the model. For a list or an object, the description
+/// contains the whole schema, because the model must know the shape to write it.
 fn describe_type(schema: &Value) -> String {
     let choices = schema.get("enum").and_then(Value::as_array);
     match (values::schema_type(schema), choices) {

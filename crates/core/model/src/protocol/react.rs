@@ -17,17 +17,18 @@ use super::{
     TextEventSink,
 };
 
-/// The maximum length of a label and tool name; longer text is not a label.
+/// The maximum number of bytes held back as a possible label or tool name; longer text is not a
+/// label.
 const MAX_LABEL_LEN: usize = 128;
 
 pub(super) struct ReactParser {
-    /// True if `Finish` calls the completion tool.
+    /// True if the action `Finish` calls the completion tool.
     completes: bool,
-    /// True after the first action, when the model may invent a result.
+    /// True after the first action. From then on, the model may invent a result.
     called: bool,
     place: ReactPlace,
     head: ReactLineHead,
-    /// Text that may become a label.
+    /// Text that is held back because it may become a label.
     held: String,
     run: CharRun,
     fence: FenceTracker,
@@ -49,31 +50,31 @@ enum ReactPlace {
 /// The progress of matching a label at the beginning of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReactLineHead {
-    /// White space only.
+    /// Only white space has been read.
     Lead,
-    /// Inside a label.
+    /// The line may begin with a label.
     Label,
-    /// After `Action:`.
+    /// `Action:` has been read, but no tool name.
     BeforeName,
-    /// Inside the name.
+    /// Part of the tool name has been read.
     Name,
-    /// After the name.
+    /// The tool name has been read.
     AfterName,
     /// The line has no label.
     None,
 }
 
-/// The white space to drop.
+/// The white space to drop before the next text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Swallow {
     Nothing,
-    /// One space, after a label.
+    /// One space is dropped, after a label.
     Space,
-    /// All white space up to the next word, after a call.
+    /// All white space up to the next word is dropped, after a call.
     All,
 }
 
-/// The arguments of a call, while they are received.
+/// The arguments of a call that is still being received.
 struct ReactArguments {
     source: String,
     start: usize,
@@ -88,7 +89,7 @@ enum Quoting {
     Escaped,
 }
 
-/// The answer that ends the round, while it is received.
+/// The answer that ends the round, while the answer is being received.
 struct ReactAnswer {
     source: String,
     start: usize,
@@ -282,7 +283,7 @@ impl ReactParser {
             (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
-    /// Adds the held text as plain text, because it is not a label.
+    /// Adds the held text as plain text, because the held text is not a label.
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {
@@ -341,13 +342,14 @@ impl ReactAnswer {
         self.source.push(c);
     }
 
-    /// Returns the end of the answer if the reply ends here.
+    /// Returns the index at which the answer ends if the reply ends here.
     fn answer_end(&self) -> Option<usize> {
         self.last
             .or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
     }
 
-    /// Reports the answer, which ends before `end`.
+    /// Reports the answer: the source text up to the index `end`. If `completes` is true, reports
+    /// it as the completion tool's call.
     fn report(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {

@@ -32,7 +32,7 @@ struct StrayCallParser {
     ids: CallIds,
     /// The names of the offered tools.
     tools: Vec<String>,
-    /// The earlier messages to the model, normalized for comparison.
+    /// The user messages and tool results in the request, normalized for comparison.
     said: Vec<String>,
 }
 
@@ -64,7 +64,8 @@ impl StrayCallParser {
         }
     }
 
-    /// Returns the reply with its text converted to calls, if the text contains nothing else.
+    /// Returns the reply, with its text replaced by tool calls if the text consists of nothing but
+    /// calls.
     fn convert_text(
         mut self,
         DecodedReply {
@@ -117,7 +118,7 @@ impl StrayCallParser {
     }
 }
 
-/// Wraps the decoder of an API for a small model, so that a text that consists only of calls is
+/// Wraps the decoder of an API for a small model, so that reply text that consists only of calls is
 /// converted to calls.
 pub(crate) fn decode_stray_calls(
     decoder: Box<dyn Decode>,
@@ -156,7 +157,7 @@ impl Decode for StrayCallDecoder {
     }
 }
 
-/// A call as the model wrote it.
+/// A call as the model wrote it in its text.
 struct WrittenCall<'a> {
     name: String,
     arguments: String,
@@ -182,8 +183,8 @@ fn parse_calls<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a
         .collect()
 }
 
-/// Returns the content of the code fence around the text; text without a fence is returned as it
-/// is.
+/// Returns the content of the code fence that surrounds the text. Text without a fence is returned
+/// unchanged.
 fn strip_fence(text: &str) -> Option<&str> {
     let Some(rest) = text.strip_prefix("```") else {
         return Some(text);
@@ -203,7 +204,7 @@ fn split_elements(mut text: &str) -> Option<Vec<&str>> {
     Some(bodies)
 }
 
-/// The forms of a call: `name` with `arguments`, or a `function` that contains both.
+/// A call in either of two forms: `name` with `arguments`, or a `function` that contains both.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallForm<'a> {
@@ -266,8 +267,8 @@ fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> 
     })
 }
 
-/// Recognizes a tool call in broken JSON. The whole text becomes the arguments, so that the call
-/// cannot run.
+/// Recognizes a tool call in broken JSON. The whole text becomes the arguments of the call, so that
+/// the call cannot run.
 fn parse_broken_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
     // Text that begins with a complete object is something else.
     if serde_json::Deserializer::from_str(source)

@@ -7,8 +7,8 @@ use super::{THOUGHT_LABEL, TextEvent, TextParser};
 use crate::reply::Delta;
 use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
-/// Wraps the decoder of an API so that it parses calls from the text, if the protocol writes them
-/// there. If no tools are offered, all text stays text.
+/// Wraps `decoder` so that it parses calls from the text of a reply. Returns `decoder` unchanged if
+/// the API has native calls or no tools are offered.
 pub(crate) fn decode_text_calls(
     decoder: Box<dyn Decode>,
     protocol: ToolProtocol,
@@ -35,10 +35,10 @@ pub(crate) fn decode_text_calls(
 
 struct TextDecoder {
     decoder: Box<dyn Decode>,
-    /// Parses the text as it arrives, for live output; `None` once the message is complete.
+    /// The parser of the text as it arrives, for live output; `None` once the message is complete.
     live: Option<TextParser>,
-    /// Parses the text again when it is complete, so that thinking and text keep the order in which
-    /// the API's decoder has them.
+    /// A second parser, for the complete text. It keeps thinking and text in the order in which the
+    /// API's decoder has them.
     whole: TextParser,
     protocol: ToolProtocol,
     teller: DeltaReporter,
@@ -133,7 +133,7 @@ fn forward_delta(
     }
 }
 
-/// Reports parsed calls as the deltas of native calls.
+/// Reports parsed calls as if they were native calls, in the form of deltas.
 struct DeltaReporter {
     ids: CallIds,
     call: Option<String>,
@@ -168,7 +168,7 @@ impl DeltaReporter {
 /// The parts of the message.
 struct Parts {
     list: Vec<Part>,
-    /// The indices of thoughts that were written as text.
+    /// The indices in `list` of thoughts that the model wrote as text.
     thoughts: Vec<usize>,
     ids: CallIds,
 }
@@ -220,8 +220,8 @@ impl Parts {
         }
     }
 
-    /// Returns the parts. The `raw` field of each thought holds its original text, which is sent
-    /// back to the model that wrote it.
+    /// Returns the parts. For each thought that was written as text, sets `raw` to the original
+    /// text, which is sent back to the model that wrote the thought.
     fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
         for index in self.thoughts {
             if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Converts text to JSON. Text that does not parse as its type becomes a string: the tool's own
-/// validation then reports the problem.
+/// Converts text to JSON according to `schema`. Text that cannot be parsed as the expected type
+/// becomes a string: the tool's own validation then reports the problem.
 pub(super) fn text_to_value(text: &str, schema: &Value) -> Value {
     let text = trim_line_ends(text);
     let parsed = || serde_json::from_str::<Value>(text.trim()).ok();
@@ -21,7 +21,8 @@ pub(super) fn text_to_value(text: &str, schema: &Value) -> Value {
     typed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Converts a value to the text inside its tag. Text of several lines is surrounded by line breaks.
+/// Converts a value to the text inside its tag. Text with several lines is surrounded by line
+/// breaks.
 pub(super) fn value_to_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.contains('\n') => {
@@ -37,7 +38,7 @@ pub(super) fn value_to_text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Removes at most one line end from each end.
+/// Removes at most one line break from each end of the text.
 fn trim_line_ends(text: &str) -> &str {
     let text = text
         .strip_prefix("\r\n")

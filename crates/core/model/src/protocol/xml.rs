@@ -21,12 +21,12 @@ const THINKING_END: &str = "</thinking>";
 pub(super) struct XmlParser {
     tools: Vec<XmlTool>,
     place: XmlPlace,
-    /// Text that may become a tag.
+    /// Text that is held back because it may become a tag.
     held: String,
     run: CharRun,
     fence: FenceTracker,
     last: char,
-    /// True after a call or a thought: leading white space is then dropped.
+    /// True after a call or a thought: the white space that follows is dropped.
     swallow: bool,
     #[cfg(test)]
     pub(super) examined: usize,
@@ -58,7 +58,7 @@ struct XmlCall {
     tool: usize,
     /// The text of the call so far, including its opening tag.
     source: String,
-    /// The values so far, each with the index of its parameter.
+    /// The values so far, each with the index of its parameter in the tool's list.
     given: Vec<(usize, Value)>,
     open: Option<OpenValue>,
 }
@@ -75,7 +75,7 @@ struct OpenValue {
     bare: bool,
 }
 
-/// The meaning of a complete tag at its position.
+/// The meaning of a complete tag at the position where it was found.
 #[derive(Clone, Copy)]
 enum Tag {
     OpenThinking,
@@ -182,7 +182,7 @@ impl XmlParser {
         }
     }
 
-    /// Adds the held text as plain text, because it is not a tag.
+    /// Adds the held text as plain text, because the held text is not a tag.
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {

@@ -4,8 +4,8 @@
 /// missing token ends after two or three probes.
 pub(crate) const SLOTS: usize = 3 << 17;
 
-/// The lower bits of a slot hold a rank plus one (0 is a free slot), the others a mark that avoids
-/// most comparisons of bytes.
+/// The number of lower bits of a slot, which contain a rank plus one (0 marks a free slot). The
+/// upper bits contain a mark that avoids most comparisons of bytes.
 pub(crate) const RANK_BITS: u32 = 18;
 
 /// The number of code points in one block of the class table.
@@ -14,25 +14,28 @@ pub(crate) const CLASS_BLOCK: usize = 256;
 /// The character classes that the pattern distinguishes, one bit each, so that a set of classes is
 /// one number.
 pub(crate) mod class {
-    /// `\p{Lu}` and `\p{Lt}`.
+    /// Upper-case and title-case letters, `\p{Lu}` and `\p{Lt}`.
     pub(crate) const UPPER: u8 = 1;
-    /// `\p{Ll}`.
+    /// Lower-case letters, `\p{Ll}`.
     pub(crate) const LOWER: u8 = 1 << 1;
-    /// `\p{Lm}` and `\p{Lo}`: letters that count as either case.
+    /// Letters that count as either case, `\p{Lm}` and `\p{Lo}`.
     pub(crate) const CASELESS: u8 = 1 << 2;
-    /// `\p{M}`: counts as either case, but is not a letter.
+    /// Combining marks, `\p{M}`. They count as either case, but not as letters.
     pub(crate) const MARK: u8 = 1 << 3;
-    /// `\p{N}`.
+    /// Numbers, `\p{N}`.
     pub(crate) const NUMBER: u8 = 1 << 4;
-    /// `\s` except line breaks.
+    /// White space except line breaks: `\s` without `\r` and `
+    /// `.
     pub(crate) const SPACE: u8 = 1 << 5;
-    /// `\r` and `\n`.
+    /// Line breaks, `\r` and `
+    /// `.
     pub(crate) const NEWLINE: u8 = 1 << 6;
     /// All other characters: punctuation, symbols, control characters, unassigned code points.
     pub(crate) const OTHER: u8 = 1 << 7;
 }
 
-/// Returns the slot at which the search for these bytes begins, and the mark in their slot.
+/// Returns the slot at which the search for a token with these bytes begins, and the mark that the
+/// token's slot contains.
 pub(crate) fn home(bytes: &[u8]) -> (usize, u32) {
     let hash = hash(bytes);
     // The upper half scaled to the number of slots, and bits of the lower half.
@@ -40,8 +43,8 @@ pub(crate) fn home(bytes: &[u8]) -> (usize, u32) {
     (slot as usize, hash as u32 >> RANK_BITS)
 }
 
-/// Returns a multiplicative hash, computed from eight bytes at a time. Tokens are short, and no
-/// input can add tokens that collide.
+/// Returns a multiplicative hash, computed from eight bytes at a time. A stronger hash is not
+/// needed: tokens are short, and no input can add tokens that collide.
 fn hash(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |hash: u64, word: u64| {

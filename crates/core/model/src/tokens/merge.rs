@@ -11,17 +11,18 @@ use std::collections::BinaryHeap;
 
 use super::table;
 
-/// Up to this many bytes, the scan is faster than the queue.
+/// The maximum number of bytes of a piece for which the scan is faster than the queue.
 const MAX_SCANNED_BYTES: usize = 96;
 
-/// Longer pieces are cut at this size, which may add a token at each cut. The queue needs up to 18
-/// bytes per byte of a piece, and no count is worth more memory than the rest of haft takes.
+/// The size in bytes at which longer pieces are cut, which may add a token at each cut. The queue
+/// needs up to 18 bytes per byte of a piece, and no count is worth more memory than the rest of
+/// haft takes.
 const MAX_PIECE_BYTES: usize = 256 * 1024;
 
-/// The rank of a pair that is no token.
+/// The rank of a pair that together is not a token.
 const NO_RANK: u32 = u32::MAX;
 
-/// Counts the tokens of pieces. Long pieces share their buffers.
+/// Counts the tokens of pieces. Keeps its buffers, so that all long pieces share them.
 #[derive(Default)]
 pub(super) struct Merger {
     /// The length of each token at the index of its first byte; 0 at all other indices.
@@ -34,9 +35,9 @@ pub(super) struct Merger {
 /// The result of merging one long piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MergeResult {
-    /// The number of tokens left.
+    /// The number of tokens that remain after merging.
     pub(super) tokens: u32,
-    /// The number of joins taken off the queue, as a measure of the work.
+    /// The number of joins taken from the queue, as a measure of the work.
     pub(super) steps: u32,
 }
 
@@ -130,7 +131,7 @@ impl Merger {
         merged
     }
 
-    /// Queues a join if its bytes are a token.
+    /// Adds a join to the queue if its bytes are a token.
     fn queue_join(&mut self, piece: &[u8], at: usize, len: usize) {
         if let Some(rank) = table::token_rank(&piece[at..at + len]) {
             self.queue.push(Reverse(Join::new(rank, at, len)));
@@ -138,7 +139,8 @@ impl Merger {
     }
 }
 
-/// Merges at most [`MAX_SCANNED_BYTES`] bytes by scanning for the lowest rank after each join.
+/// Counts the tokens of at most [`MAX_SCANNED_BYTES`] bytes. Scans for the lowest rank after each
+/// join.
 pub(super) fn merge_short(piece: &[u8]) -> u32 {
     // Token i is `bounds[i]..bounds[i + 1]`, and `ranks[i]` is the rank of token i joined with the
     // next one.

@@ -24,9 +24,11 @@ use super::table;
 /// `[^\r
 /// \p{L}\p{N}]`: the character that may precede the letters of a word.
 const LEAD: u8 = MARK | SPACE | OTHER;
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the upper-case part at the beginning of a word.
+/// The pattern `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the classes in the upper-case part at the
+/// beginning of a word.
 const HEAD: u8 = UPPER | CASELESS | MARK;
-/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: the lower-case part at the end of a word.
+/// The pattern `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: the classes in the lower-case part at the end of a
+/// word.
 const TAIL: u8 = LOWER | CASELESS | MARK;
 
 /// Iterates over the pieces of a text.
@@ -87,8 +89,8 @@ fn match_word(text: &str, first: u8, after: usize) -> Option<usize> {
     Some(match_contraction(text, end))
 }
 
-/// Returns the end of a match of `(?i:'s|'t|'re|'ve|'m|'ll|'d)?` at `at`. Ignoring the case makes
-/// `ſ` (U+017F) an `s`.
+/// Returns the end of a match of `(?i:'s|'t|'re|'ve|'m|'ll|'d)?` at `at`. Because case is ignored,
+/// `ſ` (U+017F) counts as an `s`.
 fn match_contraction(text: &str, at: usize) -> usize {
     let letters = match &text.as_bytes()[at..] {
         [

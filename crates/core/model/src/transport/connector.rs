@@ -6,14 +6,14 @@ use reqwest::{Certificate, Client, NoProxy, Proxy, Url};
 
 use crate::config::ProviderConfig;
 
-/// Idle connections are kept this long: users think for minutes between requests.
+/// The time for which idle connections are kept: users think for minutes between requests.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Creates HTTP clients for one provider.
 pub(super) struct Connector {
     proxy: Option<Proxy>,
     trusted: Vec<Certificate>,
-    /// True if the server or the proxy is reached through TLS.
+    /// True if the connection to the server or to the proxy uses TLS.
     tls: bool,
 }
 

@@ -17,12 +17,12 @@ use crate::wire::Fault;
 #[derive(Debug)]
 pub(crate) struct ExchangeFailure {
     pub error: ModelError,
-    /// The wait that the server asks for before the next attempt.
+    /// The wait before the next attempt that the server asks for.
     pub hint: Option<Duration>,
-    /// True if the server asked not to be retried, or if a retry cannot change the answer.
+    /// True if the server asked clients not to retry, or if a retry cannot change the answer.
     pub is_final: bool,
-    /// True if the error was reported inside a reply that had begun. Only a server of the API sends
-    /// such an error.
+    /// True if the error was reported inside a reply that had already begun. Only a server of the
+    /// API sends such an error.
     pub in_reply: bool,
 }
 
@@ -53,7 +53,7 @@ impl From<Fault> for ExchangeFailure {
     }
 }
 
-/// An endpoint for error messages.
+/// An endpoint as shown in error messages.
 pub(super) struct NamedEndpoint {
     /// The URL without user, password and query.
     pub(super) url: String,
@@ -131,17 +131,17 @@ impl ExchangeFailure {
     }
 }
 
-/// A provider's error message.
+/// The contents of an error that a provider sent.
 struct ProviderMessage {
     code: String,
     message: String,
-    /// The HTTP status given inside the body.
+    /// The HTTP status in the error's own JSON, if any.
     number: Option<u16>,
     error: Value,
 }
 
 impl ProviderMessage {
-    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` and a list that starts with one
+    /// Parses `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, or a list that starts with one
     /// of these.
     fn from_body(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
@@ -177,8 +177,8 @@ impl ProviderMessage {
         }
     }
 
-    /// Returns the HTTP status that an error inside a stream stands for; 500 for an unknown error
-    /// code.
+    /// Returns the HTTP status that corresponds to an error inside a stream, or 500 for an unknown
+    /// error code.
     fn implied_status(&self) -> u16 {
         if let Some(number) = self.number {
             return number;
@@ -261,9 +261,9 @@ impl ProviderMessage {
             })
     }
 
-    /// True if the error is about money, so that waiting does not help. The word "billing" alone is
-    /// no evidence: the ordinary rate limit message of one provider asks users to check their
-    /// billing.
+    /// True if the error is about money, so that waiting does not help. The word "billing" is no
+    /// evidence by itself: the ordinary rate limit message of one provider asks users to check
+    /// their billing.
     fn is_spend_limit(&self, status: u16) -> bool {
         const CODES: [&str; 5] = [
             "insufficient_quota",
@@ -299,8 +299,8 @@ impl ProviderMessage {
     }
 }
 
-/// Returns the message of the innermost cause. The messages around it name parts of the HTTP
-/// client.
+/// Returns the message of the innermost cause of an error. The messages around it only name parts
+/// of the HTTP client.
 pub(super) fn root_cause_message(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;

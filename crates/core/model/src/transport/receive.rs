@@ -15,15 +15,16 @@ use crate::wire::{Decode, ReplyProgress, Sink};
 
 /// The maximum size of a reply in bytes; a server that sends more is broken.
 const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
-/// The time limit for usage data after the end of the message.
+/// The time limit for usage data that follows the end of the message.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time limit for the end of the body when no further event is expected. Reading the body to
-/// its end makes the connection reusable.
+/// The time limit for the end of the body when no further event is expected. Reading the whole body
+/// makes the connection reusable.
 const TAIL_TIMEOUT: Duration = Duration::from_millis(50);
-/// Comments alone keep a reply alive for this multiple of the idle timeout: a provider sends them
-/// while a request is queued, and a gateway in front of a dead provider sends them forever.
+/// The multiple of the idle timeout for which comments alone keep a reply alive. A provider sends
+/// comments while a request is queued, but a gateway in front of a dead provider sends them
+/// forever.
 const KEEP_ALIVE_FACTOR: u32 = 5;
-/// The number of bytes read of an unexpected answer, for the error message.
+/// The maximum number of bytes that are read of an unexpected answer, for the error message.
 const MAX_PREVIEW_BYTES: usize = 64 * 1024;
 
 /// A failure while reading a body.
@@ -130,8 +131,9 @@ impl HttpTransport {
         Ok(body)
     }
 
-    /// Returns the chunks of a body, with the first-byte timeout for the first chunk and the idle
-    /// timeout for the others. Comments that only keep the connection alive count as data here.
+    /// Returns the chunks of a body. The first-byte timeout applies to the first chunk, the idle
+    /// timeout to each of the others. Comments that only keep the connection alive count as data
+    /// here.
     fn body_chunks(
         &self,
         response: Response,

@@ -13,11 +13,12 @@ pub(crate) struct DecodedReply {
     pub usage: Usage,
 }
 
-/// The prefix of ids of calls that were parsed from text although the API has native tool calls.
+/// The prefix in the ids of calls that were parsed from text although the API has native tool
+/// calls.
 const FROM_TEXT_PREFIX: &str = "text_";
 
-/// Generates ids for calls that arrive without one, from the number of the call in the conversation
-/// and a hash of its position.
+/// Generates ids for calls that arrive without an id. An id is computed from the number of the call
+/// in the conversation and a hash of its position.
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
     calls: usize,
@@ -25,7 +26,7 @@ pub(crate) struct CallIds {
 }
 
 impl CallIds {
-    /// Creates the generator for the reply to this request.
+    /// Creates the id generator for the reply to `request`.
     pub(crate) fn for_reply_to(request: &Request) -> Self {
         let calls = request
             .segments
@@ -44,7 +45,7 @@ impl CallIds {
         }
     }
 
-    /// Returns the next id, for a call of the tool `name`.
+    /// Returns the next id, to be used for a call of the tool `name`.
     pub(crate) fn next_id(&mut self, name: &str) -> String {
         self.calls += 1;
         let hash = Hasher::default()
@@ -56,7 +57,7 @@ impl CallIds {
         format!("call_{}_{}", self.calls, hex.get(..8).unwrap_or(&hex))
     }
 
-    /// Like [`Self::next_id`], for a call that was parsed from text.
+    /// Like [`Self::next_id`], but for a call that was parsed from text.
     pub(crate) fn next_id_from_text(&mut self, name: &str) -> String {
         format!("{FROM_TEXT_PREFIX}{}", self.next_id(name))
     }
@@ -66,7 +67,7 @@ impl CallIds {
         id.starts_with(FROM_TEXT_PREFIX) && Self::is_generated(id)
     }
 
-    /// True if haft generated this id, so that the provider does not know it.
+    /// True if haft generated this id, so that the provider has never seen it.
     pub(crate) fn is_generated(id: &str) -> bool {
         let mut pieces = id.strip_prefix(FROM_TEXT_PREFIX).unwrap_or(id).split('_');
         let number = |piece: Option<&str>| {
@@ -81,7 +82,7 @@ impl CallIds {
     }
 }
 
-/// The parts received so far. Consecutive pieces of one kind form one part.
+/// The parts of a reply received so far. Consecutive pieces of one kind form one part.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParts {
     parts: Vec<Part>,
@@ -122,13 +123,14 @@ impl ReplyParts {
         sink(Delta::Thinking(piece.to_owned()));
     }
 
-    /// Appends a whole part without a delta, and returns its index.
+    /// Appends a complete part without reporting it to the sink, and returns its index.
     pub(crate) fn push_part(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1
     }
 
-    /// Begins a call and returns the index of its part.
+    /// Adds a part for a new call, reports the start of the call to the sink, and returns the index
+    /// of the part.
     pub(crate) fn open_call(&mut self, id: String, name: String, sink: Sink<'_>) -> usize {
         sink(Delta::CallStarted {
             id: id.clone(),
@@ -142,7 +144,7 @@ impl ReplyParts {
         }))
     }
 
-    /// Appends a piece of the arguments of the call at index `at`.
+    /// Appends a piece to the arguments of the call at index `at`.
     pub(crate) fn push_arguments(&mut self, at: usize, piece: &str, sink: Sink<'_>) {
         if piece.is_empty() {
             return;
@@ -174,7 +176,7 @@ impl ReplyParts {
     }
 
     /// Returns the finished reply. Some servers report `stop` although the model called a tool; the
-    /// calls decide.
+    /// stop reason is then corrected.
     pub(crate) fn finish(self, stop: Option<StopReason>, usage: Usage) -> DecodedReply {
         let has_calls = self
             .parts

@@ -111,8 +111,8 @@ impl Encoder {
         body
     }
 
-    /// Returns the wire form of a message. The message is encoded only if the last request did not
-    /// contain it.
+    /// Returns the key and the encoded pieces of a message. The message is encoded only if the last
+    /// request did not contain it.
     fn find_or_encode(&mut self, entry: &Entry, mark: CacheMark, in_frame: bool) -> (Key, Placed) {
         let message = &entry.message;
         let settings = &self.settings;
@@ -142,7 +142,7 @@ impl Encoder {
             })
     }
 
-    /// Changes the segments to suit the model; most models take them unchanged.
+    /// Changes the segments to suit the model. For most models the segments stay unchanged.
     fn arrange_segments<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
         match self.settings.spec.tool_protocol {
             ToolProtocol::Native if !self.settings.spec.capabilities.user_after_tool => {
@@ -176,9 +176,9 @@ impl Encoder {
         self.tools = Some((tools.hash, mark, bytes));
     }
 
-    /// Chooses the segments that carry a cache marker. If there are too many boundaries, the first
-    /// (the system text) and the last ones stay: all conversations share the first, and the next
-    /// request will match at the last.
+    /// Chooses the segments that get a cache marker. If there are too many boundaries, the first
+    /// one (the system text) and the last ones are chosen: all conversations share the first, and
+    /// the next request will match at the last.
     fn place_marks(&self, segments: &[Segment]) -> Vec<CacheMark> {
         let mut marks = vec![CacheMark::None; segments.len()];
         if !self.uses_marks {
@@ -197,7 +197,7 @@ impl Encoder {
     }
 }
 
-/// True if some part of the message can carry a marker: thinking and empty text cannot.
+/// True if a part of the message can have a cache marker. Thinking and empty text cannot.
 fn can_carry_mark(segment: &Segment) -> bool {
     use haft_types::Part;
     segment.entry.message.content.iter().any(|part| match part {
@@ -207,7 +207,7 @@ fn can_carry_mark(segment: &Segment) -> bool {
     })
 }
 
-/// Writes the fragments of a request and records their new positions.
+/// Writes the fragments of a request and records their positions in the new body.
 struct Writer<'a> {
     body: Vec<u8>,
     fragments: &'a Fragments,
@@ -230,7 +230,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the fragments of one turn inside a frame, tool results first.
+    /// Writes the fragments of one turn inside a frame. Tool results come first.
     fn write_framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
         self.body.extend_from_slice(frame.open.as_bytes());
         let mut first = true;
@@ -249,7 +249,7 @@ impl Writer<'_> {
         self.body.extend_from_slice(frame.close.as_bytes());
     }
 
-    /// Writes messages one after another. Pieces that may only follow the results of a block are
+    /// Writes messages one after another. A piece that may only follow all results of a block is
     /// written after the last result.
     fn write_flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
         let is_result = |(_, fragment): &(Key, Placed)| fragment.has_piece(Piece::Results);

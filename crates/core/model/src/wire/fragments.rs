@@ -7,15 +7,16 @@
 use bytes::Bytes;
 use haft_types::ContentHash;
 
-/// The cache marker of a message, if any: it makes the provider store the prefix that ends there.
+/// The cache marker of a message, if any. With a marker, the provider caches the prefix that ends
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheMark {
     None,
-    /// A cache marker on the last piece.
+    /// The last piece of the message has a cache marker.
     Boundary,
 }
 
-/// The turn that a fragment belongs to.
+/// The author of the turn that a fragment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireTurn {
     User,
@@ -26,11 +27,11 @@ pub(crate) enum WireTurn {
 #[derive(Debug)]
 pub(crate) struct Fragment {
     pub turn: WireTurn,
-    /// Tool results. In a turn they precede everything else.
+    /// The message's tool results. In a turn, results precede everything else.
     pub results: Vec<u8>,
     /// All pieces that are not in the other fields.
     pub items: Vec<u8>,
-    /// Pieces that belong to a tool result but may only follow the last result of its block.
+    /// Pieces that belong to a tool result but may only come after the last result of its block.
     pub after_results: Vec<u8>,
 }
 
@@ -45,11 +46,11 @@ impl Fragment {
     }
 }
 
-/// The identity of a fragment: content hash, mark, and whether it is inside the frame of the system
-/// text.
+/// The identity of a fragment: the content hash, the cache mark, and true if the fragment is inside
+/// the frame of the system text.
 pub(super) type Key = (ContentHash, CacheMark, bool);
 
-/// The pieces of a fragment, as indices of [`Placed::pieces`].
+/// The kinds of pieces in a fragment, as indices of [`Placed::pieces`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece {
     Results,
@@ -57,11 +58,12 @@ pub(super) enum Piece {
     Items,
 }
 
-/// A fragment as positions in a buffer.
+/// A fragment's positions in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) turn: WireTurn,
-    /// True if the positions refer to `Fragments::made` rather than to the last body.
+    /// True if the positions refer to `Fragments::made` rather than to the body of the last
+    /// request.
     is_new: bool,
     /// The start and end of each piece. No body exceeds four gigabytes.
     pieces: [(u32, u32); 3],
@@ -88,7 +90,7 @@ fn append_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
     (begin, to.len() as u32)
 }
 
-/// The fragments of the last request, and those made for the next one.
+/// The fragments of the last request, and the new ones for the next request.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     last: Bytes,
@@ -135,7 +137,7 @@ impl Fragments {
         )
     }
 
-    /// Writes a piece of a fragment and records its new position.
+    /// Copies a piece of a fragment to `body` and records its new position.
     pub(super) fn write_piece(&self, body: &mut Vec<u8>, placed: &mut Placed, piece: Piece) {
         let from = if placed.is_new {
             self.made.as_slice()
@@ -146,7 +148,7 @@ impl Fragments {
         placed.pieces[piece as usize] = append_bytes(body, &from[begin as usize..end as usize]);
     }
 
-    /// Ends a request: only its body and the fragments in it are kept.
+    /// Ends a request. Keeps only the request's body and the fragments in it.
     pub(super) fn end_request(&mut self, body: &Bytes, mut written: Vec<(Key, Placed)>) {
         for (_, placed) in &mut written {
             placed.is_new = false;

@@ -5,19 +5,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The largest plausible token count. Larger counts are ignored, so that sums of counts cannot
+/// The maximum plausible token count. Larger counts are ignored, so that sums of counts cannot
 /// overflow.
 const MAX_TOKEN_COUNT: f64 = 1e12;
 
-/// Deserializes a value of minor importance, such as token usage: an invalid one becomes `None`
-/// instead of failing the reply.
+/// Deserializes a value of minor importance, such as token usage. An invalid value becomes `None`,
+/// so that it does not fail the whole reply.
 pub(crate) fn deserialize_lenient<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
-/// Deserializes a number of tokens: an invalid one becomes `None`.
+/// Deserializes a number of tokens. An invalid number becomes `None`.
 pub(crate) fn deserialize_count<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<u64>, D::Error> {
@@ -80,8 +80,8 @@ pub(crate) fn append_field(out: &mut Vec<u8>, key: &str, value: &impl Serialize)
     append_value(out, value);
 }
 
-/// Returns the arguments unchanged if they are a JSON object, else `{}`. The result of the call
-/// reports the problem to the model.
+/// Returns `arguments` unchanged if they are a JSON object, or else `{}`. In the latter case the
+/// tool result tells the model the problem.
 pub(crate) fn object_or_empty(arguments: &str) -> &RawValue {
     // A raw value alone would accept malformed strings, such as half a surrogate pair, so the text
     // is parsed to a value first.
@@ -100,8 +100,8 @@ pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// Returns a stored item of the provider if it is JSON with the type `kind`: items that are sent
-/// unchanged must not break the body.
+/// Returns a stored item of the provider if the item is valid JSON of the type `kind`, or else
+/// `None`: items are sent back unchanged and must not break the body.
 pub(crate) fn check_raw_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
     let value: Value = serde_json::from_str(raw).ok()?;
     (value.get("type")?.as_str()? == kind).then_some(raw)

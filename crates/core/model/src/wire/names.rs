@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use haft_types::ContentHash;
 
-/// The longest tool name that every API accepts.
+/// The maximum length of a tool name that every API accepts.
 const MAX_TOOL_NAME_LEN: usize = 64;
 
 /// Returns a tool name of at most `MAX_TOOL_NAME_LEN` characters, in which every character except
@@ -36,8 +36,8 @@ pub(crate) fn sanitize_id(id: &str, max_len: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns `id` if it has 1 to `max_len` bytes, else a hash of `id`. For APIs that only limit the
-/// length of a call id.
+/// Returns `id` if it has 1 to `max_len` bytes, or else a hash of `id`. Used for APIs that limit
+/// only the length of a call id.
 pub(crate) fn limit_id_length(id: &str, max_len: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= max_len {
         id.into()
@@ -46,7 +46,7 @@ pub(crate) fn limit_id_length(id: &str, max_len: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns a replacement for an id that an API would reject; different ids get different
+/// Returns a replacement for an id that an API would reject. Different ids get different
 /// replacements.
 fn hash_id(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::from_content(id.as_bytes())).into()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{CacheMark, Fragment, Settings, json};
 
-/// Encodes messages for an API of OpenAI, by role.
+/// Encodes messages for one of OpenAI's APIs, with a method for each kind of role.
 pub(super) trait OpenaiMessages {
     /// Encodes text and images that the model did not write.
     fn encode_input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
@@ -18,7 +18,7 @@ pub(super) trait OpenaiMessages {
     /// Encodes tool results.
     fn encode_results(&self, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// Encodes a message of any role. Both APIs take system messages between the others.
+    /// Encodes a message of any role. Both APIs accept system messages anywhere in the list.
     fn encode_by_role(&self, message: &Message, mark: CacheMark) -> Fragment {
         match message.role {
             Role::System | Role::Summary => self.encode_input("system", message, mark),
@@ -54,14 +54,15 @@ pub(super) fn image_data_url(settings: &Settings, image: &Image) -> Option<Strin
         .then(|| format!("data:{};base64,{}", image.media_type, image.data))
 }
 
-/// Returns the field that ends the cached prefix, for models with explicit breakpoints.
+/// Returns the field that marks the end of the cached prefix, or `None` if the model has no
+/// explicit breakpoints or `mark` is not a boundary.
 pub(super) fn cache_breakpoint(settings: &Settings, mark: CacheMark) -> Option<Value> {
     let marked =
         mark == CacheMark::Boundary && settings.spec.cache.rule == CacheKind::OpenaiBreakpoints;
     marked.then(|| json!({"mode": "explicit"}))
 }
 
-/// The input tokens that were read from the cache or written to it.
+/// The numbers of input tokens that were read from the cache or written to it.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InputTokenDetails {
@@ -74,7 +75,7 @@ pub(super) struct InputTokenDetails {
     pub(super) cache_write_tokens: Option<u64>,
 }
 
-/// The output tokens that were reasoning.
+/// The number of output tokens that were used for reasoning.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputTokenDetails {
@@ -82,8 +83,8 @@ pub(super) struct OutputTokenDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// Converts token counts. The server's `input` includes the tokens read from the cache and written
-/// to it; the neutral count excludes both.
+/// Converts token counts to the neutral form. The server's `input` includes the tokens read from
+/// the cache and written to it; the neutral input count excludes both.
 pub(super) fn to_neutral_usage(
     input: Option<u64>,
     details: InputTokenDetails,

@@ -9,12 +9,12 @@ use haft_tool::follow_links;
 /// The maximum number of possible folders that are tracked separately.
 const MAX_PLACES: usize = 8;
 
-/// The folders that a command may run in.
+/// The working folders in which a command may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingFolders {
-    /// One of these absolute paths, spelled as the shell would print them.
+    /// The working folder is one of these absolute paths, spelled as the shell would print them.
     Known(Vec<PathBuf>),
-    /// The folders are known only to the shell.
+    /// The working folder is known only to the shell.
     Unknown,
 }
 
@@ -62,8 +62,8 @@ pub(crate) fn resolve_path(folders: &WorkingFolders, path: &str) -> Option<Vec<P
 }
 
 impl WorkingFolders {
-    /// Returns the folders after `cd PATH`, if they are in the workspace and both ways to interpret
-    /// `..` after a link agree.
+    /// Returns the working folders after `cd PATH`. Returns `None` unless the new folders are in
+    /// the workspace and do not depend on whether `..` is resolved before or after links.
     pub(super) fn enter(&self, path: &str, workspace: &Workspace) -> Option<Self> {
         let resolved = resolve_path(self, path)?;
         if path.starts_with('-') || !resolved.iter().all(|folder| workspace.contains(folder)) {

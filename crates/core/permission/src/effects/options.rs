@@ -3,7 +3,7 @@
 use super::tables::{LongForm, program_tables};
 use crate::shell::WordValue;
 
-/// A set of options, each by one of its names.
+/// A set of options, each stored under its canonical name.
 #[derive(Debug)]
 pub(crate) struct OptionSet(Vec<String>);
 
@@ -43,7 +43,7 @@ impl OptionSet {
         Self(found)
     }
 
-    /// True if all options are among `others`, possibly abbreviated there.
+    /// True if `others` contains every option of this set, in full or abbreviated.
     pub(crate) fn is_subset_of(&self, others: &Self) -> bool {
         let is = |wanted: &str, found: &String| {
             wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
@@ -59,8 +59,8 @@ pub(crate) fn is_option(text: &str) -> bool {
     text.len() > 1 && text.starts_with('-')
 }
 
-/// Returns the canonical name of an option, which is the first of its synonyms. An abbreviated long
-/// option may stand for several options and then has several names.
+/// Returns the canonical name of an option: the first of its synonyms. If a long option is
+/// abbreviated, several options may match, and all of their names are returned.
 fn find_canonical_names(program: &str, option: &str) -> Vec<String> {
     let same = program_tables()
         .into_iter()

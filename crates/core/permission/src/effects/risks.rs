@@ -10,18 +10,18 @@ use crate::shell::{ShellWord, WordSplitting, WordValue};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Risk {
     pub(crate) at: RiskPosition,
-    /// The reason, as a phrase that follows the word.
+    /// The reason, as a phrase that follows the word in a message.
     pub(crate) what: &'static str,
 }
 
-/// The part of a command that a rule must name.
+/// The part of a command that a rule must name to allow the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RiskPosition {
-    /// The word at this index.
+    /// The rule must name the word at this index.
     Word(usize),
-    /// Every word of the command.
+    /// The rule must name every word of the command.
     Whole,
-    /// The program's input, which no rule can name.
+    /// The risk is in the program's input, which no rule can name.
     Input,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
     risks
 }
 
-/// Adds the risks of the words from index `from` on.
+/// Adds the risks of the words at index `from` and later.
 fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
     for (at, word) in words.iter().enumerate().skip(from) {
@@ -243,7 +243,7 @@ fn may_be_text(word: &ShellWord, text: &str) -> bool {
     }
 }
 
-/// True if a word known only to the shell may be an option.
+/// True if a word whose value is known only to the shell may be an option.
 pub(crate) fn may_be_option(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,

@@ -5,7 +5,7 @@ use super::tables::ProgramTables;
 use super::wrappers::{InnerRun, InnerRuns, UNREACHABLE_WORD};
 use crate::shell::{self, ShellWord};
 
-/// Finds the script that a shell command runs: the text of its `-c` option, or a script file.
+/// Finds the script that a shell command runs: the text after its `-c` option, or a script file.
 pub(super) fn find_shell_runs(
     tables: &ProgramTables,
     name: &str,
@@ -51,7 +51,8 @@ pub(super) fn find_eval_runs(words: &[ShellWord]) -> InnerRuns {
     wrapped
 }
 
-/// Builds the script that consists of the words from index `from` on, joined by blanks.
+/// Builds the description of the script that the words from index `from` on form when joined by
+/// blanks.
 pub(super) fn build_joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
     build_script_runs(
@@ -60,8 +61,8 @@ pub(super) fn build_joined_script_runs(words: &[ShellWord], from: usize) -> Inne
     )
 }
 
-/// Builds the runs of a script in a separate shell; `at` is the index of the last word that
-/// contains the script.
+/// Builds the description of a script that runs in a separate shell; `at` is the index of the last
+/// word that contains the script.
 fn build_script_runs(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
         return InnerRuns::opaque_at(UNREACHABLE_WORD, "a script that only the shell knows");

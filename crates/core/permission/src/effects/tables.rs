@@ -15,8 +15,8 @@ const TABLE_FILES: &str = concat!(
     include_str!("tables/programs.toml")
 );
 
-/// Returns the tables, or `None` if they cannot be parsed, which a test rules out; then no rule
-/// covers any command.
+/// Returns the tables, or `None` if they cannot be parsed, which a test rules out. Without tables,
+/// no rule covers any command.
 pub(super) fn program_tables() -> Option<&'static ProgramTables> {
     static TABLES: LazyLock<Option<ProgramTables>> =
         LazyLock::new(|| toml::from_str(TABLE_FILES).ok());
@@ -84,7 +84,7 @@ impl NameList {
     }
 }
 
-/// Options with several names; listed in `spellings.toml`.
+/// The synonyms of a program's options, from `spellings.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpellingEntry {
@@ -92,8 +92,8 @@ pub(super) struct SpellingEntry {
     pub(super) options: Vec<NameList>,
 }
 
-/// A program that runs the command after its options and operands; `wrappers.toml` describes each
-/// field.
+/// A program that runs the command in its arguments, after its own options and operands;
+/// `wrappers.toml` describes each field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrapperEntry {
@@ -152,7 +152,7 @@ impl ProgramEntry {
     }
 }
 
-/// The form of a program's long options.
+/// The number of dashes of a program's long options, and whether the options may be abbreviated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LongForm {
@@ -167,14 +167,14 @@ pub(super) enum LongForm {
     Whole,
 }
 
-/// The meaning of a program's input.
+/// Records whether a program's input is data or commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum InputUse {
     #[default]
     Data,
-    /// The input contains commands if there are fewer operands than this; otherwise an operand
-    /// names their source.
+    /// The input contains commands if the number of operands is below this one; otherwise an
+    /// operand names the source of the commands.
     CommandsBelow(usize),
     Commands,
 }

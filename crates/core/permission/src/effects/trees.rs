@@ -4,16 +4,16 @@ use super::risks::may_be_option;
 use super::tables::program_tables;
 use crate::shell::ShellWord;
 
-/// The files that a command reads in a folder.
+/// The files that a command reads below a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TreeReading {
-    /// All files except hidden ones.
+    /// The command reads all files except hidden ones.
     Visible,
     All,
 }
 
-/// Determines the files that a command reads in the folders it names. Returns `None` if the command
-/// does not read folders.
+/// Determines the files that a command reads below the folders that it names. Returns `None` if the
+/// command does not read folders.
 pub(crate) fn detect_tree_reading(words: &[ShellWord]) -> Option<TreeReading> {
     let name = words.first().and_then(ShellWord::base_name)?;
     let walkers = program_tables()?

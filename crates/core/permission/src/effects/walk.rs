@@ -16,13 +16,13 @@ use crate::shell::{
     RedirectKind, ShellCommand, ShellScript, ShellWord, SimpleCommand, WordValue,
 };
 
-/// Maximum nesting of commands that run each other.
+/// The maximum nesting depth of commands that run other commands.
 const MAX_DEPTH: usize = 12;
-/// Maximum effects of a line that are collected.
+/// The maximum number of effects that are collected from one line.
 const MAX_EFFECTS: usize = 2_000;
 
-/// Variables that a loop may not set although their names are in lower case: programs or bash read
-/// them.
+/// Lowercase variable names that a loop may not set, because programs or bash itself read these
+/// variables.
 const SPECIAL_VARIABLES: [&str; 7] = [
     "all_proxy",
     "auto_resume",
@@ -39,8 +39,8 @@ pub(super) struct EffectWalk<'a> {
     depth: usize,
 }
 
-/// The possible working folders after a command: in `all`, whatever the command's exit status; in
-/// `success`, if the command succeeded.
+/// The possible working folders after a command: `all` for any exit status of the command,
+/// `success` for a successful command.
 struct FoldersAfter {
     all: WorkingFolders,
     success: WorkingFolders,
@@ -68,7 +68,7 @@ impl<'a> EffectWalk<'a> {
         self.effects
     }
 
-    /// Walks a whole script and returns the possible folders after it.
+    /// Walks a whole script and returns the possible working folders at its end.
     pub(super) fn walk_script(
         &mut self,
         script: &ShellScript,
@@ -77,7 +77,8 @@ impl<'a> EffectWalk<'a> {
         self.walk_nested_script(script, start, &[])
     }
 
-    /// Walks a script that is part of the commands in `enclosing`.
+    /// Walks a script that is part of the commands in `enclosing`, and returns the possible working
+    /// folders at its end.
     fn walk_nested_script(
         &mut self,
         script: &ShellScript,
@@ -222,7 +223,7 @@ impl<'a> EffectWalk<'a> {
         self.walk_run(&words, here, &enclosing)
     }
 
-    /// Adds a command and the commands it wraps.
+    /// Adds the effects of a command and of the commands that it wraps.
     fn walk_run(
         &mut self,
         words: &Rc<[ShellWord]>,
@@ -333,8 +334,8 @@ impl<'a> EffectWalk<'a> {
         moved.unwrap_or(after)
     }
 
-    /// Returns the folders after a command that changes the working folder, or `None` for other
-    /// commands.
+    /// Returns the working folders after a command that changes the working folder, or `None` for
+    /// any other command.
     fn find_folders_after_move(
         &self,
         words: &[ShellWord],
@@ -426,7 +427,7 @@ impl<'a> EffectWalk<'a> {
     }
 }
 
-/// Returns `enclosing` for an effect at `position` of the innermost command.
+/// Returns a copy of `enclosing` for an effect at `position` of the innermost command.
 fn reposition_all(
     enclosing: &[EnclosingCommand],
     position: EffectPosition,
@@ -482,7 +483,7 @@ fn format_command(words: &[ShellWord], enclosing: &[EnclosingCommand]) -> String
     sources.join(" ")
 }
 
-/// True if a script may end in another folder than it began in.
+/// True if the working folder at the end of a script may differ from the one at its start.
 fn may_change_folder(script: &ShellScript) -> bool {
     script
         .items

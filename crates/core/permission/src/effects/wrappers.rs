@@ -7,19 +7,20 @@ use super::{CommandRole, shells};
 use crate::shape::ANY;
 use crate::shell::{ShellScript, ShellWord, WordSplitting, WordValue};
 
-/// The index of an effect that is in no word of the line, so that no rule can name it.
+/// A word index beyond the end of every command, for an effect that is not in any word of the line,
+/// so that no rule can name the effect.
 pub(super) const UNREACHABLE_WORD: usize = usize::MAX / 2;
 const LAUNCHES_PROGRAM: &str = "a program that runs what its arguments say";
 
-/// The commands that a command runs.
+/// Everything that one command runs: other commands, assignments, and scripts.
 pub(super) struct InnerRuns {
     pub(super) role: CommandRole,
     pub(super) inner: Vec<InnerRun>,
 }
 
 impl InnerRuns {
-    /// Returns the role of the command itself. It is transparent only if called by its bare name: a
-    /// path could lead to another program with this name.
+    /// Returns the role of the command itself. The command can be transparent only if its name is
+    /// not a path, because a path could lead to another program of that name.
     pub(super) fn role_for(&self, words: &[ShellWord]) -> CommandRole {
         let bare = words
             .first()
@@ -40,7 +41,7 @@ impl InnerRuns {
         }
     }
 
-    /// Returns an unknown effect, which a rule can cover only by naming the word at index `at`.
+    /// Creates an unknown effect, which a rule can cover only by naming the word at index `at`.
     pub(super) fn opaque_at(at: usize, why: &'static str) -> Self {
         Self {
             role: CommandRole::Acts,
@@ -73,7 +74,7 @@ pub(super) enum InnerRun {
     },
 }
 
-/// Returns everything that a command runs besides itself.
+/// Returns everything that a command runs in addition to its own program.
 pub(super) fn find_inner_runs(words: &[ShellWord]) -> InnerRuns {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
         return InnerRuns::none();
@@ -264,8 +265,8 @@ pub(super) fn find_options_end(
     Ok(at)
 }
 
-/// Returns the number of words that a cluster of option letters occupies, or `None` if a letter is
-/// unknown.
+/// Returns the number of words that a cluster of option letters occupies, including a separate
+/// value, or `None` if a letter is unknown.
 fn count_cluster_words(options: &WrapperEntry, letters: &str) -> Option<usize> {
     if letters.is_empty() {
         return options.lone_dash.then_some(1);
@@ -322,8 +323,8 @@ fn find_exec_runs(words: &[ShellWord]) -> InnerRuns {
     }
 }
 
-/// Finds the effect of a launcher with many forms: a rule must name at least the launcher's first
-/// operand.
+/// Finds the effect of a launcher, a program with many ways to run others. A rule must name at
+/// least the launcher's first operand.
 fn find_launcher_runs(words: &[ShellWord]) -> InnerRuns {
     let operand = words.iter().skip(1).position(|word| !word.is_flag());
     let at = operand.map_or(UNREACHABLE_WORD, |place| place + 1);

@@ -10,29 +10,29 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::shell::{ShellWord, WordSplitting, WordValue};
 
-/// Maximum names that are examined for one command.
+/// The maximum number of names that the patterns of one command may expand to.
 const MAX_NAMES: usize = 1_000;
-/// Maximum folder entries that are examined for one pattern.
+/// The maximum number of folder entries that are examined for one pattern.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The words of a command after file name patterns were replaced by names.
+/// The words of a command after the names of matching files have replaced its patterns.
 pub(super) struct Expanded {
     pub(super) words: Vec<ShellWord>,
     pub(super) operands: Operands,
 }
 
-/// Records whether a command is known to have files as operands. Without operands, the command may
+/// Records whether a command certainly has files as operands. A command without file operands may
 /// read the working folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// A pattern that is not an option's argument stands for files.
+    /// The command has at least one file operand: a pattern that is not the argument of an option.
     Files,
     Unknown,
 }
 
-/// Replaces every pattern after the program's name by the words that the shell makes of it in
-/// `folder`. A pattern stays unchanged if its names cannot be determined: it has quotes or
-/// expansions, matches too much, or matches a name that starts with `-`.
+/// Replaces every pattern after the program's name with the words to which the shell expands the
+/// pattern in `folder`. A pattern stays unchanged if it has quotes or expansions, matches too many
+/// files, or matches a name that starts with `-`.
 pub(super) fn expand_words(words: &[ShellWord], folder: &Path) -> Expanded {
     let mut left = MAX_NAMES;
     let mut expanded = Expanded {
@@ -74,8 +74,8 @@ fn make_literal_word(name: String) -> ShellWord {
     }
 }
 
-/// Returns the names that the shell makes of a word, or `None` if it is not a plain pattern. A
-/// pattern without a match stays unchanged, as in the shell.
+/// Returns the names to which the shell expands a word, or `None` if the word is not a plain
+/// pattern. A pattern without a match stays unchanged, as in the shell.
 fn find_matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
     let is_pattern = match &word.text {
         WordValue::Dynamic {
@@ -129,8 +129,8 @@ fn find_matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// True for a word whose characters mean the same to every shell: no quotes, expansions, lists, or
-/// named classes.
+/// True for a word that every shell interprets in the same way: a word without quotes, expansions,
+/// lists, or named classes.
 fn is_plain(source: &str) -> bool {
     let is_common = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
     let has_set = source.contains('[');
@@ -151,8 +151,8 @@ fn build_matcher(component: &str) -> Option<GlobMatcher> {
     built.ok().map(|glob| glob.compile_matcher())
 }
 
-/// Returns the names in a folder, with `.` and `..`. Returns `None` if the folder cannot be read or
-/// has too many entries. A missing folder has no names.
+/// Returns the names in a folder, including `.` and `..`. Returns `None` if the folder cannot be
+/// read or has too many entries, and an empty list if the folder is missing.
 fn list_entries(folder: &PathBuf, left: &mut usize) -> Option<Vec<String>> {
     let mut names = vec![".".to_owned(), "..".to_owned()];
     let read = match fs::read_dir(folder) {

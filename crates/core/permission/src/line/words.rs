@@ -21,18 +21,18 @@ use crate::shape::{self, ANY, ANY_IN_NAME, HOME, shapes_overlap};
 use crate::shell::{ShellWord, WordValue};
 use crate::verdict::Ruling;
 
-/// Maximum words known only to the shell that are examined one by one.
+/// The maximum number of words known only to the shell that are examined one by one.
 const MAX_UNKNOWN_WORDS: usize = 64;
 
-/// A command after its patterns were expanded.
+/// A command with its file name patterns expanded.
 struct ExpandedRun<'r> {
     run: Cow<'r, ProgramRun>,
     operands: Operands,
 }
 
 impl LineJudge<'_> {
-    /// Returns the ruling of a path rule that denies or asks for a file that the command names or
-    /// may name.
+    /// Returns the ruling of a path rule that denies, or requires an approval for, a file that the
+    /// command names or may name.
     pub(super) fn find_strict_words_ruling(&self, run: &ProgramRun) -> Option<Ruling> {
         let of_files = |decision| {
             self.rules(decision)
@@ -112,7 +112,7 @@ impl LineJudge<'_> {
             .or_else(|| self.find_uncertain_tree_ruling(run, &words, operands))
     }
 
-    /// Returns the ruling of a rule that may cover one of these words.
+    /// Returns the ruling of a rule that may cover a file named by one of these words.
     pub(super) fn find_uncertain_ruling(
         &self,
         usage: FileAccess,
@@ -206,8 +206,8 @@ impl LineJudge<'_> {
         found || seen == WalkEnd::LimitReached
     }
 
-    /// Returns the path rules that deny or ask; none in mode `yolo`, in which uncertain matches
-    /// don't count.
+    /// Returns the path rules that deny or ask. Returns none in mode `yolo`, where uncertain
+    /// matches are ignored.
     fn strict_path_rules(
         &self,
         usage: FileAccess,
@@ -221,7 +221,7 @@ impl LineJudge<'_> {
         rules.filter_map(move |rule| Some((rule, rule.path_pattern_for(usage.tool_names())?)))
     }
 
-    /// Returns the paths that a word may name, as a whole or by a part of it.
+    /// Returns the paths that a word may name, either as a whole or in one of its parts.
     pub(super) fn list_path_forms(
         &self,
         word: &ShellWord,
@@ -243,7 +243,7 @@ impl LineJudge<'_> {
         forms
     }
 
-    /// Explains that a word names, or may name, a protected file that the command could write.
+    /// Explains that a word names, or may name, a protected file that the command could change.
     pub(super) fn explain_protected_word(
         &self,
         rule: &PermissionRule,
@@ -390,7 +390,8 @@ fn build_absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     split_path_parts(text).flat_map(of_part).collect()
 }
 
-/// True if a folder has an entry with this name, in any spelling.
+/// True if a folder has an entry with this name, in any spelling that a file system may treat as
+/// equal.
 fn has_entry(folder: &str, name: &str) -> bool {
     let entries = fs::read_dir(if folder.is_empty() { "/" } else { folder });
     entries

@@ -15,10 +15,10 @@ use crate::rule::{HOST_TOOLS, PermissionRule, READ_TOOLS, RuleError, WRITE_TOOLS
 /// The reason why configured rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
-    /// A rule that cannot be parsed.
+    /// A rule cannot be parsed.
     #[error("permissions: {0}")]
     Rule(#[from] RuleError),
-    /// A rule that contradicts one of its examples.
+    /// A rule contradicts one of its examples.
     #[error(
         "permissions: the {decision} rule `{rule}` must {must} its example `{example}`, but it does not ({why})"
     )]
@@ -28,7 +28,7 @@ pub enum RulesError {
         /// The violated requirement: `match` or `not match`.
         must: &'static str,
         example: String,
-        /// The reason of the decision that was made on the example.
+        /// The reason for the decision that was made on the example.
         why: String,
     },
 }
@@ -60,7 +60,8 @@ impl PermissionRules {
         Ok(rules)
     }
 
-    /// Adds a project's rules. Rules that allow are left out: a project can only tighten.
+    /// Returns the rules with those of a project added. The project's allow rules are left out,
+    /// because a project can only tighten the rules.
     pub fn tightened_by(
         &self,
         project: &PermissionsConfig,
@@ -98,15 +99,16 @@ fn parse_and_check(long: &RuleConfig, home: Option<&Path>) -> Result<PermissionR
     Ok(rule)
 }
 
-/// The result of trying a rule on an example.
+/// The result of applying a single rule to an example.
 struct ExampleOutcome {
-    /// True if the rule decided the example.
+    /// True if the decision on the example is the decision of the rule.
     decides: bool,
-    /// The reason of the decision.
+    /// The reason for the decision.
     why: String,
 }
 
-/// Decides an example, which is a command line, a path, or a host, by this rule alone.
+/// Decides an example, which is a command line, a path, or a host, with `rule` as the only rule. If
+/// the rule asks or denies, every call that the rule does not cover is allowed.
 fn try_example(rule: &PermissionRule, decision: Decision, example: &str) -> ExampleOutcome {
     // This folder does not exist: the result must not depend on the files of this machine.
     let root = "/nowhere/project";

@@ -2,13 +2,13 @@
 
 use crate::shape::ANY;
 
-/// Pipelines that run in sequence.
+/// Pipelines that run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShellScript {
     pub(crate) items: Vec<Pipeline>,
 }
 
-/// A pipeline and its relation to the previous one.
+/// A pipeline, with the condition under which it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pipeline {
     pub(crate) operator: ListOperator,
@@ -19,11 +19,11 @@ pub(crate) struct Pipeline {
 /// The condition under which a pipeline runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListOperator {
-    /// Always, after the previous pipeline.
+    /// The pipeline always runs, after the previous one.
     Then,
-    /// If the previous pipeline succeeded.
+    /// The pipeline runs if the previous one succeeded.
     And,
-    /// If the previous pipeline failed.
+    /// The pipeline runs if the previous one failed.
     Or,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum ShellCommand {
     Simple(SimpleCommand),
     Compound(CompoundCommand),
     Function(FunctionDefinition),
-    /// `[[ … ]]`: runs nothing except the substitutions in its words.
+    /// A `[[ … ]]` test, which runs nothing except the substitutions in its words.
     Test {
         words: Vec<ShellWord>,
         redirects: Vec<Redirect>,
@@ -71,9 +71,9 @@ pub(crate) enum CompoundKind {
     Subshell,
     If,
     Case,
-    /// `while` and `until`.
+    /// A `while` or `until` loop.
     Loop,
-    /// `for` and `select`, which set a variable.
+    /// A `for` or `select` loop, which sets a variable.
     For {
         variable: String,
     },
@@ -93,7 +93,7 @@ pub(crate) struct Redirect {
     pub(crate) target: ShellWord,
 }
 
-/// The use of a redirect's target.
+/// The way in which a redirect uses its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedirectKind {
     /// The target is opened for reading.
@@ -109,21 +109,21 @@ pub(crate) struct ShellWord {
     /// The word as written.
     pub(crate) source: String,
     pub(crate) text: WordValue,
-    /// The texts that the word may become, in the alphabet of
+    /// The texts to which the shell may expand the word, in the notation of
     /// [`shapes_overlap`](crate::shape::shapes_overlap).
     pub(crate) shape: String,
     /// The scripts of the word's substitutions.
     pub(crate) scripts: Vec<ShellScript>,
 }
 
-/// The value of a word when the command receives it.
+/// The value that a command receives for a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WordValue {
-    /// Exactly this text.
+    /// The value is exactly this text.
     Literal(String),
-    /// The user's home folder, followed by this text.
+    /// The value is the path of the user's home folder, followed by this text.
     Home(String),
-    /// A value that only the shell knows. Every word of its expansion begins with `lead`, unless
+    /// The value is known only to the shell. Every word of its expansion begins with `lead`, unless
     /// the value is split.
     Dynamic { lead: String, splits: WordSplitting },
 }
@@ -131,13 +131,14 @@ pub(crate) enum WordValue {
 /// Reports whether a word known only to the shell can split into words that begin differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordSplitting {
-    /// Possibly, because the word contains an unquoted expansion.
+    /// The word may split, because it contains an unquoted expansion.
     Yes,
     No,
 }
 
 impl ShellWord {
-    /// Returns the text if it is known.
+    /// Returns the word's text if the value is known without the shell and does not begin with the
+    /// home folder.
     pub(crate) fn literal(&self) -> Option<&str> {
         match &self.text {
             WordValue::Literal(text) => Some(text),
@@ -145,7 +146,7 @@ impl ShellWord {
         }
     }
 
-    /// Creates a word that stands for text from another word or program.
+    /// Creates a word whose value comes from another word or program and is unknown.
     pub(crate) fn unknown(source: &str) -> Self {
         Self {
             source: source.to_owned(),
@@ -158,7 +159,7 @@ impl ShellWord {
         }
     }
 
-    /// Returns the last part of the path in the word, if it is known.
+    /// Returns the last component of the path in the word, if that component is known.
     pub(crate) fn base_name(&self) -> Option<&str> {
         let path = match &self.text {
             WordValue::Literal(path) | WordValue::Home(path) => path,
@@ -167,7 +168,7 @@ impl ShellWord {
         Some(path.rsplit('/').next().unwrap_or(path))
     }
 
-    /// True if the word is known to be an option.
+    /// True if the word is certainly an option.
     pub(crate) fn is_flag(&self) -> bool {
         self.literal()
             .is_some_and(|text| text.len() > 1 && text.starts_with('-'))

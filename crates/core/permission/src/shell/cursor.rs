@@ -36,7 +36,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Steps back over a character of one byte.
+    /// Moves back by one character, which must have a length of one byte.
     pub(super) fn step_back_one_byte(&mut self) {
         self.at = self.at.saturating_sub(1);
     }
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         self.clone().eat(wanted)
     }
 
-    /// Skips `wanted` if the text continues with it. Returns true if it was skipped.
+    /// Skips `wanted` if the text continues with `wanted`. Returns true if the text was skipped.
     pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let mut ahead = self.clone();
         for c in wanted.chars() {
@@ -75,8 +75,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the rest of the current line and moves to the next line. Returns `None` at the end
-    /// of the text.
+    /// Returns the rest of the current line and moves to the next line, or returns `None` at the
+    /// end of the text.
     pub(super) fn next_raw_line(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         if rest.is_empty() {

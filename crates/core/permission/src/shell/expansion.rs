@@ -73,7 +73,7 @@ impl ShellParser<'_> {
         name
     }
 
-    /// Parses a script in a substitution, including the closing `)`.
+    /// Parses the script of a `$(…)` substitution, including the closing `)`.
     pub(super) fn parse_substitution(&mut self) -> Result<ShellScript> {
         let outside = std::mem::replace(&mut self.here_documents, HereDocuments::Refused);
         let script =

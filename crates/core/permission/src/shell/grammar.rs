@@ -8,21 +8,21 @@ use super::{
 
 const UNKNOWN_SYNTAX: UnsupportedSyntax = UnsupportedSyntax("a syntax this program does not know");
 
-/// Words with a special meaning at the beginning of a command.
+/// The reserved words, which have a special meaning at the beginning of a command.
 const RESERVED: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// The text that ends a script.
+/// The token at which a script ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScriptEnd {
     OfText,
-    /// The `)`, which is consumed.
+    /// The script ends at `)`, which is consumed.
     Parenthesis,
-    /// One of these words, which is not consumed.
+    /// The script ends at one of these words, which is not consumed.
     Word(&'static [&'static str]),
-    /// `;;`, `;&`, `;;&`, or `esac`, which are not consumed.
+    /// The script ends at `;;`, `;&`, `;;&`, or `esac`, which is not consumed.
     Case,
 }
 
@@ -59,7 +59,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses the separator between two lists. It may be missing at the end of the script.
+    /// Parses the separator after a pipeline, which may be missing at the end of the script.
     fn parse_separator(&mut self, end: ScriptEnd) -> Result<JobMode> {
         self.skip_comment();
         if self.cursor.starts_with(";;") || self.cursor.starts_with(";&") {
@@ -118,7 +118,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// True if `wanted` begins here as an unquoted, complete word.
+    /// True if the unquoted, complete word `wanted` begins at the cursor.
     fn is_at_reserved(&mut self, wanted: &str) -> bool {
         let mut ahead = self.cursor.clone();
         ahead.eat(wanted) && ahead.peek().is_none_or(ends_word)
@@ -326,8 +326,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses `[[ … ]]` without the operators that calculate or access variables by name, which can
-    /// run commands.
+    /// Parses a `[[ … ]]` test. Operators that calculate or access variables by name are rejected,
+    /// because they can run commands.
     fn parse_test(&mut self) -> Result<ShellCommand> {
         const CALCULATING_OPERATORS: [&str; 8] =
             ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
@@ -444,7 +444,8 @@ pub(crate) fn is_assignment(source: &str) -> bool {
             || (rest.starts_with('[') && rest.contains('=')))
 }
 
-/// True for `{name}`, which receives the number of a new descriptor if a redirect follows.
+/// True for `{name}`: if a redirect follows, bash stores the number of a new descriptor in that
+/// variable.
 fn is_descriptor_variable(word: &ShellWord) -> bool {
     word.source.starts_with('{') && word.source.ends_with('}')
 }

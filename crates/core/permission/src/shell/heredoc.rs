@@ -2,21 +2,22 @@
 
 use super::{Result, ShellParser, ShellWord, UnsupportedSyntax};
 
-/// The error for a body inside a substitution: versions of bash disagree on where it ends.
+/// The error for a here-document inside a substitution: versions of bash disagree on where its body
+/// ends.
 pub(super) const NESTED_HERE_DOCUMENT: UnsupportedSyntax =
     UnsupportedSyntax("a here-document inside a substitution");
 
-/// Controls whether here-documents may begin.
+/// Controls whether a here-document may begin in the part of the line that is being parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HereDocuments {
     Allowed,
     Refused,
 }
 
-/// A here-document whose body was not read yet.
+/// A here-document whose body is still to be read.
 pub(super) struct PendingHereDocument {
     delimiter: String,
-    /// True if the body is not expanded.
+    /// True if the shell expands nothing in the body, because the delimiter is quoted.
     literal: bool,
     strips_tabs: bool,
 }

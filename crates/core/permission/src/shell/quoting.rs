@@ -35,7 +35,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses a backslash where only some characters can be escaped.
+    /// Parses a backslash in text where only some characters can be escaped.
     fn parse_text_escape(&mut self, word: &mut WordBuilder) -> Result<()> {
         match self
             .cursor
@@ -84,7 +84,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses the number of a printable ASCII character, with up to `max_digits` digits.
+    /// Parses the code of a printable ASCII character in at most `max_digits` digits.
     fn parse_char_code(&mut self, radix: u32, max_digits: usize) -> Option<char> {
         let mut code = 0_u32;
         let mut digits = 0;
@@ -98,8 +98,8 @@ impl ShellParser<'_> {
         char::from_u32(code).filter(|c| digits > 0 && matches!(c, ' '..='~'))
     }
 
-    /// Returns the scripts of the substitutions in a text that is expanded like a double-quoted one
-    /// but has no closing quote.
+    /// Returns the scripts of the substitutions in a text that the shell expands like a
+    /// double-quoted text, such as the body of a here-document.
     pub(super) fn parse_text_scripts(&self, text: &str) -> Result<Vec<ShellScript>> {
         let mut inner = ShellParser::new(text, self.depth);
         let mut word = WordBuilder::default();
@@ -118,7 +118,7 @@ impl ShellParser<'_> {
     }
 }
 
-/// The position of a `$` relative to double quotes.
+/// Records whether a `$` is inside or outside double quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteContext {
     Inside,

@@ -3,7 +3,7 @@
 use super::{Redirect, RedirectKind, Result, ShellParser, ShellWord, UnsupportedSyntax};
 
 impl ShellParser<'_> {
-    /// Parses a redirect, with the number before it, if one begins here.
+    /// Parses a redirect, with the descriptor number before it, if a redirect begins at the cursor.
     pub(super) fn parse_redirect(&mut self) -> Result<Option<Redirect>> {
         if self.cursor.starts_with("<(") || self.cursor.starts_with(">(") {
             return Ok(None);
@@ -88,7 +88,7 @@ impl ShellParser<'_> {
     }
 }
 
-/// True for a number, `-`, or a number and `-`.
+/// True if the target of a redirect is a descriptor: a number, `-`, or a number followed by `-`.
 fn is_descriptor(target: &ShellWord) -> bool {
     let text = target.literal().unwrap_or_default();
     let digits = text.strip_suffix('-').unwrap_or(text);

@@ -6,17 +6,17 @@ use super::{
 };
 use crate::shape::{ANY, ANY_CHAR, ANY_IN_NAME, HOME, STAR, UNDOTTED};
 
-/// A word under construction.
+/// A word that is being parsed.
 #[derive(Default)]
 pub(super) struct WordBuilder {
     value: String,
-    /// The texts that the value may become.
+    /// The texts to which the value may expand, as a shape.
     shape: String,
-    /// The closing characters of open lists and sets.
+    /// The closing characters of lists and sets that are still open.
     open: Vec<char>,
-    /// The position in the value at which the outermost open list or set begins.
+    /// The position in the value directly after the character that opens the outermost list or set.
     opened: usize,
-    /// The beginning of the first set of characters, in the value and in the shape.
+    /// The positions at which the first set of characters begins: in the value and in the shape.
     first_set: Option<(usize, usize)>,
     /// The length of the value before the first piece known only to the shell.
     known: Option<usize>,
@@ -36,7 +36,7 @@ impl WordBuilder {
         }
     }
 
-    /// Adds a character of a pattern, or one that opens a set or a list of alternatives.
+    /// Adds a wildcard, or a character that opens a set or a list of alternatives.
     fn push_pattern_char(&mut self, c: char) {
         self.mark_dynamic();
         self.value.push(c);
@@ -62,7 +62,8 @@ impl WordBuilder {
         }
     }
 
-    /// Closes a list. If none of its alternatives is a path, the expansion stays within a name.
+    /// Closes a list of alternatives. If no alternative contains a slash or `..`, the expansion
+    /// stays within one path component.
     fn close_list(&mut self, c: char) {
         self.value.push(c);
         self.open.pop();
@@ -89,8 +90,8 @@ impl WordBuilder {
         }
     }
 
-    /// Adds the possible expansions of the value from index `value` on to the shape. Text without a
-    /// path stays within a name.
+    /// Adds to the shape the possible expansions of the value from index `value` on. Text without a
+    /// slash or `..` stays within one path component.
     fn push_unknown_since(&mut self, value: usize) {
         let inside = self.value.get(value..).unwrap_or_default();
         self.shape
@@ -108,13 +109,13 @@ impl WordBuilder {
         self.shape.push(ANY);
     }
 
-    /// Marks the word as known only to the shell from here on.
+    /// Marks the rest of the word, from the current position on, as known only to the shell.
     pub(super) fn mark_dynamic(&mut self) {
         self.known.get_or_insert(self.value.len());
     }
 
-    /// Marks an expansion, whose value is known only to the shell and which splits if it is not
-    /// quoted.
+    /// Marks an expansion, whose value is known only to the shell and which may be split into words
+    /// if it is not quoted.
     pub(super) fn mark_expansion(&mut self, quotes: QuoteContext) {
         self.mark_dynamic();
         self.shape.push(ANY);
@@ -154,7 +155,7 @@ impl WordBuilder {
     }
 }
 
-/// True for characters that end an unquoted word.
+/// True for a character that ends an unquoted word.
 pub(super) fn ends_word(c: char) -> bool {
     matches!(
         c,
@@ -163,7 +164,7 @@ pub(super) fn ends_word(c: char) -> bool {
 }
 
 impl ShellParser<'_> {
-    /// Parses one word. It is an error if no word begins here.
+    /// Parses one word. Returns an error if no word begins at the cursor.
     pub(super) fn parse_word(&mut self) -> Result<ShellWord> {
         // Skips joined lines before the word, which are not part of it.
         self.cursor.peek();

@@ -3,13 +3,14 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// Descriptions of folders, laid out like haft's own.
+/// The folder of auto-coder's descriptions of folders, whose structure is that of haft's own
+/// folder.
 pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
 
-/// The checked-out documentation of libraries.
+/// The folder of checked-out library documentation.
 pub(super) const LIBRARIES_FOLDER: &str = ".auto-coder/libs/llm_friendly_packages";
 
-/// The chat's memory: the files in focus and the libraries in use.
+/// The file in which the chat stores the files in focus and the libraries in use.
 pub(super) const MEMORY_FILE: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
 
 pub(super) const FOLDERS: &[Convention] = &[

@@ -3,10 +3,10 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// Rules that are sent in every request unless they name files.
+/// The folder of rule files. A rule is sent in every request unless it names files.
 pub(super) const RULES_FOLDER: &str = ".claude/rules";
 
-/// The project settings files.
+/// The settings files in a project.
 pub(super) const SETTINGS_FILES: [&str; 2] =
     [".claude/settings.json", ".claude/settings.local.json"];
 

@@ -1,8 +1,8 @@
-//! A cache of the tools' help output, so that a start of haft does not run all of them.
+//! A cache of the tools' help output, so that haft does not run all tools at every start.
 //!
 //! The cache is a folder of the user with one small file per tool, so concurrent processes rarely
-//! write to the same file. Everything in it can be regenerated: an unreadable file is treated as
-//! missing.
+//! write to the same file. Every file in the cache can be regenerated: an unreadable file is
+//! treated as missing.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExternalTool, ToolFileVersion};
 
-/// The largest stored answer that is read, in bytes.
+/// The maximum size of a cached file, in bytes. Larger files are not read.
 const MAX_STORED_BYTES: u64 = 1 << 20;
 
-/// The outcome of asking a tool for its help.
+/// The result of running a tool for its help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelpAnswer {
-    /// The tool was started and its end was not seen: the tool is slow, or haft ended first.
+    /// The tool was started, but has not finished: the tool is slow, or haft ended first.
     Begun,
     /// The tool printed nothing.
     Silent,
@@ -35,7 +35,7 @@ struct StoredHelp {
     asked: HelpAnswer,
 }
 
-/// A folder with cached help output.
+/// A folder that contains the cached help output of tools.
 #[derive(Clone, Debug)]
 pub struct HelpCache {
     folder: PathBuf,
@@ -49,7 +49,7 @@ impl HelpCache {
         }
     }
 
-    /// Returns the cached answer for the current version of the tool's file.
+    /// Returns the cached help answer, if it was stored for the current version of the tool's file.
     pub fn get(&self, tool: &ExternalTool) -> Option<HelpAnswer> {
         let stored: StoredHelp =
             toml::from_str(&haft_files::read_text(&self.entry_path(tool), MAX_STORED_BYTES).ok()?)
@@ -57,7 +57,7 @@ impl HelpCache {
         (stored.path == tool.path && stored.version == tool.version).then_some(stored.asked)
     }
 
-    /// Stores an answer for the current version of the tool's file.
+    /// Stores a help answer for the current version of the tool's file.
     pub fn put(&self, tool: &ExternalTool, asked: HelpAnswer) -> io::Result<()> {
         let stored = StoredHelp {
             path: tool.path.clone(),

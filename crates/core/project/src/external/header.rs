@@ -1,17 +1,19 @@
-//! The usage comment at the head of a tool's file.
+//! Reads the usage comment at the beginning of a tool's file.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum lines that are searched.
+/// The maximum number of lines that are searched.
 const MAX_LINES: usize = 50;
-/// Maximum bytes that are read: a binary may have no lines.
+/// The maximum number of bytes that are read. Lines alone are no limit, because a binary may have
+/// no lines.
 const MAX_BYTES: u64 = 16 * 1024;
-/// Words that begin the description of a tool.
+/// The words with which the description of a tool can begin.
 const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说明:", "描述:"];
 
-/// Reads the usage comment of a file whose comment lines begin with `marker`.
+/// Reads the usage comment at the beginning of a file. `marker` is the text with which a comment
+/// line begins.
 pub(super) fn read_usage_comment(path: &Path, marker: &str) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path)
@@ -25,8 +27,9 @@ pub(super) fn read_usage_comment(path: &Path, marker: &str) -> Option<String> {
     extract_usage_comment(&String::from_utf8_lossy(&bytes), marker)
 }
 
-/// Extracts the comment from the first line that opens a description to the first line that is no
-/// comment, or to two empty comment lines in a row.
+/// Extracts the usage comment. The comment begins with the first line that contains an opening
+/// word, and ends before the first line that is not a comment, or before two empty comment lines in
+/// a row.
 fn extract_usage_comment(text: &str, marker: &str) -> Option<String> {
     let mut lines = Vec::<&str>::new();
     for line in text

@@ -1,4 +1,4 @@
-//! The document about external tools for the model.
+//! Writes the document that describes the external tools to the model.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,8 @@ A tool is a file directly in one of the folders above, `.haft/tools` in the proj
 script that ends in `.py`, `.sh`, `.js`, `.rb`, `.pl`, `.php`, `.go` or `.rs`. Called with `help`, it prints how it is used and \
 exits with 0; or a comment at its head says so, from a line with `Usage:` on. The user adds it with `haft tools add NAME FILE`.";
 
-/// Returns the heading and the text of the document, or `None` if there are no tools.
+/// Returns the heading and the text of the document about external tools, or `None` if there are no
+/// tools.
 pub fn render_document(
     knowledge: &KnowledgePaths,
     tools: &[(ExternalTool, Help)],
@@ -91,7 +92,7 @@ fn write_tool_section(
     }
 }
 
-/// Returns a path for use in a command, which runs in the working directory.
+/// Returns the path that a command must use, because commands run in the working directory.
 fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     if knowledge.cwd == knowledge.root {
         knowledge.display_path(path)
@@ -110,7 +111,7 @@ fn quote_for_shell(word: &str) -> String {
     }
 }
 
-/// Returns a code fence that is longer than any fence in the text.
+/// Returns a code fence that is longer than any code fence in the text.
 fn choose_code_fence(text: &str) -> String {
     let longest = text
         .lines()

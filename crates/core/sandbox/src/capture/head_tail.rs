@@ -8,8 +8,8 @@ use haft_text::CutLimits;
 
 use super::{CapturedOutput, count_newlines, trim_incomplete_character};
 
-/// Maximum bytes of an incomplete control sequence or character that are held back for the next
-/// read.
+/// The maximum number of bytes of an incomplete control sequence or character that are held back
+/// for the next read.
 const MAX_INCOMPLETE_BYTES: usize = 64;
 
 /// The first and the last bytes of a stream, with exact counts of its bytes and lines.
@@ -45,7 +45,7 @@ impl HeadAndTail {
     }
 
     /// Returns the number of bytes and lines after adding `chunk`. The last line counts with or
-    /// without its line end.
+    /// without a line ending.
     pub(crate) fn counts_after(&self, chunk: &[u8]) -> (u64, u64) {
         let last = chunk.last().copied().or(self.last);
         let lines = self.newlines
@@ -89,7 +89,7 @@ impl HeadAndTail {
         taken
     }
 
-    /// Returns the captured output and empties the buffer. The limits stay.
+    /// Returns the captured output and empties the buffer, but keeps its limits.
     pub(crate) fn take_all(&mut self) -> CapturedOutput {
         let taken = self.to_captured();
         *self = Self {
@@ -99,7 +99,7 @@ impl HeadAndTail {
         taken
     }
 
-    /// Removes the last `count` bytes, which must not contain a line end.
+    /// Removes the last `count` bytes, which must not contain a line ending.
     fn remove_last(&mut self, count: usize) {
         if self.tail.is_empty() {
             self.head.truncate(self.head.len() - count);

@@ -12,11 +12,11 @@ use super::spill::Spill;
 use super::{Capture, CapturedOutput, HeadAndTail, SpillFrom};
 use crate::live::{LiveCommand, OutputStream};
 
-/// The time during which output is still read after all processes that could write it are gone.
+/// The time for which remaining output is read after all processes that could write it are gone.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Records one stream.
+/// Records one output stream of a command.
 pub(crate) struct OutputRecorder {
     limits: CutLimits,
     live: LiveCommand,

@@ -18,7 +18,7 @@ pub enum SpillProblem {
     #[error("only the first {bytes} bytes were kept in `{}`", path.display())]
     Full {
         path: PathBuf,
-        /// The size of the file.
+        /// The size of the file in bytes.
         bytes: u64,
     },
     /// The file could not be written and was removed.
@@ -37,9 +37,10 @@ pub(crate) struct Spill {
 }
 
 enum SpillState {
-    /// No spill file is wanted.
+    /// The command's output is not spilled.
     Disabled,
-    /// The output is within its limits so far.
+    /// No file exists yet, because the output is within its limits. The file would be created at
+    /// this path.
     Waiting(PathBuf),
     Open(File, SpillDraft),
     Full(File, SpillDraft),

@@ -21,26 +21,26 @@ pub struct SandboxPolicy {
     pub repositories: Vec<PathBuf>,
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
-    /// Folders and files that can be read although they lie in a hidden folder or below the private
+    /// Folders and files that can be read although they are in a hidden folder or below the private
     /// `/tmp`. Missing ones are ignored.
     pub readable: Vec<PathBuf>,
     /// The folder mounted as the command's `/tmp`: private, and created before the command starts.
     pub tmp: PathBuf,
-    /// A private folder for notes about covers, so that no cover is left behind even if processes
+    /// A private folder for the lists of covers, so that covers can be removed even if processes
     /// are killed.
     pub notes: PathBuf,
-    /// The user's home folder, in which more files are protected.
+    /// The user's home folder, where additional files are protected.
     pub home: Option<PathBuf>,
     pub network: Network,
 }
 
-/// The network of a confined command.
+/// The network that a confined command can reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// No network except the command's own loopback.
     #[default]
     None,
-    /// The hosts that a filtering proxy, which listens at this socket, allows.
+    /// Only the hosts that a filtering proxy allows. The proxy listens at this socket.
     Through(PathBuf),
     /// The whole network.
     All,
@@ -63,8 +63,8 @@ impl SandboxPolicy {
         there.filter_map(|path| path.canonicalize().ok())
     }
 
-    /// Returns the folders that are replaced by private ones. `/tmp` is not replaced if it is a
-    /// link, or if the user made it the project or a writable folder.
+    /// Returns the folders that are replaced by private ones. Leaves out a folder that is a link,
+    /// or that the user made the project or a writable folder.
     pub(crate) fn private_folders(&self) -> impl Iterator<Item = &'static str> {
         let is_folder = |folder: &&str| {
             Path::new(folder)
@@ -94,8 +94,7 @@ impl SandboxPolicy {
         above.map(|folder| folder.components().count()).max()
     }
 
-    /// Returns true if `path` lies in a project or a writable folder, with no hidden folder between
-    /// the two.
+    /// True if `path` is in a project or a writable folder, with no hidden folder between the two.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         let hidden: Vec<_> = self.existing_hidden_paths().collect();
         let hidden = Self::deepest_component_count(path, hidden.iter().map(PathBuf::as_path));
@@ -110,7 +109,7 @@ impl SandboxPolicy {
         open > hidden.max(private)
     }
 
-    /// Returns every path of the policy.
+    /// Returns every path in the policy.
     fn all_paths(&self) -> impl Iterator<Item = &Path> {
         let lists = [
             &self.projects,
@@ -143,8 +142,7 @@ impl SandboxPolicy {
             .all(|path| path.is_absolute() && !path.as_os_str().as_bytes().contains(&0))
     }
 
-    /// Encodes the policy as fields, in the order in which [`SandboxPolicy::from_fields`] reads
-    /// them.
+    /// Encodes the policy as fields, to be decoded by [`SandboxPolicy::from_fields`].
     pub(crate) fn to_fields(&self) -> Vec<OsString> {
         let (network, socket) = match &self.network {
             Network::None => ("none", OsString::new()),
@@ -213,7 +211,8 @@ impl SandboxPolicy {
     }
 }
 
-/// Returns the environment of a confined command, made from the environment of an unconfined one.
+/// Returns the environment of a confined command, derived from `given`, the environment of an
+/// unconfined one.
 pub(crate) fn confined_environment(
     confined: &ConfinementSpec,
     given: &[(String, String)],
@@ -254,7 +253,8 @@ pub(crate) fn confined_environment(
         .collect()
 }
 
-/// Returns the variable in lower and in upper case: some programs read the one, some the other.
+/// Returns the variable with its name in lower and in upper case, because programs differ in which
+/// of them they read.
 fn both_cases(name: &str, value: &str) -> [(OsString, OsString); 2] {
     [
         (name.into(), value.into()),

@@ -4,11 +4,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Folders searched after the given ones.
+/// The folders to search after those passed to `find_git`.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// Returns the first git in `places`, a list like `PATH`, that neither a project nor another user
-/// can have put there.
+/// Returns the first git in `places`, a list like `PATH`, or else in `FALLBACK_FOLDERS`. Skips any
+/// git that a project or another user could have put there.
 pub(super) fn find_git(places: &str, projects: &[&Path]) -> Option<PathBuf> {
     let projects: Vec<_> = projects
         .iter()
@@ -34,8 +34,8 @@ pub(super) fn find_git(places: &str, projects: &[&Path]) -> Option<PathBuf> {
         })
 }
 
-/// Returns true if only the owner and the owner's group can write the file, and the owner is this
-/// user or root.
+/// True if only the owner and the owner's group can write the file, and the owner is this user or
+/// root.
 fn is_trusted(metadata: &Metadata) -> bool {
     let owner = metadata.uid();
     metadata.mode() & 0o002 == 0 && (owner == 0 || owner == rustix::process::geteuid().as_raw())

@@ -28,7 +28,7 @@ const COPIED_SETTINGS: &[&str] = &[
     "extensions.refstorage",
 ];
 
-/// Entries of a repository that the view links to if they exist.
+/// The entries of a repository to which the view links, if they exist.
 const LINKED_ENTRIES: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
 
 /// Git commands on one repository, with a selected index and work tree.
@@ -99,7 +99,7 @@ impl Git {
         self.real.dir.join("index")
     }
 
-    /// Returns a private folder, in which the index of [`Git::for_writing`] lies.
+    /// Returns the private folder for the indexes that [`Git::for_writing`] uses.
     pub fn own_folder(&self) -> PathBuf {
         self.view.path().join("own")
     }
@@ -120,7 +120,7 @@ impl Git {
         })
     }
 
-    /// Runs a command and returns its output.
+    /// Runs a git command and returns its output.
     pub fn run<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -128,7 +128,7 @@ impl Git {
         self.run_in_view(arguments, None)
     }
 
-    /// Like [`Git::run`], with `paths` as the command's input, quoted, one per line.
+    /// Like [`Git::run`], but writes `paths` to the command's input, quoted, one per line.
     pub fn run_with_paths<'a, S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -137,7 +137,7 @@ impl Git {
         self.run_in_view(arguments, Some(quote_paths(paths)))
     }
 
-    /// Runs a command and returns its output as one line of text.
+    /// Runs a git command and returns its output as one line of text.
     pub fn run_for_line<S: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -148,8 +148,8 @@ impl Git {
             .to_owned())
     }
 
-    /// Returns the paths for which a filter (LFS, encryption) is configured. For these paths, git
-    /// would store other bytes than the files contain.
+    /// Returns those of `paths` for which a filter (LFS, encryption) is configured. For such a
+    /// path, git would store other bytes than the file contains.
     pub fn paths_with_filters(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
@@ -167,7 +167,7 @@ impl Git {
         Ok(filtered.map(|(_, path)| path.clone()).collect())
     }
 
-    /// Adds a linked work tree without files at `at`, a path inside `within`.
+    /// Adds a linked work tree at `at`, a path inside `within`, without checking out any files.
     pub fn add_worktree(&self, at: &Path, commit: &str, within: &Path) -> Result<(), GitError> {
         let folder = self.real.common.join("worktrees");
         if let Err(source) = fs::create_dir(&folder)
@@ -202,8 +202,9 @@ impl Git {
         Ok(RealRepository::find(worktree)?.dir.join("index"))
     }
 
-    /// Runs a command on the real repository, whose list of work trees only git itself can change.
-    /// No file content is read, so no filter or driver runs; configured hooks are disabled by name.
+    /// Runs a git command on the real repository, whose list of work trees only git itself can
+    /// change. No file content is read, so no filter or driver runs; configured hooks are disabled
+    /// by name.
     fn run_in_real_repository<const N: usize>(
         &self,
         arguments: [&str; N],
@@ -355,8 +356,8 @@ impl Git {
 }
 
 impl RealRepository {
-    /// Finds the first folder with a `.git`, from the project upwards. The `.git` must belong to
-    /// the user who runs haft or to the owner of the project.
+    /// Finds the nearest folder that contains a `.git`, from `project` upwards. The `.git` must
+    /// belong to the user who runs haft or to the owner of the project.
     fn find(project: &Path) -> Result<Self, GitError> {
         let owner = project.metadata().map_or(0, |metadata| metadata.uid());
         for top in project.ancestors() {

@@ -44,8 +44,8 @@ pub(super) fn start_command(
         .ok_or(CommandOutcome::Lost)
 }
 
-/// Returns an anonymous file that contains the text, positioned at its beginning. No process has to
-/// feed it to the command.
+/// Returns an anonymous file that contains `text`, positioned at the beginning, so that no process
+/// has to feed the text to the command.
 fn create_memory_file(text: &str) -> io::Result<Stdio> {
     #[cfg(target_os = "linux")]
     let mut file = File::from(rustix::fs::memfd_create(
@@ -59,7 +59,7 @@ fn create_memory_file(text: &str) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-/// Returns the outcome for a wait status.
+/// Converts the wait status of the command to an outcome.
 pub(super) fn decode_wait_status(status: WaitStatus) -> CommandOutcome {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => CommandOutcome::Code(code),

@@ -38,8 +38,8 @@ use crate::confine::{
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// The time in which the last children of a command that has ended may exit before they are sent
-/// `SIGTERM`.
+/// The time for the last children of a command that has ended to exit by themselves, before they
+/// are sent `SIGTERM`.
 const LAST_CHILDREN_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Runs the command until it and everything it started have ended.
@@ -71,7 +71,8 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
     Ok(())
 }
 
-/// Places the covers and reads the state that is needed before a command can be confined.
+/// Creates the covers and reads the state of the machine that is needed before a command can be
+/// confined.
 fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let mut covers = PlacedCovers::default();
     let mut sockets = Vec::new();
@@ -133,8 +134,8 @@ fn run_until_outcome(
     Ok((None, CommandOutcome::NotConfined(failed)))
 }
 
-/// Returns the sets of namespaces to try, best first. For an unconfined command the last set works
-/// everywhere; a confined command has only sets that confine it.
+/// Returns the sets of namespaces to try, best first. The last set for an unconfined command is
+/// empty, so it works everywhere; every set for a confined command confines it.
 fn namespace_attempts(request: &HelperRequest) -> Vec<UnshareFlags> {
     let none = UnshareFlags::empty();
     let pids = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
@@ -176,7 +177,7 @@ fn start_keeper(
     }
 }
 
-/// Ends all remaining processes.
+/// Ends all processes of the command and the keeper.
 fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
     let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
     let started = ended
@@ -197,8 +198,8 @@ fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> Remainin
     tree::kill_descendants(getpid())
 }
 
-/// Returns true if the keeper exits within `timeout`, which it does when the command and all its
-/// children have ended.
+/// Waits until the keeper exits. Returns false if it is still running after `timeout`. The keeper
+/// exits when the command and all its children have ended.
 fn keeper_exits_within(link: &mut UnixStream, timeout: Duration) -> bool {
     let deadline = Instant::now().checked_add(timeout);
     loop {

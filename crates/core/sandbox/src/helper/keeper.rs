@@ -28,7 +28,7 @@ use crate::confine::{
 use crate::network;
 use crate::wire::{CommandOutcome, HelperRequest};
 
-/// The user and group of this process outside any namespace.
+/// The user id and the group id of this process outside any namespace.
 #[derive(Clone, Copy)]
 pub(super) struct Ids {
     pub(super) uid: Uid,
@@ -66,7 +66,7 @@ pub(super) fn run_keeper(
 
 /// The state of the keeper after its setup and before the command is started.
 struct PreparedKeeper {
-    /// A descriptor that becomes readable when a child ends.
+    /// A descriptor that becomes readable when a child has ended.
     children: File,
     /// Restrictions that the command applies to itself before `exec`.
     restrictions: Option<Restrictions>,
@@ -74,7 +74,7 @@ struct PreparedKeeper {
     forwarder: Option<Pid>,
 }
 
-/// The reason why no command can be started.
+/// The reason why the keeper could not be prepared, so no command can be started.
 enum PrepareError {
     NotConfined(ConfinementFailure),
     Other,
@@ -92,7 +92,7 @@ impl From<io::Error> for PrepareError {
     }
 }
 
-/// Makes this process the adopter of orphans and sets up the confinement.
+/// Makes this process adopt orphans, and sets up the confinement.
 fn prepare_keeper(
     request: &HelperRequest,
     namespaces: UnshareFlags,
@@ -168,9 +168,9 @@ fn map_ids(Ids { uid, gid }: Ids) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
-/// Mounts a `/proc` that shows the pids of the new namespace. Without it programs would look up
-/// their own pid and find another process. Only this mount is made private: mounts that a command
-/// makes elsewhere behave as before.
+/// Mounts a `/proc` that shows the process ids of the new namespace; with the old `/proc`, a
+/// program that looks up its own process id would find another process. Only this mount is made
+/// private, so mounts that a command makes elsewhere behave as before.
 fn mount_own_proc() -> io::Result<()> {
     mount_change("/proc", MountPropagationFlags::PRIVATE)?;
     mount(
@@ -201,8 +201,8 @@ fn start_command_or_restriction_test(
     })
 }
 
-/// Starts a process that only applies the restrictions, in place of the command, to find out
-/// whether they can be applied.
+/// Starts a process in place of the command that only applies the restrictions, to test whether
+/// they can be applied.
 fn start_restriction_test(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork_into(UnshareFlags::empty())? {
         ForkSide::Parent(pid) => Ok(pid),

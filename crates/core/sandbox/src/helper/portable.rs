@@ -50,7 +50,7 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
     Ok(())
 }
 
-/// Returns a socket that receives the command's outcome, so that one poll covers all events.
+/// Returns a socket on which the command's outcome will arrive, so that one poll covers all events.
 fn watch_exit(command: Pid) -> io::Result<UnixStream> {
     let (ours, mut theirs) = UnixStream::pair()?;
     thread::spawn(move || {
@@ -63,8 +63,8 @@ fn watch_exit(command: Pid) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Ends all processes in the command's session. Returns true if all of them are gone, and false if
-/// processes cannot be listed.
+/// Ends all processes in the command's session. Returns true if all of them are gone, or false if
+/// some are left or if processes cannot be listed.
 fn end_session(leader: Pid) -> bool {
     let Some(all) = list_session_processes(leader) else {
         let _ = kill_process_group(leader, Signal::KILL);

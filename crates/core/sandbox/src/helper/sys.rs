@@ -22,8 +22,8 @@ pub(super) fn block_signals() -> io::Result<()> {
     }
 }
 
-/// Marks every descriptor except the standard three to be closed in the command, which must not get
-/// descriptors that haft inherited.
+/// Marks every descriptor except the standard three as close-on-exec, because the command must not
+/// get descriptors that haft inherited.
 pub(super) fn close_others_on_exec() {
     // SAFETY: no descriptor is closed here. An old kernel without this call changes nothing.
     #[cfg(target_os = "linux")]
@@ -40,7 +40,7 @@ pub(super) fn close_others_on_exec() {
     (3..1024).for_each(|fd| _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
 }
 
-/// Returns the session of a process. Kernel threads have session 0, for which rustix has no value.
+/// Returns the session id of a process: 0 for kernel threads, which rustix cannot represent.
 #[cfg(any(feature = "test-helper", not(target_os = "linux")))]
 pub(super) fn session_id(process: rustix::process::Pid) -> i32 {
     // SAFETY: the argument is a number.
@@ -48,7 +48,7 @@ pub(super) fn session_id(process: rustix::process::Pid) -> i32 {
 }
 
 /// Configures the command to start as from a fresh shell: in its own session, at its own terminal
-/// if it has one, with no signal blocked or ignored, and with its restrictions applied.
+/// if it has one, with no signal blocked or ignored. Calls `restrict` last.
 pub(super) fn configure_session(
     command: &mut Command,
     console: Console,

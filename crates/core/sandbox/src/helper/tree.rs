@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use crate::proc::find_descendants;
 
-/// Maximum rounds without a successful signal, at the longest pause: the remaining processes belong
-/// to another user or cannot be seen.
+/// The maximum number of rounds without a successful signal, at the longest pause. After that, the
+/// remaining processes belong to another user or cannot be seen.
 const MAX_FAILED_ROUNDS: u32 = 100;
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
@@ -70,7 +70,7 @@ pub(super) fn kill_descendants(root: Pid) -> RemainingChildren {
     RemainingChildren::None
 }
 
-/// Reports whether any child is left.
+/// The children of this process that are left: some or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemainingChildren {
     Left,

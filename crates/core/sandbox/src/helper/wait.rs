@@ -12,15 +12,15 @@ use crate::wire::CommandOutcome;
 /// The time between `SIGTERM` and `SIGKILL`.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// Replaces standard output and standard error with `/dev/null`: a reader of the command's output
-/// then sees its end before this process exits.
+/// Replaces standard output and standard error with `/dev/null`, so that a reader of the command's
+/// output sees the end of the output before this process exits.
 pub(super) fn release_output() {
     let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
     let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
 }
 
-/// Waits for the first of these: a report on `link`, the end of haft's side of `control`, the
-/// deadline.
+/// Waits for the first of three events: a report arrives on `link`, haft's side of `control` is
+/// closed, or `deadline` passes.
 pub(super) fn wait_for_outcome(
     control: &mut UnixStream,
     link: &mut UnixStream,
@@ -58,7 +58,7 @@ pub(super) enum PollOutcome {
     Interrupted,
 }
 
-/// Waits until a descriptor is ready, a signal arrives, or the deadline has passed.
+/// Waits until a descriptor is ready, a signal arrives, or `deadline` passes.
 pub(super) fn poll_until(
     fds: &mut [PollFd<'_>],
     deadline: Option<Instant>,
@@ -78,7 +78,7 @@ pub(super) fn poll_fd_for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }
 
-/// True if a read would return at once: there is data, or the other side is closed.
+/// True if a read would return at once, because there is data or the other side is closed.
 pub(super) fn is_ready(fd: &PollFd<'_>) -> bool {
     !fd.revents().is_empty()
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::thread::{self, Builder};
 use std::time::Duration;
 
-/// The stack size of a thread that copies bytes and needs little stack.
+/// The stack size of a thread that only copies bytes, in bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Copies every connection to `listener` to the Unix socket at `socket`, as long as the process
+/// Copies every connection to `listener` to the Unix socket at `socket`, for as long as the process
 /// lives.
 ///
 /// This function starts threads, so it needs a process of its own.
@@ -36,8 +36,8 @@ pub fn forward_connections(listener: TcpListener, socket: &Path) -> ! {
     }
 }
 
-/// Copies in both directions until the connection ends. Errors are not reported: the client sees
-/// that the connection is closed.
+/// Copies bytes in both directions until the connection ends. Errors are not reported: the client
+/// sees that the connection is closed.
 fn relay_connection(client: &TcpStream, socket: &Path) {
     let Ok(proxy) = UnixStream::connect(socket) else {
         return;

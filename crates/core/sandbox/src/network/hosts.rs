@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// The ports of an entry that names no port.
+/// The ports that are allowed if an entry names no port.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
 /// The hosts that may be reached: `[sandbox] network`.
@@ -30,7 +30,7 @@ pub struct Hosts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostEntry {
     pattern: HostPattern,
-    /// The listed port; `None` for the default ports.
+    /// The listed port, or `None` for the default ports.
     port: Option<u16>,
 }
 
@@ -64,12 +64,12 @@ impl fmt::Display for CanonicalHost {
 pub struct HostError {
     /// The entry as written by the user.
     pub entry: String,
-    /// The problem and the correction, as the rest of a sentence that begins with the entry.
+    /// The problem and its correction, as the rest of a sentence that begins with the entry.
     pub problem: String,
 }
 
 impl Hosts {
-    /// Parses a list of entries. Returns an error for the first invalid entry.
+    /// Parses a list of entries. Fails at the first invalid entry.
     pub fn parse<Text: AsRef<str>>(
         entries: impl IntoIterator<Item = Text>,
     ) -> Result<Self, HostError> {

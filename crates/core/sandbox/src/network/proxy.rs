@@ -21,14 +21,14 @@ use tokio::time::timeout;
 use super::hosts::{CanonicalHost, Hosts};
 use super::request::{self, MAX_HEAD_BYTES, ProxyRefusal, ProxyRequest, ProxyRequestKind};
 
-/// The time within which a client must have sent the head of its request.
+/// The time limit for receiving the head of a request from a client.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for resolving a name, and for connecting to each of its addresses.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time during which a rejected client is still read from, so that it receives the response
-/// instead of a connection error.
+/// The time for which haft goes on reading from a rejected client, so that the client receives the
+/// response instead of a connection error.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Connections served at the same time; further ones wait.
+/// The maximum number of connections served at the same time. Further connections wait.
 const MAX_CONNECTIONS: usize = 256;
 
 /// A running proxy. Dropping it ends all its connections and removes its socket.
@@ -39,8 +39,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at `socket`, a path that must not exist, in a folder that other users cannot write
-    /// to. Must be called within a tokio runtime.
+    /// Creates the socket at `socket`, a path that must not exist, and listens there. Its folder
+    /// must not be writable by other users. Must be called within a tokio runtime.
     pub fn start(socket: PathBuf, hosts: Hosts) -> io::Result<Self> {
         let listener = UnixSocket::new_stream()?;
         listener.bind(&socket)?;
@@ -80,7 +80,7 @@ async fn accept_connections(listener: UnixListener, hosts: Arc<Hosts>) {
     }
 }
 
-/// Serves the one request of a connection. Errors while copying end only this connection and are
+/// Serves the single request of a connection. Errors while copying end only this connection and are
 /// not reported.
 async fn serve_connection(mut client: UnixStream, hosts: Arc<Hosts>) {
     let answered = async {

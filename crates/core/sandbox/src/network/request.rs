@@ -7,7 +7,7 @@
 
 use super::hosts::{CanonicalHost, parse_port};
 
-/// Maximum bytes of a request's head.
+/// The maximum number of bytes in a request's head.
 pub(super) const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 100;
 
@@ -37,7 +37,7 @@ pub(super) struct ProxyRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProxyRequestKind {
-    /// `CONNECT`: bytes are copied in both directions.
+    /// A `CONNECT` request: bytes are copied in both directions.
     Tunnel,
     /// A plain HTTP request.
     Plain {
@@ -72,7 +72,7 @@ impl ProxyRefusal {
     }
 }
 
-/// Returns the index after the head of a request, or `None` if the head is incomplete.
+/// Returns the index at which the head of a request ends, or `None` if the head is incomplete.
 pub(super) fn find_head_end(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(4)
@@ -284,7 +284,7 @@ fn parse_authority(text: &str) -> Option<(CanonicalHost, Option<u16>)> {
     Some((CanonicalHost::parse_requested(host)?, port))
 }
 
-/// Returns true if CR and LF occur only as pairs and there is no NUL.
+/// True if CR and LF occur only as pairs and there is no NUL.
 fn has_strict_lines(head: &[u8]) -> bool {
     let mut before = 0;
     for &byte in head {

@@ -66,8 +66,7 @@ impl Terminals<'_> {
         }
     }
 
-    /// Returns true if the process is expected to read single keys from the terminal once its poll
-    /// returns.
+    /// True if the process is expected to read single keys from the terminal once its poll returns.
     fn reads_keys(self, pid: Pid) -> bool {
         self.local_modes()
             .is_some_and(|modes| !modes.contains(LocalModes::ICANON))
@@ -82,7 +81,8 @@ impl Terminals<'_> {
         self.local_modes().is_some_and(hides) && self.is_in_foreground(pid) && is_sleeping(pid)
     }
 
-    /// Returns true if the process is in the terminal's foreground group, which receives the keys.
+    /// True if the process is in the foreground group of the terminal, which receives the keys.
+    /// Always false if all terminals are searched.
     fn is_in_foreground(self, pid: Pid) -> bool {
         match self {
             Self::Any => false,
@@ -106,7 +106,7 @@ enum ThreadCall {
     Read(u64),
     Poll,
     Other,
-    /// Not readable, for example because the process belongs to another user.
+    /// The system call cannot be read, for example because the process belongs to another user.
     Unknown,
 }
 
@@ -115,7 +115,8 @@ fn read_thread_call(pid: Pid, thread: Pid) -> ThreadCall {
         .map_or(ThreadCall::Unknown, |line| parse_thread_call(&line))
 }
 
-/// Parses `number argument argument …`. A running thread has no number.
+/// Parses the contents of a thread's `syscall` file: `number argument argument …`, or text without
+/// a number for a running thread.
 fn parse_thread_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
     let Some(number) = words
@@ -154,8 +155,8 @@ const POLLS: &[libc::c_long] = &[
     libc::SYS_epoll_pwait2,
 ];
 
-/// True if the descriptor is one of the terminals, or `/dev/tty`, the process's controlling
-/// terminal.
+/// True if the descriptor refers to one of the terminals, or to `/dev/tty`, which is the process's
+/// controlling terminal.
 fn is_terminal_descriptor(pid: Pid, descriptor: u64, terminals: Terminals<'_>) -> bool {
     let Ok(file) = fs::metadata(format!("/proc/{pid}/fd/{descriptor}")) else {
         return false;

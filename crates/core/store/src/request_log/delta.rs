@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use super::SentRequest;
 
-/// The table that contains the message of a segment.
+/// The table that stores the message of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentSource {
-    /// The message of the conversation, sent as stored.
+    /// The table of messages. The segment is a message of the conversation, sent as stored.
     Message,
-    /// A text that the engine made or changed, stored once per content hash.
+    /// The table of texts. The segment is a text that the engine created or changed, stored once
+    /// per content hash.
     Text,
 }
 
@@ -32,7 +33,7 @@ pub struct SegmentRef {
     pub message_id: MessageId,
     /// The hash of the message as sent.
     pub hash: ContentHash,
-    /// The table that contains the body.
+    /// The table that stores the body of the message.
     pub source: SegmentSource,
     #[serde(flatten)]
     pub(crate) label: Label,
@@ -55,7 +56,7 @@ impl SegmentRef {
     }
 }
 
-/// The properties of a segment that are not sent.
+/// The properties of a segment that are logged but not sent to the provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Label {
     pub(crate) layer: Layer,
@@ -79,7 +80,7 @@ impl Label {
     }
 }
 
-/// A new label for a kept segment.
+/// The new label of a segment that is kept from the previous request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Relabel {
     index: usize,
@@ -87,7 +88,7 @@ pub(crate) struct Relabel {
     label: Label,
 }
 
-/// One request as stored.
+/// A logged request in its stored form: the difference to the previous request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestDelta {
     pub(crate) model: String,
@@ -109,7 +110,7 @@ pub struct RequestDelta {
     pub(crate) added: Vec<SegmentRef>,
 }
 
-/// A delta that does not fit the list it was applied to.
+/// An error: the delta does not fit the list of segments to which it was applied.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}"
@@ -121,7 +122,7 @@ pub(crate) struct DeltaMisfit {
     segments: usize,
 }
 
-/// Returns the number of leading segments that are unchanged from the previous request.
+/// Returns the number of leading segments that are equal to those of the previous request.
 pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
     before
         .iter()
@@ -131,8 +132,8 @@ pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
 }
 
 impl RequestDelta {
-    /// Computes the difference to the previous request's list `before`. `added` contains the
-    /// segments after the ones that [`count_kept`] counted.
+    /// Computes the difference between `before`, the segments of the previous request, and `sent`.
+    /// `added` contains the segments after those that [`count_kept`] counted.
     pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
@@ -165,7 +166,7 @@ impl RequestDelta {
         }
     }
 
-    /// True if the request can be restored without the previous one.
+    /// True if the request can be restored without the previous request.
     pub fn is_self_contained(&self) -> bool {
         self.kept == 0
     }
@@ -180,7 +181,8 @@ impl RequestDelta {
         self.encoding
     }
 
-    /// Returns the outline of the request. `segments` is the list after this delta was applied.
+    /// Returns the outline of the request. `segments` must be the list to which this delta has been
+    /// applied.
     pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<SentSegment> {
         let boundaries: HashSet<usize> = self.boundaries.iter().copied().collect();
         let outline = |(index, segment): (usize, &SegmentRef)| SentSegment {
@@ -194,7 +196,7 @@ impl RequestDelta {
         segments.iter().enumerate().map(outline).collect()
     }
 
-    /// Turns the segments of the previous request into those of this one.
+    /// Changes `list` from the segments of the previous request to those of this request.
     pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)

@@ -1,5 +1,5 @@
 //! The parts of a request log that all stores share: the state kept between two requests, and the
-//! conversion of rows to requests. Each store has its own statements.
+//! conversion of rows to requests. Each store has its own SQL statements.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use super::delta::{RequestDelta, SegmentRef};
 use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
 use crate::encoding::{DamagedRow, decode_count, decode_json, decode_time};
 
-/// Maximum conversations whose last request is kept in memory: enough for one agent with many
-/// sub-agents. The last requests of other conversations are read from the log.
+/// The maximum number of conversations whose last request is kept in memory: enough for one agent
+/// with many sub-agents. The last request of any other conversation is read from the log.
 const MAX_REMEMBERED: usize = 64;
 
-/// The last requests that this process logged, so that the next one is compared without reading the
-/// log.
+/// The last request that this process logged in each conversation, so that the next request is
+/// compared without reading the log.
 #[derive(Default)]
 pub struct LastRequests(HashMap<i64, LastRequest>);
 
-/// The segments of a conversation's last request.
+/// The number and the segments of a conversation's last request.
 struct LastRequest {
     number: i64,
     segments: Vec<SegmentRef>,
 }
 
 impl LastRequests {
-    /// Takes the segments of the request before `number`; returns `None` if another process logged
-    /// a request in between. The segments stay removed until the next [`Self::remember`], so that
-    /// they don't outlive a failed write.
+    /// Removes and returns the segments of the request before `number`. Returns `None` if another
+    /// process logged a request in between. The segments stay removed until the next
+    /// [`Self::remember`], so that they don't outlive a failed write.
     pub fn take_previous(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
         self.0
             .remove(&conversation)
@@ -66,12 +66,12 @@ impl LoggedRow {
         })
     }
 
-    /// Turns the segments of the previous request into those of this one.
+    /// Changes `segments` from those of the previous request to those of this request.
     pub fn apply(&self, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
         apply_delta(&self.delta, segments)
     }
 
-    /// Returns the request as a line of the log.
+    /// Returns the request's entry in the log.
     pub fn summary(&self) -> Result<RequestSummary, DamagedRow> {
         Ok(RequestSummary {
             number: decode_count(self.number)?,
@@ -85,7 +85,7 @@ impl LoggedRow {
         })
     }
 
-    /// Returns the outline of the request, whose segments are `segments`.
+    /// Returns the outline of the request that consists of `segments`.
     fn outline(
         &self,
         segments: &[SegmentRef],
@@ -100,7 +100,7 @@ impl LoggedRow {
         })
     }
 
-    /// Builds the complete request from its segments with their messages, the stored list of tools,
+    /// Builds the complete request from its segments and their messages, the stored list of tools,
     /// and the encoder settings.
     pub fn into_request(
         self,
@@ -131,18 +131,18 @@ impl LoggedRow {
     }
 }
 
-/// Builds the outlines of a log, row by row.
+/// Builds the outlines of all requests in a log, row by row.
 #[derive(Default)]
 pub struct OutlineReader {
     segments: Vec<SegmentRef>,
-    /// Encoder settings that rows refer to, each read once.
+    /// The encoder settings that rows refer to by hash, each read only once.
     encodings: HashMap<ContentHash, Arc<str>>,
     outlines: Vec<RequestOutline>,
 }
 
 impl OutlineReader {
-    /// Returns the hash of the encoder settings to pass to [`Self::add_row`] with `row`, or `None`
-    /// if none are needed.
+    /// Returns the hash of the encoder settings that [`Self::add_row`] needs for `row`, or `None`
+    /// if these settings are already loaded or not recorded.
     pub fn missing_encoding(&self, row: &LoggedRow) -> Option<ContentHash> {
         row.delta
             .encoding()
@@ -168,14 +168,14 @@ impl OutlineReader {
     }
 }
 
-/// Turns the segments of the previous request into those after `delta`.
+/// Changes `segments` from those of the previous request to those of the request in `delta`.
 pub fn apply_delta(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
     delta
         .apply(segments)
         .map_err(|misfit| DamagedRow(misfit.to_string()))
 }
 
-/// Returns the segments and the row of the last request in `rows`, which must begin with a
+/// Returns the segments and the row of the last request in `rows`. The first row must be a
 /// self-contained request.
 pub fn replay_rows<E: From<DamagedRow>>(
     rows: impl IntoIterator<Item = Result<LoggedRow, E>>,

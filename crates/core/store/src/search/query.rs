@@ -1,4 +1,4 @@
-//! Parses a search query into items that must all be found.
+//! Parses a search query into items, all of which must be found.
 
 use haft_text::{TermScript, TextRun};
 
@@ -9,9 +9,9 @@ use super::index_terms::{TERM_STYLE, extract_run_terms, extract_terms};
 pub struct SearchItem {
     /// The case-folded runs, in order.
     pub(crate) runs: Vec<(TermScript, String)>,
-    /// The terms in the form of the index, in order.
+    /// The terms in the form in which they are indexed, in order.
     pub terms: Vec<String>,
-    /// True if the last term is a prefix.
+    /// True if the last term matches any word that begins with it.
     pub prefix: bool,
 }
 
@@ -33,7 +33,7 @@ impl SearchItem {
 /// Parses the items of a query. Returns no items if the query contains no word.
 pub(crate) fn parse_items(text: &str) -> Vec<SearchItem> {
     let mut items = Vec::new();
-    // Every second piece is quoted; an unclosed quote extends to the end.
+    // Every second piece was in quotes; an unclosed quote extends to the end.
     for (index, piece) in text.split('"').enumerate() {
         if index % 2 == 1 {
             items.extend(parse_item(piece));

@@ -11,15 +11,15 @@ use super::query::SearchItem;
 const SNIPPET_LEN: usize = 120;
 /// The maximum number of characters before the first match.
 const MAX_LEAD_LEN: usize = 30;
-/// The maximum number of matches to collect; more would not improve the snippet.
+/// The maximum number of matches that are collected; more matches would not improve the snippet.
 const MAX_MATCHES: usize = 1_000;
 
-/// A match of a needle, as positions in characters.
+/// The start and end of a match in a text, in characters, and the needle that matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SnippetMatch {
     start: usize,
     end: usize,
-    /// The index of the needle.
+    /// The index of the needle that matched.
     needle: usize,
 }
 
@@ -30,8 +30,8 @@ struct Needle {
     prefix: bool,
 }
 
-/// Returns the best excerpt of the text for these items, or `None` if the text contains none of
-/// them.
+/// Returns the best excerpt from the text for these items, or `None` if the text contains none of
+/// the items.
 pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
@@ -41,7 +41,8 @@ pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> 
     Some(cut_snippet(&original, &places, best))
 }
 
-/// Returns a snippet of a conversation's name and description, if the two contain every item.
+/// Returns a snippet of a conversation's name and description, if these two texts together contain
+/// every item.
 pub fn find_name_snippet(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
@@ -90,7 +91,7 @@ fn find_matches(original: &[char], folded: &[char], needles: &[Needle]) -> Vec<S
     places
 }
 
-/// True if the match is a whole word or a part of a name.
+/// True if the match is a whole word or a part of a compound name.
 fn is_whole_match(wanted: &Needle, original: &[char], start: usize, end: usize) -> bool {
     if wanted.script == TermScript::Unspaced {
         return true;
@@ -103,14 +104,15 @@ fn is_whole_match(wanted: &Needle, original: &[char], start: usize, end: usize) 
     begins && ends
 }
 
-/// True if a part of a name, such as a word in camel case, may begin at the character `at`.
+/// True if a part of a compound name, such as a word in camel case, may begin at the character
+/// `at`.
 fn is_part_start(original: &[char], at: usize) -> bool {
     original.get(at).is_some_and(|c| c.is_uppercase())
         || TERM_STYLE.classify_char(original[at - 1]) != TERM_STYLE.classify_char(original[at])
 }
 
-/// Returns the match that is followed by the most different needles within the snippet. Of equally
-/// good matches, the first one is returned.
+/// Returns the match whose snippet would contain the largest number of different needles. Of
+/// equally good matches, the first is returned.
 fn find_best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places

@@ -1,8 +1,8 @@
-//! Backs the database up while it is in use, and restores backups.
+//! Creates backups of a database that is in use, and restores backups.
 //!
 //! Invariant: a file with the name of a backup in the backup folder is a complete, checked copy of
-//! the database at one moment. It gets this name only after it was checked and synced, so a kill
-//! leaves at most a file with another name. A damaged database never replaces a valid backup.
+//! the database at one moment. A copy gets such a name only after it was checked and synced, so a
+//! kill leaves at most a file with another name. A damaged database never replaces a valid backup.
 
 use std::fs;
 use std::io;
@@ -26,9 +26,9 @@ use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// The maximum rate of backup writes across runs. When the store is opened, a backup is made only
-/// if the newest one is old enough for this rate: many short runs would otherwise copy a large
-/// database again and again.
+/// The maximum rate at which backups are written, averaged over all runs. When the store is opened,
+/// a backup is created only if the newest backup is old enough for this rate. Many short runs would
+/// otherwise copy a large database again and again.
 const MAX_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
 
 /// The backups of one database.
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    /// Describes the backups of this database in this folder; creates nothing.
+    /// Returns the backups of this database in this folder. Creates nothing.
     pub fn new(
         database: &Path,
         folder: &Path,
@@ -93,13 +93,13 @@ impl Backups {
         Ok(backups)
     }
 
-    /// Makes a backup now, whether or not anything changed.
+    /// Creates a backup now, whether or not anything has changed.
     pub fn create(&self) -> Result<Backup, StoreError> {
         let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
         self.create_locked()
     }
 
-    /// Makes a backup if anything changed since the newest one.
+    /// Creates a backup if anything has changed since the newest backup.
     fn create_if_changed(&self, when: BackupTrigger) -> Result<(), StoreError> {
         let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
         let due = self.list()?.pop().is_none_or(|newest| {
@@ -216,7 +216,7 @@ impl Backups {
         self.prune()
     }
 
-    /// Keeps a copy of the database and its log, whether or not they are damaged.
+    /// Creates a copy of the database and its log, even if they are damaged.
     fn save_replaced_database(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.folder_error("create the folder", source))?;
@@ -233,7 +233,7 @@ impl Backups {
         copied.map_err(|source| self.folder_error("keep the present database in", source))
     }
 
-    /// Returns an error unless the file is a valid database that this version of haft can read.
+    /// Checks that the file is a valid database that this version of haft can read.
     fn check_database_file(&self, path: &Path) -> Result<(), StoreError> {
         let place = DatabaseFile {
             path: path.to_path_buf(),
@@ -259,8 +259,8 @@ impl Backups {
         checked.map_err(|failure| place.to_store_error(failure))
     }
 
-    /// Returns a fingerprint of the size and time of the database files. It changes with every
-    /// write.
+    /// Returns a fingerprint of the sizes and modification times of the database files. The
+    /// fingerprint changes with every write.
     fn fingerprint(&self) -> String {
         let look = |path: &Path| {
             let metadata = fs::metadata(path)
@@ -312,7 +312,8 @@ fn remove_database(path: &Path) -> io::Result<()> {
         .try_for_each(|addition| files::remove_if_exists(&files::append_suffix(path, addition)))
 }
 
-/// A thread that makes backups while a store is open. Dropping it waits for a backup in progress.
+/// A thread that creates backups while a store is open. Dropping the value waits for a backup in
+/// progress.
 pub(super) struct BackupThread {
     // Dropped to end the thread.
     stop: Option<mpsc::Sender<()>>,
@@ -320,8 +321,8 @@ pub(super) struct BackupThread {
 }
 
 impl BackupThread {
-    /// Starts the thread. It makes one backup now if anything changed, and then one per configured
-    /// interval.
+    /// Starts the thread, which creates one backup now if anything has changed, and then one per
+    /// configured interval.
     pub(super) fn start(backups: Backups) -> Result<Self, StoreError> {
         const NAME: &str = "haft-store-backup";
         let (stop, stopped) = mpsc::channel::<()>();

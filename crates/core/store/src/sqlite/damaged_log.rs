@@ -1,6 +1,6 @@
-//! Preserves logs that are damaged in the middle. SQLite reads a log up to the first invalid frame
-//! and discards the rest, which is right after a power cut and wrong after damage. So the database
-//! and its log are copied first, and `doctor` finds the copies.
+//! Preserves write-ahead logs that are damaged in the middle. SQLite reads a log up to the first
+//! invalid frame and discards the rest, which is right after a power cut but loses data after
+//! damage. Therefore the database and its log are copied first, and `doctor` finds the copies.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use crate::write_ahead_log::{PAGE_SIZE, WriteAheadLog};
 /// The text between the name of the database and the number of the copy.
 const DAMAGED_SUFFIX: &str = ".damaged-";
 
-/// Returns the copies of a database with a damaged log, oldest first.
+/// Returns the copies that were made of a database because its log was damaged, oldest first.
 pub fn find_damaged_copies(database: &Path) -> Vec<PathBuf> {
     let mut numbers = list_copy_numbers(database, "").unwrap_or_default();
     numbers.sort_unstable();
@@ -54,7 +54,7 @@ fn numbered_copy_path(database: &Path, number: u32) -> PathBuf {
     files::append_suffix(database, &format!("{DAMAGED_SUFFIX}{number}"))
 }
 
-/// Returns the numbers of the copies whose file names end with `after`.
+/// Returns the numbers of the copies whose file names end with the suffix `after`.
 fn list_copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     let beginning = files::append_suffix(database, DAMAGED_SUFFIX);
     let beginning = beginning
@@ -74,7 +74,8 @@ fn list_copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// True if this log was copied before: a process may have been killed right after the copy.
+/// True if this log was copied before. A process may have been killed right after it copied the
+/// log.
 fn is_log_copied(database: &Path, log: &Path) -> io::Result<bool> {
     for number in list_copy_numbers(database, "")? {
         let kept = files::append_suffix(&numbered_copy_path(database, number), "-wal");
@@ -98,7 +99,8 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(left == right)
 }
 
-/// Copies the log and then the database: a copy of the database implies that its log was copied.
+/// Copies the log and then the database. A copy of the database therefore implies a copy of its
+/// log.
 fn copy_with_log(database: &Path, log: &Path) -> io::Result<()> {
     let taken = list_copy_numbers(database, "")?
         .into_iter()

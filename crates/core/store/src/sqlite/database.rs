@@ -1,6 +1,6 @@
-//! Low-level access to a database file of haft, for other crates that use one or check one:
-//! creation, failures, the frames of its log, and repairs that only the store can make. Using a
-//! store requires nothing from this module.
+//! Low-level access to haft's database files, for other crates that use or check such a file:
+//! creation, failures, the frames of the log, and repairs that only the store can make. Users of a
+//! store do not need this module.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ pub fn begin_repair(connection: &mut Connection) -> Result<Transaction<'_>, Sqli
     write::begin_write(connection)
 }
 
-/// Adds the missing last step to conversations whose lineage does not end with themselves.
+/// Repairs the lineage of conversations that are not among their own sources: adds the missing last
+/// source.
 pub fn repair_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
@@ -80,8 +81,8 @@ fn is_text_stored(connection: &Connection, hash: ContentHash) -> Result<bool, Sq
         .exists([&hash.0])?)
 }
 
-/// Removes the files that killed processes left behind, unless a running process may still need
-/// them. Returns the removed paths.
+/// Removes the files that killed processes left behind, except files that a running process may
+/// still need. Returns the paths of the removed files.
 pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     let mut remove = |path: PathBuf| -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Failures inside the database threads, which do not know the path of their file.
+//! Failures in the database threads, without the path of the database file.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::encoding::DamagedRow;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// A failure of a job in a database thread.
+/// The reason why a job in a database thread failed.
 #[derive(Debug)]
 pub enum SqliteFailure {
     /// SQLite reported an error.
@@ -20,7 +20,7 @@ pub enum SqliteFailure {
     Damaged(String),
     /// A newer version of haft changed the format while this process had the file open.
     NewerFormat(u32),
-    /// An error that already has its final form.
+    /// The job failed with an error that needs no conversion.
     Store(StoreError),
 }
 
@@ -56,17 +56,17 @@ impl From<StoreError> for SqliteFailure {
     }
 }
 
-/// The database that a failure belongs to.
+/// The path and the lock timeout of a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseFile {
     /// The path of the database.
     pub path: PathBuf,
-    /// The maximum wait for a lock on the database.
+    /// The maximum time to wait for a lock on the database.
     pub lock_timeout: Duration,
 }
 
 impl DatabaseFile {
-    /// Converts a failure to the error for the caller.
+    /// Converts a failure to the error that the caller receives.
     pub fn to_store_error(&self, failure: SqliteFailure) -> StoreError {
         match failure {
             SqliteFailure::Sqlite(error) => self.sqlite_to_store_error(error),

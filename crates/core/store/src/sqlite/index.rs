@@ -1,5 +1,4 @@
-//! The full-text index: a separate database beside the conversations, which is rebuilt from them if
-//! it is lost.
+//! The full-text index: a separate database, which is rebuilt from the conversations if it is lost.
 //!
 //! Invariant: the index contains exactly the messages and revisions up to the keys in its
 //! `progress` table. Entries are the terms of [`extract_body_terms`]; the text itself is stored
@@ -22,12 +21,12 @@ use crate::search::query::{self, SearchItem};
 use crate::search::{SearchHit, extract_body_terms, name_snippet};
 use crate::worker::Idle;
 
-/// Incremented when the format of the entries changes; an index with another version is rebuilt.
+/// The version of the entries' format. An index with another version is rebuilt.
 const INDEX_VERSION: i32 = 1;
-/// The number of messages per transaction: small enough that a search, or the end of the process,
-/// need not wait long.
+/// The number of messages that are indexed per transaction. The number is small, so that a search,
+/// or the end of the process, need not wait long.
 const BATCH_SIZE: i64 = 256;
-/// The number of candidates read at once.
+/// The number of candidates that a search reads at once.
 const CANDIDATE_BATCH_SIZE: u32 = 200;
 
 const SCHEMA: &str = "
@@ -47,7 +46,7 @@ const SCHEMA: &str = "
 /// The state of the index thread.
 pub(super) struct IndexThread {
     place: DatabaseFile,
-    /// The connections, opened on first use.
+    /// The connections to the conversations and to the index, opened on first use.
     open: Option<Connections>,
 }
 
@@ -61,7 +60,7 @@ pub fn index_path(database: &Path) -> PathBuf {
     haft_files::containing_folder(database).join("search.db")
 }
 
-/// Removes the index of a database; it is rebuilt on the next use.
+/// Removes the index of a database. The index is rebuilt on its next use.
 pub fn remove_index(database: &Path) -> std::io::Result<()> {
     let path = index_path(database);
     ["-wal", "-shm", ""]
@@ -74,7 +73,7 @@ impl IndexThread {
         Self { place, open: None }
     }
 
-    /// Indexes one batch. A failure is ignored here; the next search reports it.
+    /// Indexes one batch of messages. A failure is ignored; the next search reports it.
     pub(super) fn index_while_idle(&mut self) -> Idle {
         self.open_connections()
             .and_then(Connections::index_batch)
@@ -172,8 +171,8 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
 }
 
 impl Connections {
-    /// Indexes at most [`BATCH_SIZE`] messages and revisions. If another process indexed them
-    /// first, there is nothing left to do.
+    /// Indexes at most [`BATCH_SIZE`] messages and revisions. If another process has indexed them,
+    /// nothing is left to do.
     fn index_batch(&mut self) -> Result<Idle, SqliteFailure> {
         let transaction = self
             .index
@@ -304,7 +303,7 @@ fn insert_entry(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteF
     Ok(())
 }
 
-/// Returns the conversation and position of the message of an entry.
+/// Returns the conversation of an indexed message and the message's position.
 fn find_message(
     conversations: &Connection,
     entry: i64,
@@ -320,8 +319,8 @@ fn find_message(
         .optional()?)
 }
 
-/// Returns a hit for the message at this position: in the conversation that owns the message if
-/// that conversation is in scope, else in one of its forks.
+/// Returns a hit for the message at this position. The hit is in the conversation that owns the
+/// message if that conversation is in scope, else in one of its forks.
 fn build_hit(
     conversations: &Connection,
     (source, position): (i64, i64),

@@ -2,8 +2,8 @@
 //! forked from.
 //!
 //! Invariant: the sources of a conversation are read oldest first, each up to its last position.
-//! The positions of one source end where those of the next begin, so reading the sources in this
-//! order yields the messages in order.
+//! The positions of each source end where those of the next source begin, so this order yields the
+//! messages in order.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,8 @@ use super::rows;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 
-/// Adds a new conversation to its own sources, as the last one.
+/// Makes a new conversation the last of its own sources, which are the conversations that contain
+/// its messages.
 pub(super) fn add_own_source(
     connection: &Connection,
     conversation: i64,
@@ -52,7 +53,7 @@ pub(super) fn inherit_sources(
     add_own_source(connection, child, steps + 1)
 }
 
-/// Returns the messages of a span, in order, each in its newest revision.
+/// Returns the messages of a span, in order. Each message is in its newest revision.
 pub(super) fn load_messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
@@ -81,8 +82,8 @@ pub(super) fn load_messages(
         .collect()
 }
 
-/// Returns the newest revisions of the messages of a span, by position. A revision made in a fork
-/// takes precedence over a shared revision.
+/// Returns the newest revision of each revised message of a span, by position. A revision made in a
+/// fork takes precedence over a revision of the shared original.
 fn load_revisions(
     connection: &Connection,
     key: i64,
@@ -101,7 +102,7 @@ fn load_revisions(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Returns the position and the id of the message with this short id.
+/// Returns the position and the full id of the message with this short id.
 pub(super) fn find_message(
     connection: &Connection,
     conversation: i64,

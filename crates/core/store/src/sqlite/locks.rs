@@ -21,11 +21,11 @@ use crate::lock::{Holder, Locked};
 /// The interval between two attempts to take a lock.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The timeout of an attempt that should fail at once: long enough for a process that is just
-/// exiting.
+/// The timeout of an attempt to take a lock without waiting. The timeout is long enough for a
+/// process that is just exiting to release the lock.
 pub(super) const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The locks beside one database.
+/// The write locks of the conversations in one database.
 pub(super) struct SqliteLocks {
     folder: PathBuf,
     pub(super) timeout: Duration,
@@ -84,8 +84,8 @@ impl SqliteLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock for one write, waiting for other processes. Returns `None` if this store
-    /// already holds the lock. Blocks.
+    /// Takes the write lock for one write, and waits while another process holds the lock. Returns
+    /// `None` if this store already holds the lock. Blocks.
     pub(super) fn lock_for_write(
         &self,
         conversation: &ConversationId,
@@ -106,7 +106,8 @@ impl SqliteLocks {
         }
     }
 
-    /// Takes the lock until the result is dropped, waiting for other processes.
+    /// Takes the write lock until the result is dropped. Waits at most `timeout` while another
+    /// process holds the lock.
     pub(super) async fn lock_until_dropped(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -168,8 +169,8 @@ fn lock_folder(database: &Path) -> PathBuf {
     haft_files::containing_folder(database).join("locks")
 }
 
-/// Takes the lock of a conversation if no other process holds it. A [`LockFile`] would not do,
-/// because this file is removed with the lock and names the holder.
+/// Takes the lock of a conversation if no other process holds it. A [`LockFile`] is not suitable,
+/// because this file names the holder and is removed with the lock.
 fn try_lock_file(path: PathBuf, holder: &Holder) -> io::Result<LockAttempt> {
     loop {
         let mut file = match haft_files::open_or_create(&path) {
@@ -204,7 +205,7 @@ fn read_holder(file: &mut File) -> Option<Holder> {
     serde_json::from_str(&text).ok()
 }
 
-/// True if the open file is still the one at this path.
+/// True if the path still leads to this open file.
 #[cfg(unix)]
 fn is_at_path(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -221,21 +222,22 @@ fn is_at_path(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A lock on a database as a whole.
+/// A lock on a whole database.
 #[derive(Debug)]
 pub(super) struct DatabaseUse {
-    /// `None` on a file system without locks.
+    /// The acquired lock; `None` on a file system without locks.
     _lock: Option<LockFile>,
 }
 
-/// The name of the lock on the use of the database: shared by all processes that have it open,
-/// exclusive for replacing it.
+/// The name of the lock on the use of the database. All processes that have the database open share
+/// this lock; a process that replaces the database holds it exclusively.
 const DATABASE_LOCK: &str = "database";
-/// The name of the lock on making backups.
+/// The name of the lock that a process holds while it creates a backup.
 const BACKUP_LOCK: &str = "backup";
 
 impl DatabaseUse {
-    /// Locks the database for shared use; waits while another process has it exclusively.
+    /// Locks the database for shared use. Waits while another process has locked the database
+    /// exclusively.
     pub(super) fn lock_for_use(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
             try_lock_database(database, DATABASE_LOCK, LockFile::try_acquire_shared)
@@ -251,7 +253,7 @@ impl DatabaseUse {
         })
     }
 
-    /// Locks the making of backups; waits while another process makes one.
+    /// Takes the lock for creating a backup. Waits while another process creates one.
     pub(super) fn lock_for_backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
             try_lock_database(database, BACKUP_LOCK, LockFile::try_acquire)

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::SqliteFailure;
 
-/// Identifies a file as a haft database in its header: `haft` in ASCII.
+/// The number in the header of a file that identifies it as a haft database: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
 
 const MIGRATIONS: &[&str] = &[
@@ -17,15 +17,16 @@ const MIGRATIONS: &[&str] = &[
 /// The format version that this version of haft writes.
 pub(super) const FORMAT_VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// Returns the application id and the format version of a database; both are zero for an empty one.
+/// Returns the application id and the format version of a database. Both are zero for an empty
+/// database.
 pub(super) fn read_identity(connection: &Connection) -> Result<(i32, u32), rusqlite::Error> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let format = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application, format))
 }
 
-/// Migrates the database to [`FORMAT_VERSION`] in one transaction. Another process may be migrating
-/// it too.
+/// Migrates the database to [`FORMAT_VERSION`] in one transaction. Safe if another process migrates
+/// the database at the same time.
 pub(super) fn migrate_database(connection: &mut Connection) -> Result<(), SqliteFailure> {
     if read_identity(connection)? == (APPLICATION_ID, FORMAT_VERSION) {
         return Ok(());
@@ -37,7 +38,8 @@ pub(super) fn migrate_database(connection: &mut Connection) -> Result<(), Sqlite
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    // A newer process may have been faster. Its format is kept here, and the next check rejects it.
+    // A newer version of haft may have migrated the database first. Its format is kept, and the
+    // next check rejects it.
     transaction.pragma_update(None, "user_version", format.max(FORMAT_VERSION))?;
     transaction.commit()?;
     Ok(())

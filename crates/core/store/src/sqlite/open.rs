@@ -14,23 +14,23 @@ use super::failure::{DatabaseFile, SqliteFailure};
 use super::migrations::{APPLICATION_ID, FORMAT_VERSION, migrate_database, read_identity};
 use crate::error::StoreError;
 
-/// Older versions of SQLite can corrupt a database in WAL mode if two connections write and
-/// checkpoint at one moment.
+/// Requires a version of SQLite without a known bug: older versions can corrupt a database in WAL
+/// mode if two connections write and checkpoint at the same time.
 const _: () = assert!(
     rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
     "SQLite 3.51.3 or newer is needed"
 );
 
-/// Closing any handle of a file drops all locks of this process on it, including those of other
-/// connections. So only one thread at a time may be between creating a file and opening it.
+/// Allows only one thread at a time between creating a file and opening it. Closing any handle of a
+/// file drops all locks of this process on the file, including those of other connections.
 static CREATE_LOCK: Mutex<()> = Mutex::new(());
 
-/// The purpose of a connection.
+/// The purpose for which a connection is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Creates and migrates the database, then does all writing.
+    /// The connection creates and migrates the database, then performs all writes.
     Write,
-    /// Reads from a database that the writer has opened.
+    /// The connection reads from a database that the writer has opened.
     Read,
 }
 
@@ -98,8 +98,8 @@ fn check_identity(connection: &Connection, place: &DatabaseFile) -> Result<(), S
     Ok(())
 }
 
-/// Switches to write-ahead logging. SQLite fails if another process is switching too, so this
-/// function retries until the lock timeout.
+/// Switches the database to write-ahead logging. SQLite fails if another process is switching too,
+/// so this function retries until the lock timeout.
 pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
@@ -131,7 +131,7 @@ pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), S
     }
 }
 
-/// Creates the file and its folders, readable only by their owner, unless they exist.
+/// Creates the file and its folders unless they exist. Only the owner can read what is created.
 pub fn create_database_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io {
         action,
@@ -147,7 +147,7 @@ pub fn create_database_file(path: &Path) -> Result<(), StoreError> {
         .map_err(|error| failed("create the folder", folder, error))?;
     match haft_files::create_new(path) {
         Ok(file) => {
-            // The name of the file must survive a power cut, as well as its content.
+            // The name of the file must survive a power cut, not only its content.
             drop(file);
             haft_files::sync_folder(folder)
                 .map_err(|error| failed("save the folder", folder, error))

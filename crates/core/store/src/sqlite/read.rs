@@ -1,4 +1,4 @@
-//! All queries that only read, except those of the request log.
+//! All queries that only read, except for those of the request log.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,8 @@ pub(super) fn load_state(
     .transpose()
 }
 
-/// Returns the states of a conversation with these names. Missing names are left out.
+/// Returns the states that a conversation stores under these names. Names without a state are left
+/// out.
 pub(super) fn load_states(
     connection: &Connection,
     id: &ConversationId,
@@ -239,7 +240,7 @@ pub(super) fn list_namespaces(
     statement.query_and_then([], read)?.collect()
 }
 
-/// Returns a whole conversation, read at one moment.
+/// Returns a whole conversation. All parts are read at one moment.
 pub(super) fn export_conversation(
     connection: &mut Connection,
     id: &ConversationId,

@@ -1,4 +1,4 @@
-//! The request log in SQLite: deltas in order, and each text once.
+//! The request log in SQLite: deltas in order, and each text stored once.
 //!
 //! Invariant: the texts that a request refers to are stored in the transaction of the request, so
 //! every logged request can be restored.
@@ -71,7 +71,8 @@ fn reserve_number(
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Stores the message of a segment if necessary, and returns where it is stored.
+/// Stores the message of a segment unless it is stored already, and returns the table that contains
+/// it.
 fn store_segment(
     connection: &Connection,
     conversation: i64,
@@ -133,7 +134,7 @@ fn decode_row(row: &Row<'_>) -> Result<LoggedRow, SqliteFailure> {
     )?)
 }
 
-/// Returns the lines of a conversation's request log.
+/// Returns the entries of a conversation's request log.
 pub(super) fn list_requests(
     connection: &Connection,
     id: &ConversationId,
@@ -147,7 +148,8 @@ pub(super) fn list_requests(
         .collect()
 }
 
-/// Returns the outlines of a conversation's logged requests, in one pass that reads no message.
+/// Returns the outlines of a conversation's logged requests. Reads the log in one pass, without the
+/// messages.
 pub(super) fn load_outlines(
     connection: &mut Connection,
     id: &ConversationId,
@@ -187,7 +189,7 @@ pub(super) fn load_request(
     let Some((segments, logged)) = load_segments(&transaction, key, number)? else {
         return Ok(None);
     };
-    // For a number beyond the end of the log, the newest request was found.
+    // For a number beyond the end of the log, the newest request is returned by the replay.
     if logged.number != number {
         return Ok(None);
     }
@@ -205,7 +207,7 @@ pub(super) fn load_request(
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
-/// Returns the message of a segment, checked against its hash.
+/// Returns the message of a segment after checking the message's hash.
 fn load_message(
     connection: &Connection,
     conversation: i64,

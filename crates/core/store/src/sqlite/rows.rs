@@ -1,4 +1,4 @@
-//! Converts between values and columns.
+//! Converts values to columns and columns to values.
 
 use haft_types::ConversationId;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -21,7 +21,7 @@ pub(super) fn decode_json<T: DeserializeOwned>(
     Ok(encoding::decode_json(what, text)?)
 }
 
-/// Returns the text in a column, without a copy.
+/// Returns the text in a column without copying it.
 pub(super) fn text_column<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, SqliteFailure> {
     Ok(row
         .get_ref(column)?
@@ -29,7 +29,7 @@ pub(super) fn text_column<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str
         .map_err(rusqlite::Error::from)?)
 }
 
-/// Reads the first columns of a row, which are the [`LISTED_COLUMNS`].
+/// Reads the first columns of a row, which must be the [`LISTED_COLUMNS`].
 fn read_listed_columns<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFailure> {
     Ok(ListedRow {
         id: row.get(0)?,
@@ -41,7 +41,7 @@ fn read_listed_columns<'a>(row: &'a Row<'_>) -> Result<ListedRow<'a>, SqliteFail
     })
 }
 
-/// Reads a row of a conversation list.
+/// Reads a row of a list of conversations.
 pub(super) fn read_listed_conversation(row: &Row<'_>) -> Result<ConversationRow, SqliteFailure> {
     Ok(read_listed_columns(row)?.decode()?)
 }
@@ -50,7 +50,7 @@ pub(super) fn read_listed_conversation(row: &Row<'_>) -> Result<ConversationRow,
 const CONVERSATION_COLUMNS: &str =
     "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
 
-/// Returns the key and the values of a conversation that is not in the trash.
+/// Returns the database key and the values of a conversation that is not in the trash.
 pub(super) fn find_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -61,7 +61,7 @@ pub(super) fn find_conversation(
     read_conversation(connection, &sql, id)
 }
 
-/// Returns the key and the values of a conversation in the trash.
+/// Returns the database key and the values of a conversation in the trash.
 pub(super) fn find_trashed(
     connection: &Connection,
     id: &ConversationId,
@@ -90,7 +90,7 @@ fn read_conversation(
     Ok(Some((row.get(6)?, conversation)))
 }
 
-/// Returns the key of a conversation, or an error if it does not exist.
+/// Returns the database key of a conversation, or an error if the conversation does not exist.
 pub(super) fn require_key(
     connection: &Connection,
     id: &ConversationId,
@@ -99,7 +99,7 @@ pub(super) fn require_key(
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Returns the key of a conversation that is not in the trash.
+/// Returns the database key of a conversation that is not in the trash.
 pub(super) fn find_key(
     connection: &Connection,
     id: &ConversationId,

@@ -1,4 +1,4 @@
-//! All statements that change the database, except those of the request log. Each function runs
+//! All statements that change the database, except for those of the request log. Each function runs
 //! inside a transaction of its caller.
 //!
 //! Invariant: a message row is inserted once and never changed. A conversation's counters match the
@@ -25,11 +25,11 @@ pub fn begin_immediate(connection: &mut Connection) -> Result<Transaction<'_>, S
 }
 
 /// Begins a transaction that writes conversations. Fails if a newer version of haft has changed the
-/// format.
+/// format of the database.
 pub(super) fn begin_write(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     let transaction = begin_immediate(connection)?;
-    // A newer version of haft may have changed the format since this process opened the file. Rows
-    // in the old format would be lost to it.
+    // A newer version of haft may have changed the format since this process opened the file, and
+    // would not find rows in the old format.
     let format: u32 = transaction
         .prepare_cached("SELECT user_version FROM pragma_user_version")?
         .query_row([], |row| row.get(0))?;
@@ -51,7 +51,8 @@ pub(super) fn run_transaction<T>(
     Ok(done)
 }
 
-/// Inserts a conversation whose message count is still zero, and then its messages.
+/// Inserts a conversation and then its messages. The conversation is inserted with a message count
+/// of zero.
 pub(super) fn create_conversation(
     connection: &Connection,
     mut new: Conversation,
@@ -111,8 +112,8 @@ pub(super) fn append_message(
     Ok(())
 }
 
-/// Increments the message count; returns the conversation's key and the position of the new
-/// message.
+/// Increments the message count. Returns the conversation's database key and the position of the
+/// new message.
 fn reserve_position(
     connection: &Connection,
     id: &ConversationId,
@@ -194,7 +195,7 @@ pub(super) fn revise_message(
     Ok(revised)
 }
 
-/// Creates a conversation that begins with the messages of another one.
+/// Creates a conversation that begins with the messages of another conversation.
 pub(super) fn fork_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -252,7 +253,7 @@ pub(super) fn trash_conversation(
     Ok(())
 }
 
-/// Takes a conversation out of the trash; does nothing if it is not in the trash.
+/// Takes a conversation out of the trash. Does nothing if the conversation is not in the trash.
 pub(super) fn restore_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -282,7 +283,7 @@ pub(super) fn insert_fact(
     Ok(())
 }
 
-/// Stores a state of a conversation under `name` and replaces the previous one.
+/// Stores a state of a conversation under `name`, replacing the previous state.
 pub(super) fn set_state(
     connection: &Connection,
     id: &ConversationId,
@@ -299,7 +300,7 @@ pub(super) fn set_state(
     Ok(())
 }
 
-/// Stores a project state under `name` in a namespace and replaces the previous one.
+/// Stores a project state under `name` in a namespace, replacing the previous state.
 pub(super) fn set_project_state(
     connection: &Connection,
     namespace: &str,
@@ -315,7 +316,8 @@ pub(super) fn set_project_state(
     Ok(())
 }
 
-/// Stores a project state under `name` in a namespace if the stored one still equals `before`.
+/// Stores a project state under `name` in a namespace, but only if the stored state still equals
+/// `before`.
 pub(super) fn swap_project_state(
     connection: &Connection,
     namespace: &str,

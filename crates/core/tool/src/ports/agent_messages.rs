@@ -8,24 +8,24 @@ pub enum DeliveryError {
     /// No running agent has this name.
     #[error("no agent `{name}` is running{}", format_running(.running))]
     NotRunning {
-        /// The name that was given.
+        /// The name that belongs to no running agent.
         name: String,
-        /// The running agents, without the sender.
+        /// The names of the running agents, except the sender.
         running: Vec<String>,
     },
     /// The agent has ended.
     #[error("the agent `{name}` has ended and reads nothing more{}", format_running(.running))]
     Ended {
         name: String,
-        /// The running agents, without the sender.
+        /// The names of the running agents, except the sender.
         running: Vec<String>,
     },
     /// The group does not exist.
     #[error("there is no group `{name}`; there are: {}", .groups.join(", "))]
     NoGroup {
-        /// The name that was given.
+        /// The name that belongs to no group.
         name: String,
-        /// The groups that exist.
+        /// The names of the existing groups.
         groups: Vec<String>,
     },
     /// The agent's queue is full.
@@ -45,7 +45,7 @@ fn format_running(names: &[String]) -> String {
     }
 }
 
-/// The outcome of a message to a group.
+/// The outcome of sending a message to a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupDelivery {
     /// The members that got the message, in the order of the group.

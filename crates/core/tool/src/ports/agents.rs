@@ -8,12 +8,12 @@ use crate::{FileChange, ToolContext};
 /// The order in which several sub-agents run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkOrder {
-    /// All at once.
+    /// All sub-agents run at once, and the calling agent waits for them.
     #[default]
     Parallel,
-    /// One after another, in the order given.
+    /// The sub-agents run one after another, in the order of their assignments.
     Serial,
-    /// All at once, while the starting agent continues.
+    /// All sub-agents run at once, while the calling agent continues.
     Background,
 }
 
@@ -32,7 +32,7 @@ pub struct Assignment {
     pub name: String,
     /// The instructions for the agent.
     pub task: String,
-    /// The conversation of an earlier run to continue; `None` starts a new one.
+    /// The conversation of an earlier run to continue; `None` starts a new conversation.
     pub conversation: Option<String>,
     /// The place where the agent changes files; `None` for the place given in the agent's file.
     pub place: Option<WorkPlace>,
@@ -41,9 +41,10 @@ pub struct Assignment {
 /// The place where a sub-agent changes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkPlace {
-    /// The project folder.
+    /// The sub-agent changes files in the project folder.
     Project,
-    /// A git worktree of its own. Its changes are merged into the project at the end.
+    /// The sub-agent changes files in a git worktree of its own. The changes are merged into the
+    /// project when the sub-agent ends.
     Worktree,
 }
 
@@ -66,22 +67,22 @@ pub struct AgentReport {
     pub code: String,
     /// The reason of the outcome, for people.
     pub message: String,
-    /// The answer, report or question.
+    /// The agent's answer, report or question.
     pub answer: String,
-    /// The conversation; `None` if the agent never started.
+    /// The conversation of the agent; `None` if the agent never started.
     pub conversation: Option<String>,
     /// The messages that support the answer.
     pub evidence: Vec<Evidence>,
-    /// The result of merging the agent's worktree, for the model; empty if it worked in the project
-    /// folder.
+    /// The result of merging the agent's worktree, for the model; empty if the agent worked in the
+    /// project folder.
     pub merged: String,
     /// Files of the project that the merge changed.
     pub changes: Vec<FileChange>,
     /// The number of replies of the agent's model.
     pub turns: u32,
-    /// Tokens of all requests.
+    /// The tokens of all requests of the agent.
     pub usage: Usage,
-    /// Cost of all requests; `None` without prices.
+    /// The cost of all requests of the agent; `None` without prices.
     pub cost: Option<Cost>,
 }
 
@@ -89,7 +90,7 @@ pub struct AgentReport {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no agent `{name}`; nothing was started. There are: {}", .names.join(", "))]
 pub struct UnknownAgent {
-    /// The name as it was given.
+    /// The name that belongs to no agent.
     pub name: String,
     /// The names of all agents.
     pub names: Vec<String>,
@@ -102,8 +103,8 @@ pub trait SubAgents: Send + Sync {
     fn agent_names(&self) -> Vec<String>;
 
     /// Starts the agents and waits for all of them. Returns one report per assignment, in the order
-    /// given; a failing agent does not stop the others. An unknown name starts nothing. Canceling
-    /// the call cancels all agents.
+    /// of `work`; a failing agent does not stop the others. An unknown name starts nothing.
+    /// Canceling the call cancels all agents.
     async fn run_assignments(
         &self,
         context: &ToolContext,

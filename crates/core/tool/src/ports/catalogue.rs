@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deferred::describe_tool;
 
-/// A catalogue of deferred tools: the model sees little or nothing of them until it searches. The
-/// tools come from sources, such as servers.
+/// A catalogue of deferred tools. The model sees few or none of the tools before it searches the
+/// catalogue. The tools come from sources, such as servers.
 #[async_trait]
 pub trait ToolCatalogue: Send + Sync {
     /// Returns a part of the description of `tool_search` that explains how to search the
@@ -55,8 +55,9 @@ pub trait ToolCatalogue: Send + Sync {
 /// The time a source may take to list its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceWait {
-    /// The source's own limits: the model asked for this source by name.
+    /// The source may take as long as its own limits allow, because the model asked for the source
+    /// by name.
     Full,
-    /// A few seconds: other sources are queried as well.
+    /// The source may take only a few seconds, because other sources are queried as well.
     Short,
 }

@@ -51,7 +51,8 @@ pub trait RecordedCall: Send + Sync {
     async fn finish_call(self: Box<Self>, output: ToolOutput) -> ToolOutput;
 }
 
-/// Records nothing: files are changed without a backup, and nothing can be undone.
+/// Change records that record nothing: files are changed without a backup, and no change can be
+/// undone.
 #[derive(Clone, Copy, Debug)]
 pub struct NoChangeRecords;
 

@@ -4,16 +4,17 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-/// Extracts the text of documents, for reading only: it cannot be written back.
+/// Extracts the text of documents. The text is only for reading and cannot be written back.
 ///
-/// The input may be malicious, so an implementation must bound its work regardless of what a file
-/// claims.
+/// The input may be malicious, so an implementation must bound its work regardless of the sizes
+/// that a file declares.
 pub trait DocumentReader: Send + Sync {
-    /// Detects the format by the file's content, or by its name if the content is inconclusive.
-    /// `None` if the file is not a document.
+    /// Detects the format of a document by its content, or by its name if the content is
+    /// inconclusive. Returns `None` if the file is not a document.
     fn detect_format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat>;
 
-    /// True if the name suggests a document; for files too large to inspect.
+    /// True if the name of a file suggests a document. Used for files that are too large to
+    /// inspect.
     fn is_likely_document(&self, path: &Path) -> bool;
 
     /// Returns the text of a document, without control characters except line breaks and tabs.

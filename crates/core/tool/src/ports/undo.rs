@@ -21,11 +21,11 @@ pub enum UndoTarget {
 pub struct UndoReport {
     /// The tools whose calls were undone.
     pub tools: Vec<String>,
-    /// Every file of these calls, sorted by path.
+    /// The files that the undone calls changed, sorted by path.
     pub files: Vec<UndoneFile>,
 }
 
-/// The outcome for one file.
+/// The outcome of an undo for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoneFile {
     /// The absolute path.
@@ -33,11 +33,11 @@ pub struct UndoneFile {
     pub outcome: UndoOutcome,
     /// The change as a unified diff; empty if there is none or the file is not text.
     pub diff: String,
-    /// The current state, if the file exists.
+    /// The state of the file after the undo; `None` if the file does not exist.
     pub state: Option<FileState>,
 }
 
-/// The action that was taken for a file.
+/// The action that an undo took for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoOutcome {
     /// The previous content was written back.
@@ -46,9 +46,9 @@ pub enum UndoOutcome {
     Recreated,
     /// The file, which the call had created, was deleted.
     Removed,
-    /// The file already had the previous content.
+    /// The file already had its previous content.
     Unchanged,
-    /// The file was skipped, for this reason.
+    /// The file was skipped for the contained reason.
     Skipped(String),
 }
 

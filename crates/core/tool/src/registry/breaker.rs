@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Consecutive failures of the tool itself that open the circuit.
+/// The number of consecutive failures of a tool itself that opens the circuit.
 const MAX_FAILURES: u32 = 3;
 /// The time for which the circuit stays open. Afterwards, one call may run as a trial.
 const OPEN_DURATION: Duration = Duration::from_mins(5);

@@ -22,7 +22,7 @@ impl Epoch {
 }
 
 /// True if the number format shows a date or a time. `code` is the code of a custom format;
-/// built-in formats are known by their `id`.
+/// built-in formats are recognized by their `id`.
 pub(super) fn is_date_format(id: usize, code: Option<&str>) -> bool {
     match code {
         None => matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58),

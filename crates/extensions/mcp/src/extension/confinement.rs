@@ -83,7 +83,8 @@ impl ServerConfiner for ServerSandboxes {
 }
 
 impl ServerSandboxes {
-    /// Returns the folders that the model can write, each by its name and by its resolved path.
+    /// Returns the folders that the model can write, each by its configured path and by its
+    /// resolved path.
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
         let home = self.places.environment.absolute_home();
         let configured = self.config.writable.iter();

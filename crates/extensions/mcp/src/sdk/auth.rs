@@ -224,7 +224,7 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
 }
 
 /// Returns the scopes to request if the granted scopes are insufficient: the granted scopes and
-/// those that the challenge names. Empty if the challenge names no new scope.
+/// those that the challenge names. Returns an empty list if the challenge names no new scope.
 fn extend_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();

@@ -114,7 +114,7 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// Counts as an open question until dropped.
+/// A guard that counts as an open question until it is dropped.
 struct AskingGuard(Arc<ServerNotifications>);
 
 impl Drop for AskingGuard {

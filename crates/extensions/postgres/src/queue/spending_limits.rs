@@ -3,7 +3,7 @@
 /// The daily spending limit of tasks, over all workers. Days are in UTC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpendingLimit {
-    /// The label of the limited tasks; all tasks if empty.
+    /// The label of the limited tasks. If empty, the limit applies to all tasks.
     pub label: String,
     /// The limit in US dollars, or `None` for no limit.
     pub usd: Option<f64>,

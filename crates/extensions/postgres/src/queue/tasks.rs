@@ -6,18 +6,19 @@ use haft_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A description of the work. It must not contain secrets: those belong to the worker.
+/// A description of the work. Secrets belong to the worker and must not be part of the description.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskRequest {
     /// The prompt for the model.
     pub prompt: String,
-    /// The workflow to run instead of a prompt: one of the worker's own, or of a repository it
-    /// trusts.
+    /// The workflow to run instead of a prompt: one of the worker's own workflows, or one from a
+    /// repository that the worker trusts.
     pub workflow: Option<String>,
     /// The inputs of the workflow.
     pub inputs: BTreeMap<String, String>,
-    /// A URL, a path that every worker can access, or the name of the bundle added with the task.
+    /// The repository to clone: a URL, a path that every worker can access, or the name of the
+    /// bundle added with the task.
     pub repository: Option<String>,
     /// The revision to check out. The default is the repository's `HEAD`.
     pub commit: Option<String>,
@@ -56,9 +57,9 @@ pub struct NewTask {
     pub unique_key: Option<String>,
     /// Labels by which workers select tasks, costs are summed, and limits apply.
     pub labels: Vec<String>,
-    /// The limit of all runs together, in US dollars.
+    /// The spending limit of all runs of the task together, in US dollars.
     pub usd_limit: Option<f64>,
-    /// The token limit of all runs together.
+    /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
     /// The number of workers that may lose the task before it fails.
     pub max_attempts: i64,
@@ -77,15 +78,15 @@ pub struct AddedTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// Waiting for a worker.
+    /// The task waits for a worker.
     Queued,
-    /// Running on a worker.
+    /// The task runs on a worker.
     Running,
     /// The run ended with an outcome.
     Ended,
     /// The task could not be run, or lost too many workers.
     Failed,
-    /// Canceled by a user.
+    /// A user canceled the task.
     Cancelled,
 }
 
@@ -134,9 +135,9 @@ pub struct QueuedTask {
     pub conversation: String,
     /// The key that no other task in the queue has.
     pub unique_key: Option<String>,
-    /// The limit of all runs together, in US dollars.
+    /// The spending limit of all runs of the task together, in US dollars.
     pub usd_limit: Option<f64>,
-    /// The token limit of all runs together.
+    /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
     /// The number of times the task was taken.
     pub attempts: i64,
@@ -197,7 +198,7 @@ pub fn format_utc(milliseconds: i64) -> String {
 /// The final report of a worker about a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEnd {
-    /// Ended, failed, or canceled.
+    /// The final state: ended, failed, or canceled.
     pub state: TaskState,
     /// The result of the run, or the reason why there is none.
     pub result: Value,
@@ -210,7 +211,7 @@ pub struct TaskEnd {
 /// The costs of the tasks with one label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelCost {
-    /// The label. Empty for tasks without labels.
+    /// The label, or an empty text for tasks without labels.
     pub label: String,
     /// The number of tasks.
     pub tasks: i64,
@@ -253,13 +254,13 @@ pub struct QueueStatistics {
 /// A worker in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// The id, which is new for each start.
+    /// The id of the worker, which is new for each start.
     pub id: i64,
     /// The host and process of the worker.
     pub name: String,
     /// The number of tasks the worker runs at once.
     pub slots: i64,
-    /// The labels of accepted tasks; all tasks if empty.
+    /// The labels of the tasks that the worker accepts. If empty, it accepts all tasks.
     pub labels: Vec<String>,
     /// True if the worker takes no more tasks.
     pub draining: bool,

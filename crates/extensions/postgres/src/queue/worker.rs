@@ -20,13 +20,13 @@ pub struct WorkerProfile {
     pub worker: i64,
     /// The time without a heartbeat after which a worker loses its tasks.
     pub lease: Duration,
-    /// Labels of accepted tasks; all tasks if empty.
+    /// The labels of the tasks that the worker accepts. If empty, it accepts all tasks.
     pub labels: Vec<String>,
-    /// Labels of tasks that are not accepted.
+    /// The labels of the tasks that the worker does not accept.
     pub except: Vec<String>,
-    /// The spending limit of tasks without one, in US dollars.
+    /// The spending limit in US dollars for tasks that have no limit of their own.
     pub usd_limit: Option<f64>,
-    /// The token limit of tasks without one.
+    /// The token limit for tasks that have no limit of their own.
     pub token_limit: Option<i64>,
     /// The daily limits of all workers together.
     pub limits: Vec<SpendingLimit>,
@@ -55,9 +55,9 @@ pub struct TaskSpending {
     pub flying_tokens: i64,
 }
 
-/// Selects the next task: first tasks that lost their worker, then by priority and age. A task that
-/// could exceed the rest of a daily limit waits. The maximum cost of a lost run's last request
-/// counts as spent.
+/// Selects the next task: tasks that lost their worker come first, and the others are ordered by
+/// priority and age. A task that could exceed the rest of a daily limit waits. The maximum cost of
+/// a lost run's last request counts as spent.
 const NEXT_TASK_SQL: &str = include_str!("../statements/queue_next.sql");
 
 /// Takes the selected task if it is still queued or its worker is still lost. The row is checked
@@ -69,7 +69,7 @@ const TAKE_TASK_SQL: &str = include_str!("../statements/queue_take.sql");
 /// schema of the database may have its own queue.
 const END_EARLIER_RUNS_SQL: &str = include_str!("../statements/queue_end_earlier.sql");
 
-/// Names a connection after its run.
+/// Names a connection after the task run that uses it.
 pub(crate) async fn set_connection_name(
     connection: &mut PgConnection,
     lease: TaskLease,

@@ -23,7 +23,8 @@ const NAMES_WEIGHT: f64 = 1.0;
 /// second copy of the comments only makes a well-documented file longer, so that each of its words
 /// counts less.
 const COMMENTS_WEIGHT: f64 = 0.0;
-/// The weight of the whole file in a file's score. Its best passage has the remaining weight.
+/// The weight of a file's complete text in the file's score. The file's best passage has the
+/// remaining weight.
 const WHOLE_FILE_WEIGHT: f64 = 0.85;
 /// The weight of words that occur near each other.
 const NEAR_WEIGHT: f64 = 0.4;

@@ -68,7 +68,8 @@ pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
     checks
 }
 
-/// Reports a damaged log, found now or since the last check. Returns `None` if there is none.
+/// Reports damage to the write-ahead log, whether it is found now or was found earlier. Returns
+/// `None` if there is no damage.
 fn check_log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {

@@ -59,7 +59,7 @@ pub(super) enum NeedAnswer {
 }
 
 /// The state that a client returns together with a filled form. The state only identifies the
-/// pending question, so a forged one allows nothing that the tools would not.
+/// pending question, so a forged state allows nothing that the tools would not allow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FormState {
     pub(super) task_id: String,

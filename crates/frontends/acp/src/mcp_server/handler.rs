@@ -30,7 +30,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of tasks in a list.
 const MAX_LISTED_TASKS: usize = 50;
 
-/// A call that failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     /// The call is invalid and is answered with a protocol error.
@@ -317,7 +317,7 @@ impl TaskHandler {
         Ok(Some(task))
     }
 
-    /// Applies the answer to a form. Returns false if the form holds no answer.
+    /// Applies the answer to a form. Returns false if the form contains no usable answer.
     async fn apply_answer(
         &self,
         task: &Arc<DelegatedTask>,
@@ -397,7 +397,7 @@ impl TaskHandler {
     }
 
     /// Asks the client's user, if the client can show forms. Returns the reason to stop waiting, or
-    /// `None` to wait on.
+    /// `None` to continue waiting.
     async fn ask_user(
         &self,
         task: &Arc<DelegatedTask>,

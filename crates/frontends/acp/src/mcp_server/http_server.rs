@@ -117,7 +117,8 @@ pub(super) async fn serve_connections(access: HttpAccess, tasks: Arc<DelegatedTa
 
 type HttpBody = BoxBody<Bytes, Infallible>;
 
-/// Returns the error response to a request without the token or with another path, or `None`.
+/// Returns the error response to a request that lacks the token or has a wrong path, or `None` if
+/// the request is acceptable.
 fn rejection_response(request: &Request<Incoming>, token: &str) -> Option<Response<HttpBody>> {
     if !is_authorized(request.headers(), token) {
         let mut response = text_response(
@@ -139,8 +140,8 @@ fn text_response(status: StatusCode, text: &'static str) -> Response<HttpBody> {
     response
 }
 
-/// True if the request carries the token. Compares every byte, so the time it takes reveals only
-/// the token's length.
+/// True if the request carries the token. Compares every byte, so the time of the comparison
+/// reveals only the token's length.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers
         .get(AUTHORIZATION)

@@ -30,7 +30,7 @@ pub(super) struct LineTransport<W> {
     pending: Arc<Mutex<HashSet<RequestId>>>,
     /// True once a request has opened the session. Before that, all other messages are dropped.
     is_open: bool,
-    /// Canceled when the input ends.
+    /// A token that is canceled when the input ends.
     input_ended: CancellationToken,
 }
 
@@ -127,8 +127,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
     }
 }
 
-/// True if a request opens the session: an `initialize` request, or a request whose metadata holds
-/// everything that `initialize` would transmit.
+/// True if a request opens the session: an `initialize` request, or a request whose metadata
+/// contains everything that `initialize` would transmit.
 fn opens_session(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     match request {

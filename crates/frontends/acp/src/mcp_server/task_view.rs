@@ -20,22 +20,22 @@ const PLAN_TOOL: &str = "plan_mode_respond";
 /// turn.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// haft works on it.
+    /// haft is working on the task.
     #[default]
     Running,
-    /// A question or an approval waits for an answer.
+    /// The task is waiting for the answer to a question or an approval.
     Waiting,
-    /// It is done.
+    /// The task is done.
     Completed,
-    /// It could not go on.
+    /// An error ended the task.
     Failed,
-    /// It was cancelled or interrupted; it can be continued.
+    /// The task was canceled or interrupted. It can be continued.
     Aborted,
-    /// A limit was reached; it can be continued.
+    /// The task reached a limit. It can be continued.
     Exhausted,
 }
 
@@ -51,31 +51,31 @@ impl From<Outcome> for TaskStatus {
     }
 }
 
-/// A question of haft's model.
+/// A question that haft's model asks.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TaskQuestion {
-    /// The question, or the plan that waits for a decision.
+    /// The text of the question, or the plan that needs a decision.
     pub question: String,
-    /// Answers to choose from; any other text is possible, too.
+    /// Suggested answers. Any other text is also allowed.
     pub options: Vec<String>,
 }
 
-/// A call of haft's model that waits for a yes or no.
+/// A tool call that waits for an approval.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TaskApproval {
-    /// By which an answer names it.
+    /// The id by which an answer refers to this approval.
     pub approval_id: String,
-    /// The agent that calls: `main`, or a sub-agent's name.
+    /// The agent that made the call: `main`, or the name of a sub-agent.
     pub agent: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Exactly what would run or be written.
+    /// The exact command that would run, or the exact content that would be written.
     pub subject: String,
-    /// Why it is asked.
+    /// The reason why the call needs an approval.
     pub reason: String,
-    /// Whether it would run outside of the sandbox.
+    /// True if the call would run outside of the sandbox.
     pub leaves_sandbox: bool,
-    /// The rules that `always` would write; without any, `always` means this once.
+    /// The rules that `always` would save. If the list is empty, `always` allows only this call.
     pub remember: Vec<String>,
 }
 
@@ -93,40 +93,40 @@ impl TaskApproval {
     }
 }
 
-/// What became of a file.
+/// A file that a task changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(super) struct ChangedFile {
-    /// The file, relative to the project where it lies inside.
+    /// The path of the file, relative to the project if the file is inside the project.
     path: String,
-    /// What happened to it last.
+    /// The kind of the last change of the file.
     change: ChangeKind,
 }
 
-/// A task as its tools give it.
+/// The state of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TaskView {
-    /// The id of the task, which is the id of its conversation.
+    /// The id of the task, which is also the id of its conversation.
     pub task_id: String,
-    /// How it stands.
+    /// The status of the task.
     pub status: TaskStatus,
-    /// The last text of haft's model; the answer once the task is completed.
+    /// The last text of haft's model. For a completed task, the final answer.
     pub text: String,
-    /// Why it stands so, where that needs saying.
+    /// An explanation of the status; may be empty.
     pub message: String,
     /// The question that waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<TaskQuestion>,
-    /// The calls that wait for a yes or no.
+    /// The tool calls that wait for an approval.
     pub approvals: Vec<TaskApproval>,
-    /// The folder it works in.
+    /// The working folder of the task.
     pub cwd: String,
     /// The model, as `provider/model`.
     pub model: String,
-    /// Tokens used since this server knows the task.
+    /// The tokens used since this server started or loaded the task.
     pub usage: Usage,
-    /// What they cost in USD; null without prices.
+    /// The cost of these tokens in US dollars; null if a price is unknown.
     pub cost_usd: Option<f64>,
-    /// The files that were changed since this server knows the task.
+    /// The files changed since this server started or loaded the task.
     #[schemars(with = "Vec<ChangedFile>")]
     #[serde(serialize_with = "serialize_changed_files")]
     pub changed_files: BTreeMap<String, ChangeKind>,
@@ -153,7 +153,7 @@ pub struct TaskState {
     pub activity: String,
     /// True if the next text starts a new message.
     starts_message: bool,
-    /// True if a request had no price.
+    /// True if the price of any request is unknown.
     unpriced: bool,
 }
 

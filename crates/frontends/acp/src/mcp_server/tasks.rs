@@ -243,7 +243,7 @@ pub struct DelegatedTasks {
     cwd: PathBuf,
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
     local: mpsc::UnboundedSender<LocalWork>,
-    /// Canceled when the only client has disconnected.
+    /// A token that is canceled when the only client has disconnected.
     pub(super) shutdown: CancellationToken,
 }
 

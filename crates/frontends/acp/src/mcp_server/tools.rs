@@ -17,20 +17,20 @@ use super::task_view::{TaskStatus, TaskView};
 use super::tasks::RunRequest;
 use crate::host::ListedConversation;
 
-/// The maximum time a call may wait, in seconds.
+/// The maximum time that a call may wait, in seconds.
 const MAX_WAIT_SECONDS: f64 = 3600.0;
 
-/// How much a task may do without asking.
+/// The permission mode of a task: the actions that need no approval.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TaskMode {
-    /// Read only.
+    /// The task can only read.
     Plan,
-    /// Everything that changes or runs something is asked.
+    /// Every change and every command needs an approval.
     Ask,
-    /// Edits in the project are allowed; commands are asked.
+    /// Edits in the project are allowed; commands need an approval.
     AcceptEdits,
-    /// Nothing is asked inside the sandbox.
+    /// Inside the sandbox, nothing needs an approval.
     Auto,
 }
 
@@ -45,20 +45,20 @@ impl From<TaskMode> for PermissionMode {
     }
 }
 
-/// What a run may use up. A task that reaches a limit is `exhausted` and can be continued.
+/// The limits of a run. A task that reaches a limit is `exhausted` and can be continued.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TaskLimits {
-    /// Replies of the model.
+    /// The maximum number of model replies.
     #[serde(rename = "max_turns")]
     turns: Option<u32>,
-    /// Tokens, input and output together.
+    /// The maximum number of tokens, input and output together.
     #[serde(rename = "max_tokens")]
     tokens: Option<u64>,
-    /// Money in USD, where prices are known.
+    /// The maximum cost in US dollars, as far as prices are known.
     #[serde(rename = "max_budget_usd")]
     budget_usd: Option<f64>,
-    /// Seconds from the beginning to the end.
+    /// The maximum duration in seconds.
     #[serde(rename = "max_seconds")]
     seconds: Option<u32>,
 }
@@ -84,21 +84,22 @@ pub(super) fn clamp_wait(seconds: f64) -> Duration {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StartArguments {
-    /// What is to be done, with everything haft must know: it sees nothing of your conversation.
+    /// The work to do, with all information that haft needs: haft cannot see your conversation.
     pub(super) prompt: String,
-    /// The project folder, best as an absolute path; the folder of the server when absent.
+    /// The project folder, preferably as an absolute path. The default is the server's folder.
     pub(super) cwd: Option<String>,
-    /// The model, as `provider/model`; the configured one when absent.
+    /// The model, as `provider/model`. The default is the configured model.
     model: Option<String>,
-    /// How much may be done without asking; the configured mode when absent.
+    /// The actions that need no approval. The default is the configured mode.
     permission_mode: Option<TaskMode>,
     #[serde(default)]
     limits: TaskLimits,
-    /// Seconds to wait for the result; 0 returns at once. The task goes on when the time is over.
+    /// The number of seconds to wait for the result; 0 returns at once. The task continues after
+    /// that time.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3600))]
     pub(super) wait_seconds: f64,
-    /// Whether cancelling this call, while it waits, cancels the task, too.
+    /// True if canceling this call while it waits also cancels the task.
     #[serde(default)]
     pub(super) cancel_with_call: bool,
 }
@@ -108,20 +109,20 @@ pub(super) struct StartArguments {
 pub(super) struct ContinueArguments {
     /// The id of the task.
     pub(super) task_id: String,
-    /// What is to be done next. Without it, a task that was interrupted or reached a limit goes on
-    /// where it stopped.
+    /// The next work to do. Without a prompt, a task that was interrupted or reached a limit
+    /// continues where it stopped.
     pub(super) prompt: Option<String>,
-    /// Another model than before, as `provider/model`.
+    /// A different model than before, as `provider/model`.
     model: Option<String>,
-    /// Another permission mode than before.
+    /// A different permission mode than before.
     permission_mode: Option<TaskMode>,
     #[serde(default)]
     limits: TaskLimits,
-    /// Seconds to wait for the result; 0 returns at once.
+    /// The number of seconds to wait for the result; 0 returns at once.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3600))]
     pub(super) wait_seconds: f64,
-    /// Whether cancelling this call, while it waits, cancels the task, too.
+    /// True if canceling this call while it waits also cancels the task.
     #[serde(default)]
     pub(super) cancel_with_call: bool,
 }
@@ -150,16 +151,16 @@ impl ContinueArguments {
     }
 }
 
-/// What may be said to an approval.
+/// A decision about an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskDecision {
-    /// This once.
+    /// Allow this call only.
     Allow,
-    /// From now on, by the rules in `remember`, which are written to the configuration of haft's
-    /// user.
+    /// Allow this call, and save the rules in `remember` to the configuration of haft's user, so
+    /// that they apply to later calls.
     Always,
-    /// No.
+    /// Deny the call.
     Deny,
 }
 
@@ -168,16 +169,16 @@ pub(super) enum TaskDecision {
 pub(super) struct AnswerArguments {
     /// The id of the task.
     pub(super) task_id: String,
-    /// The answer to the question of the task.
+    /// The answer to the task's question.
     pub(super) answer: Option<String>,
     /// The decision about an approval.
     pub(super) decision: Option<TaskDecision>,
-    /// The approval, where several wait.
+    /// The id of the approval; required if several approvals are pending.
     pub(super) approval_id: Option<String>,
-    /// With `deny`: why, for haft's model.
+    /// With `deny`: the reason, as a message for haft's model.
     #[serde(default)]
     pub(super) reason: String,
-    /// Seconds to wait for the result; 0 returns at once.
+    /// The number of seconds to wait for the result; 0 returns at once.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3600))]
     pub(super) wait_seconds: f64,
@@ -188,7 +189,8 @@ pub(super) struct AnswerArguments {
 pub(super) struct GetArguments {
     /// The id of the task.
     pub(super) task_id: String,
-    /// Seconds to wait for the end, a question or an approval; 0 returns at once.
+    /// The number of seconds to wait until the task ends, asks a question or needs an approval; 0
+    /// returns at once.
     #[serde(default)]
     #[schemars(range(min = 0, max = 3600))]
     pub(super) wait_seconds: f64,
@@ -197,7 +199,7 @@ pub(super) struct GetArguments {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListArguments {
-    /// The project folder; the folder of the server when absent.
+    /// The project folder. The default is the server's folder.
     pub(super) cwd: Option<String>,
 }
 
@@ -208,16 +210,16 @@ pub(super) struct CancelArguments {
     pub(super) task_id: String,
 }
 
-/// A row of the list.
+/// A task in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TaskRow {
     task_id: String,
-    /// The beginning of its first prompt.
+    /// The beginning of the task's first prompt, or the task's name.
     name: String,
-    /// How it stands, where this server knows it; `get_task` finds out about the others.
+    /// The status of the task, if this server knows the task. For other tasks, call `get_task`.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<TaskStatus>,
-    /// When something was last said in it.
+    /// The time of the newest message.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated_at: Option<String>,
     messages: u64,
@@ -251,9 +253,9 @@ impl TaskRow {
 /// The tasks of a project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TaskList {
-    /// The newest first.
+    /// The tasks, newest first.
     pub(super) tasks: Vec<TaskRow>,
-    /// How many older ones were left out.
+    /// The number of older tasks that are not in the list.
     pub(super) left_out: usize,
 }
 

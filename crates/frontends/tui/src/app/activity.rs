@@ -10,19 +10,19 @@ use haft_types::Usage;
 
 use crate::line::{StyledLine, TextStyle};
 
-/// A server that sends nothing for this long is reported.
+/// The duration of silence after which a server is reported as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Estimated bytes per token, for text that the server has not counted yet.
+/// The estimated number of bytes per token, for text that the server has not counted yet.
 const TOKEN_BYTES: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     now: Duration,
-    /// The start of the turn.
+    /// The time at which the turn started.
     turn: Duration,
     /// The time of the turn's last event.
     heard: Duration,
-    /// Output tokens of this turn, as counted by the server. `bytes` is the length of the text
+    /// The output tokens of this turn, as counted by the server. `bytes` is the length of the text
     /// since the last count.
     tokens: u64,
     bytes: u64,
@@ -68,7 +68,7 @@ impl Activity {
         self.now.saturating_sub(self.turn)
     }
 
-    /// Notes that the server or a tool has sent something.
+    /// Records that the server or a tool has just sent something.
     pub(super) fn note_activity(&mut self) {
         (self.heard, self.retry) = (self.now, None);
     }
@@ -81,7 +81,7 @@ impl Activity {
         (self.tokens, self.bytes) = (self.tokens + usage.output, 0);
     }
 
-    /// Notes that the request is sent again after `delay_ms`.
+    /// Records that the request will be sent again after `delay_ms`.
     pub(super) fn set_retry(
         &mut self,
         attempt: u32,
@@ -118,12 +118,12 @@ impl Activity {
             .for_each(|shell| shell.ended = true);
     }
 
-    /// Forgets ended commands, once their output is printed.
+    /// Forgets the commands that have ended, once their output is printed.
     pub(super) fn forget_ended(&mut self) {
         self.shells.retain(|shell| !shell.ended);
     }
 
-    /// Returns the newest command that still runs.
+    /// Returns the id of the newest command that is still running.
     pub(super) fn newest_shell(&self) -> Option<u64> {
         self.shells
             .iter()

@@ -1,4 +1,4 @@
-//! The tool calls that run.
+//! The list of running tool calls.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct CallList {
     cancelled: Vec<String>,
     /// The tool whose diff the user just approved, so that its result needn't repeat the diff.
     approved_diff: Option<String>,
-    /// The project's folder, if the terminal supports links to its files.
+    /// The project's folder, or `None` if the terminal doesn't support links to files.
     root: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl CallList {
         self.running.push(ToolCallView::new(id, name));
     }
 
-    /// Starts a call, whose arguments are complete.
+    /// Starts a call whose arguments have arrived completely.
     pub(super) fn start_call(
         &mut self,
         id: &str,
@@ -57,7 +57,8 @@ impl CallList {
         text.clone_into(&mut self.find_or_add(id, name, now).progress);
     }
 
-    /// Forgets a cancelled call when its result arrives. Returns false if it wasn't cancelled.
+    /// Forgets a cancelled call when its result arrives. Returns false if the call wasn't
+    /// cancelled.
     pub(super) fn forget_cancelled(&mut self, id: &str) -> bool {
         match self.cancelled.iter().position(|cancelled| cancelled == id) {
             Some(at) => {
@@ -68,7 +69,7 @@ impl CallList {
         }
     }
 
-    /// Removes a call that has a result.
+    /// Removes and returns a call whose result has arrived.
     pub(super) fn remove(&mut self, id: &str, name: &str) -> ToolCallView {
         match self.running.iter().position(|call| call.id == id) {
             Some(at) => self.running.remove(at),
@@ -96,10 +97,10 @@ impl CallList {
         rows
     }
 
-    /// Prints the calls that have no result as cancelled.
+    /// Prints the calls without a result as cancelled.
     ///
-    /// The session reports these results only after the next prompt, which is too late for the
-    /// reader.
+    /// The session reports the results of cancelled calls only after the next prompt, which is too
+    /// late for the user.
     pub(super) fn cancel_all(&mut self, now: Duration, out: &mut Scrollback) {
         for call in std::mem::take(&mut self.running) {
             let text = text!("app-call-cancelled");
@@ -113,7 +114,7 @@ impl CallList {
         self.running.clear();
     }
 
-    /// Shows the arguments of a call as the user edited them.
+    /// Shows a call with the arguments that the user edited.
     pub(super) fn set_edited(&mut self, approval: &Approval, arguments: &Value) {
         if approval.agent != MAIN_AGENT {
             return;
@@ -137,8 +138,8 @@ impl CallList {
         self.running.iter_mut().for_each(|call| call.since = now);
     }
 
-    /// Draws the running calls, except those of the tool that needs approval: the question shows
-    /// them.
+    /// Draws the running calls, except the calls of the tool that needs approval: the question
+    /// shows those calls.
     pub(super) fn draw_rows(
         &self,
         asked_tool: Option<&str>,
@@ -151,7 +152,7 @@ impl CallList {
             .map(move |call| call.draw_running(now, columns))
     }
 
-    /// Returns the call with that id, adding it if it was never announced.
+    /// Returns the call with this id, and adds the call first if it was never announced.
     fn find_or_add(&mut self, id: &str, name: &str, now: Duration) -> &mut ToolCallView {
         let at = self
             .running

@@ -15,8 +15,8 @@ pub(super) fn describe_mode(mode: PermissionMode) -> &'static str {
     }
 }
 
-/// Returns the mode after `current`, starting with the careful ones. `yolo` comes only if haft was
-/// started in it.
+/// Returns the mode that follows `current` when the user cycles through the modes. `yolo` is
+/// included only if haft was started in that mode.
 pub(super) fn next_mode(current: PermissionMode, started_in: PermissionMode) -> PermissionMode {
     match current {
         PermissionMode::Ask => PermissionMode::AcceptEdits,
@@ -27,7 +27,8 @@ pub(super) fn next_mode(current: PermissionMode, started_in: PermissionMode) -> 
     }
 }
 
-/// Lists the modes. `yolo` is offered only if haft was started in it.
+/// Lists the permission modes to choose from. `yolo` is offered only if haft was started in that
+/// mode.
 pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) -> PickerList {
     let row = |mode: PermissionMode| {
         let name = mode.name().to_owned();
@@ -56,7 +57,8 @@ pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) ->
     }
 }
 
-/// Lists the user's options for the model's plan. `options` are the model's own proposals.
+/// Lists the user's possible answers to the model's plan. `options` are the answers that the model
+/// proposes.
 pub(super) fn list_plan_options(options: &[String]) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),

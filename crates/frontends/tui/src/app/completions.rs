@@ -5,7 +5,7 @@ use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::editor::Editor;
 use crate::line::{StyledLine, TextStyle};
 
-/// Maximum rows of the menu.
+/// The maximum number of rows of the menu.
 const MENU_ROWS: usize = 6;
 
 /// The open menu, if any, and the names that can be completed.
@@ -20,7 +20,7 @@ pub(super) struct Completions {
     user_commands: Vec<(String, String)>,
 }
 
-/// The effect of Enter after [`Completions::accept_on_enter`].
+/// The action to take for Enter after [`Completions::accept_on_enter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnterAction {
     /// Submits the input.
@@ -67,7 +67,7 @@ impl Completions {
         }
     }
 
-    /// Replaces the word before the cursor by the selected item and closes the menu.
+    /// Replaces the word before the cursor with the selected item and closes the menu.
     pub(super) fn accept_selected(&mut self, editor: &mut Editor) {
         let Some(text) = self
             .menu
@@ -83,7 +83,7 @@ impl Completions {
     /// Accepts the selected item if that changes the input, and closes the menu.
     ///
     /// A command name that was typed in full is submitted as it is, unless the user moved the
-    /// selection. A completed command is submitted at once, other words are not.
+    /// selection. A completed command is submitted at once; other completed words are not.
     pub(super) fn accept_on_enter(&mut self, editor: &mut Editor) -> EnterAction {
         let is_full_name = editor
             .text()
@@ -194,7 +194,7 @@ impl Completions {
     }
 }
 
-/// Returns the mention of a file in a prompt, quoted if necessary.
+/// Formats a mention of a file for a prompt, quoted if necessary.
 fn format_file_mention(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(is_plain) {

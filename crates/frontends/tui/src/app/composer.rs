@@ -18,7 +18,7 @@ use crate::image_paste::PastedImage;
 use crate::line::{StyledLine, TextStyle};
 use crate::link::{Operation, SideAction};
 
-/// Maximum rows of the input.
+/// The maximum number of rows of the input.
 const INPUT_ROWS: usize = 10;
 
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(super) struct Composer {
     /// The user's text while a question or form uses the editor.
     draft: Option<String>,
     queue: VecDeque<QueuedInput>,
-    /// Pasted images that were not sent yet.
+    /// Pasted images that have not been sent yet.
     images: Vec<PastedImage>,
 }
 
-/// Input that waits until it can join the turn or start another.
+/// Input that waits until it can join the running turn or start another turn.
 #[derive(Debug)]
 struct QueuedInput {
     text: String,
@@ -41,7 +41,7 @@ struct QueuedInput {
     joins: bool,
 }
 
-/// A search in the history.
+/// An open search in the input history.
 #[derive(Debug, Default)]
 struct HistorySearch {
     query: String,
@@ -49,7 +49,7 @@ struct HistorySearch {
     skip: usize,
 }
 
-/// Rows of the input, and row and column of the cursor in them.
+/// The rows of the input, and the row and column of the cursor within these rows.
 pub(super) type InputView = (Vec<StyledLine>, (usize, usize));
 
 impl Composer {
@@ -73,7 +73,7 @@ impl Composer {
         self.editor.is_empty()
     }
 
-    /// Returns the text, with pastes in full.
+    /// Returns the text, with long pastes expanded.
     pub(super) fn text(&self) -> String {
         self.editor.full_text()
     }
@@ -94,7 +94,7 @@ impl Composer {
         self.editor.set_text(text);
     }
 
-    /// Replaces the text by the result of the user's editor.
+    /// Replaces the text with the result of the user's external editor.
     pub(super) fn set_edited_text(&mut self, text: &str) {
         self.completions.close_menu();
         self.editor.set_text(text.trim_end_matches('\n'));
@@ -117,12 +117,12 @@ impl Composer {
         self.completions.close_menu();
     }
 
-    /// Sets the paths that can be mentioned.
+    /// Sets the file paths that can be mentioned in a prompt.
     pub(super) fn set_files(&mut self, files: Vec<String>) {
         self.completions.set_files(files, &self.editor);
     }
 
-    /// Closes the completion menu. Returns false if none was open.
+    /// Closes the completion menu. Returns false if the menu wasn't open.
     pub(super) fn close_menu(&mut self) -> bool {
         let was_open = self.completions.is_open();
         self.completions.close_menu();
@@ -146,18 +146,20 @@ impl Composer {
             .map(|image| image.path)
     }
 
-    /// Lends the editor to a question or form and fills it with `text`.
+    /// Lends the editor to a question or form, with `text` as the initial content.
     pub(super) fn lend_editor(&mut self, text: &str) {
         self.draft = Some(self.editor.full_text());
         self.editor.set_text(text);
     }
 
-    /// Makes the next letters insert text even if Vim's normal mode is active.
+    /// Enters insert mode if Vim's normal mode is active, so that the next letters are inserted as
+    /// text.
     pub(super) fn enter_insert_mode(&mut self) {
         self.editor.enter_insert_mode();
     }
 
-    /// Takes the editor back from a question and restores the user's text, even if it is empty.
+    /// Takes the editor back from a question and restores the user's text, even if that text is
+    /// empty.
     pub(super) fn reclaim_editor(&mut self) {
         let draft = self.draft.take().unwrap_or_default();
         self.editor.set_text(&draft);
@@ -170,7 +172,7 @@ impl Composer {
         }
     }
 
-    /// Handles a key in Vim mode. Returns false if the key isn't one of Vim's.
+    /// Handles a key in Vim mode. Returns false if the key isn't bound in Vim mode.
     pub(super) fn handle_vim_key(&mut self, key: KeyEvent) -> bool {
         !self.completions.is_open() && self.editor.handle_vim_key(key)
     }
@@ -296,8 +298,8 @@ impl Composer {
         }
     }
 
-    /// Queues input that was submitted while a turn runs. If it can join the turn, the session is
-    /// asked to add it.
+    /// Queues input that was submitted while a turn runs, and asks the session to add the input to
+    /// the turn if it can join.
     pub(super) fn queue_input(&mut self, text: String, effects: &mut Vec<Effect>) {
         // Slash commands are expanded first and images are attached to a turn, so both need a turn
         // of their own.
@@ -309,18 +311,19 @@ impl Composer {
         self.queue.push_back(QueuedInput { text, joins });
     }
 
-    /// Removes the first queued input that the session added to the turn.
+    /// Removes and returns the first queued input that was to join the turn, because the session
+    /// has added it.
     pub(super) fn take_joined_input(&mut self) -> Option<String> {
         let at = self.queue.iter().position(|queued| queued.joins)?;
         self.queue.remove(at).map(|queued| queued.text)
     }
 
-    /// Removes the input that starts the next turn.
+    /// Removes and returns the queued input that starts the next turn.
     pub(super) fn take_next_input(&mut self) -> Option<String> {
         self.queue.pop_front().map(|queued| queued.text)
     }
 
-    /// Moves all queued input back into the editor. Returns false if there is none.
+    /// Moves all queued input back into the editor. Returns false if no input was queued.
     pub(super) fn recall_queue(&mut self) -> bool {
         if self.queue.is_empty() {
             return false;

@@ -1,7 +1,7 @@
-//! The dialogs over the input line: approvals, forms, lists, the result viewer, the help on keys.
+//! The dialogs of the interface: approvals, forms, lists, the result viewer, the help on keys.
 //!
-//! Invariants: at most one approval or form is open; a key that is pressed before it could be read
-//! doesn't answer it.
+//! Invariants: at most one approval or form is open; a key that is pressed before the user could
+//! read a question doesn't answer the question.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::{Approval, ApprovalReply};
@@ -17,7 +17,7 @@ use crate::line::{StyledLine, TextStyle};
 use crate::picker::{Picker, PickerList, PickerOutcome};
 use crate::viewer::{ResultList, ResultViewer, ViewerOutcome};
 
-/// Maximum rows of a list, with its title and its keys.
+/// The maximum number of rows of a list, including its title and its keys.
 const PICKER_ROWS: usize = 16;
 
 #[derive(Debug, Default)]
@@ -32,23 +32,23 @@ pub(super) struct Dialogs {
     rules_file: String,
 }
 
-/// The outcome of a key that was offered to the open approval.
+/// The result of handling a key in the open approval dialog.
 #[derive(Debug)]
 pub(super) enum ApprovalKey {
-    /// The key doesn't belong to the dialog.
+    /// The dialog doesn't use the key.
     Unused,
     /// The dialog handled the key.
     Used,
-    /// The user answered.
+    /// The user answered the approval.
     Answer(ApprovalReply),
     /// The user allowed the call and all edits until the session ends.
     AllowEdits,
 }
 
-/// The outcome of a key that was offered to the open form.
+/// The result of handling a key in the open form.
 #[derive(Debug)]
 pub(super) enum FormKey {
-    /// The key doesn't belong to the form: it edits the input.
+    /// The form doesn't use the key, which edits the input instead.
     Unused,
     /// The form handled the key.
     Used,
@@ -130,7 +130,7 @@ impl Dialogs {
         self.shows_keys = true;
     }
 
-    /// Hides the help on keys. Returns false if it wasn't shown.
+    /// Hides the help on keys. Returns false if the help wasn't shown.
     pub(super) fn hide_keys(&mut self) -> bool {
         std::mem::take(&mut self.shows_keys)
     }
@@ -149,7 +149,8 @@ impl Dialogs {
         }
     }
 
-    /// Restarts the wait before keys answer a question: a user who still types hasn't read it.
+    /// Restarts the delay before keys can answer a question: a user who is still typing hasn't read
+    /// the question.
     pub(super) fn delay_arming(&self, effects: &mut Vec<Effect>) {
         let is_unarmed = self.approval.as_ref().is_some_and(|dialog| !dialog.armed)
             || self
@@ -162,7 +163,7 @@ impl Dialogs {
         }
     }
 
-    /// Disarms the open approval, which was covered by something else.
+    /// Disarms the open approval, because something else has covered it.
     pub(super) fn disarm_approval(&mut self, effects: &mut Vec<Effect>) {
         if let Some(dialog) = &mut self.approval {
             dialog.armed = false;
@@ -179,20 +180,20 @@ impl Dialogs {
         is_asking && self.picker.is_none() && self.viewer.is_none()
     }
 
-    /// Returns true if an approval is answered by single keys, so that the cursor is hidden.
+    /// Returns true if the cursor is hidden because single keys answer the open approval.
     pub(super) fn hides_cursor(&self) -> bool {
         self.approval
             .as_ref()
             .is_some_and(|dialog| !dialog.stage.uses_editor())
     }
 
-    /// Closes the open approval or form. Returns true if it used the editor.
+    /// Closes the open approval or form. Returns true if the closed dialog used the editor.
     pub(super) fn close_question(&mut self) -> bool {
         let approval = self.approval.take();
         approval.is_some_and(|dialog| dialog.stage.uses_editor()) || self.form.take().is_some()
     }
 
-    /// Opens the editor for an answer that is typed.
+    /// Opens the editor for a typed answer, with `text` as the initial content.
     pub(super) fn open_input(&mut self, stage: ApprovalStage, text: &str, composer: &mut Composer) {
         if let Some(dialog) = &mut self.approval {
             dialog.open_input(stage);
@@ -213,7 +214,7 @@ impl Dialogs {
         }
     }
 
-    /// Pastes into the open list. Returns false if none is open.
+    /// Pastes text into the open list. Returns false if no list is open.
     pub(super) fn paste_into_picker(&mut self, text: &str) -> bool {
         match &mut self.picker {
             Some(picker) => {
@@ -224,14 +225,14 @@ impl Dialogs {
         }
     }
 
-    /// Notes that the user edits the text the input was opened with.
+    /// Records that the user is editing the text with which the input was opened.
     pub(super) fn note_edit(&mut self) {
         if let Some(dialog) = &mut self.approval {
             dialog.note_edit();
         }
     }
 
-    /// Offers a key to the open approval.
+    /// Handles a key in the approval dialog, if one is open and uses the key.
     pub(super) fn handle_approval_key(
         &mut self,
         key: KeyEvent,
@@ -349,9 +350,9 @@ impl Dialogs {
         ApprovalKey::Used
     }
 
-    /// Takes text whose keys were read at once while an approval waited for one key. Several keys
-    /// never allow a call: a sentence refuses it with Enter, other text opens the input for a
-    /// reason.
+    /// Handles several keys that were read at once as text, while an approval waited for a single
+    /// key. Several keys never allow a call: a sentence that ends with Enter refuses the call, and
+    /// other text opens the input for a reason.
     pub(super) fn handle_typed_burst(
         &mut self,
         text: &str,
@@ -378,7 +379,7 @@ impl Dialogs {
         None
     }
 
-    /// Offers a key to the open form.
+    /// Handles a key in the form, if one is open and uses the key.
     pub(super) fn handle_form_key(
         &mut self,
         key: KeyEvent,
@@ -450,7 +451,7 @@ impl Dialogs {
         self.viewer.as_ref()
     }
 
-    /// Draws the open list, if any. Also returns row and column of the cursor.
+    /// Draws the open list, if any. Also returns the row and column of the cursor.
     pub(super) fn draw_picker(
         &self,
         columns: usize,

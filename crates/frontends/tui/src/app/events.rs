@@ -8,7 +8,7 @@ use super::turn_view::translate_message;
 use crate::call::extract_call_subject;
 use crate::line::TextStyle;
 
-/// Characters of an id that are enough to name a conversation.
+/// The number of leading characters of an id that suffice to name a conversation.
 const ID_CHARS: usize = 8;
 
 impl App {
@@ -43,7 +43,8 @@ impl App {
         }
     }
 
-    /// Shows a sub-agent's event. Details are in the sub-agent's own conversation.
+    /// Shows a sub-agent's event in brief, because the sub-agent's own conversation has the
+    /// details.
     fn handle_subagent_event(&mut self, agent: &str, body: &EventBody) {
         match body {
             EventBody::Subagent {

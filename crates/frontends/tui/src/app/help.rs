@@ -6,7 +6,7 @@ use crate::wrap::draw_definition_rows;
 
 /// The width of the first column, which contains names of keys and commands.
 const NAME_COLUMNS: usize = 17;
-/// Columns that a key and its description need to be legible.
+/// The minimum number of columns for a key and its description.
 const KEY_COLUMNS: usize = 62;
 
 /// Draws `/help`. `user_commands` are names and descriptions.

@@ -161,8 +161,8 @@ impl App {
         self.dialogs.awaits_choice() && !self.composer.is_searching()
     }
 
-    /// Handles keys that were read at once. While an approval waits for one key, they are text, not
-    /// an answer.
+    /// Handles keys that were read at once. While an approval waits for a single key, several keys
+    /// are text, not an answer.
     pub(super) fn handle_key_burst(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
         let mut text = String::new();
         for key in keys.iter().filter(|key| key.kind != KeyEventKind::Release) {
@@ -191,7 +191,7 @@ impl App {
         }
     }
 
-    /// Offers a key to the open approval. Returns false if the key has another effect.
+    /// Handles a key in the open approval. Returns false if the key has another effect.
     fn handle_approval_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
         let outcome = self.dialogs.handle_approval_key(
             key,
@@ -216,7 +216,7 @@ impl App {
         true
     }
 
-    /// Offers a key to the open form. Returns false if the key has another effect.
+    /// Handles a key in the open form. Returns false if the key has another effect.
     fn handle_form_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
         match self
             .dialogs
@@ -344,7 +344,7 @@ impl App {
         }
     }
 
-    /// Stops the newest command in the user's shell. Returns false if none runs.
+    /// Stops the newest command in the user's shell. Returns false if no command is running.
     fn stop_shell(&mut self, effects: &mut Vec<Effect>) -> bool {
         let newest = self.turn.newest_shell();
         effects.extend(newest.map(|id| Effect::Do(Operation::Side(SideAction::Stop(id)))));
@@ -358,7 +358,8 @@ impl App {
         }
     }
 
-    /// Prints the whole last result. The second time, opens the viewer for all results.
+    /// Prints the last result in full, or opens the viewer for all results if the key is pressed
+    /// again.
     fn open_last_result(&mut self, hint: Option<Hint>) {
         match self.turn.results().last() {
             Some(_) if hint == Some(Hint::Opened) => self.dialogs.open_viewer(),

@@ -5,17 +5,17 @@ use serde_json::Value;
 
 use crate::line::{StyledLine, TextStyle};
 
-/// Maximum rows of each pane.
+/// The maximum number of rows of each pane.
 const PANE_ROWS: usize = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Panes {
-    /// Status and content of each item.
+    /// The status and content of each TODO item.
     todo: Vec<(String, String)>,
     todo_hidden: bool,
-    /// Id and command of the running background tasks.
+    /// The id and command of each running background task.
     tasks: Vec<(String, String)>,
-    /// Name and last action of the running sub-agents.
+    /// The name and last action of each running sub-agent.
     agents: Vec<(String, String)>,
 }
 
@@ -90,7 +90,7 @@ impl Panes {
         rows.into_iter().map(|row| row.cut(columns)).collect()
     }
 
-    /// Draws the number of completed items and the first open ones.
+    /// Draws the number of completed TODO items, and the first items that are not completed.
     fn draw_todo(&self) -> Vec<StyledLine> {
         let done = self
             .todo

@@ -1,4 +1,5 @@
-//! The model's reply while it arrives: text, reasoning, and output that waits for the text's end.
+//! The model's reply while it arrives: text, reasoning, and output that is held back until the text
+//! ends.
 //!
 //! Invariant: rows are printed in the order in which their text arrived.
 
@@ -12,17 +13,17 @@ use crate::markdown::MarkdownStream;
 use crate::viewer::ResultList;
 use crate::wrap::{wrap_hanging, wrap_line};
 
-/// Maximum bytes, counted from the end, of the arriving reasoning that is shown.
+/// The maximum number of bytes of the arriving reasoning that are shown, counted from its end.
 const THOUGHT_BYTES: usize = 600;
 
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     markdown: MarkdownStream,
-    /// The finished rows, to compare them with those of a second attempt.
+    /// The finished rows, kept to compare them with the rows of a second attempt.
     rows: ReplyRows,
-    /// Reasoning that is arriving.
+    /// The reasoning that is arriving.
     thinking: String,
-    /// Rows of unrelated output, printed when the text is complete.
+    /// Rows of unrelated output, held back until the reply's text is complete.
     held: Vec<StyledLine>,
     /// True if the model's text was printed last. A blank row separates it from a tool call.
     after_text: bool,
@@ -70,7 +71,8 @@ impl Reply {
         self.thinking.clear();
     }
 
-    /// Prints output that isn't part of the reply: at once if no reply is arriving, else after it.
+    /// Prints output that isn't part of the reply: at once if no reply is arriving, else after the
+    /// reply.
     pub(super) fn print_aside(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
         if self.is_idle() {
             out.print_rows(rows);
@@ -83,7 +85,7 @@ impl Reply {
         !self.held.is_empty()
     }
 
-    /// Prints the rows of a tool call, set apart from text before it.
+    /// Prints the rows of a tool call, below a blank row if text was printed before.
     pub(super) fn print_call(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
         if std::mem::take(&mut self.after_text) {
             out.print_separated(rows);
@@ -159,7 +161,7 @@ impl Reply {
     }
 }
 
-/// Counts words. Scripts without spaces are counted by character, as their readers do.
+/// Counts words. In scripts without spaces, every character counts as a word.
 fn count_words(text: &str) -> u64 {
     let wide = |word: &str| {
         word.chars()

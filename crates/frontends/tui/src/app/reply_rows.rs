@@ -8,18 +8,18 @@ use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
 pub(super) struct ReplyRows {
-    /// Rows of the current attempt.
+    /// The rows of the current attempt.
     rows: Vec<StyledLine>,
-    /// Rows of the discarded attempt before the current one. They are on the screen already.
+    /// The rows of an earlier, discarded attempt, which are already on the screen.
     discarded: Vec<StyledLine>,
 }
 
-/// Rows to print.
+/// Rows that must be printed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FreshRows {
     /// Rows that continue the rows on the screen.
     Next(Vec<StyledLine>),
-    /// All rows of an attempt that differs from the one on the screen.
+    /// All rows of the current attempt, because it differs from the attempt on the screen.
     Again(Vec<StyledLine>),
 }
 

@@ -8,15 +8,15 @@ use crate::wrap::{wrap_hanging, wrap_line};
 
 /// The mark before the user's input.
 pub(super) const PROMPT_MARK: &str = "> ";
-/// Maximum lines of a prompt that are echoed.
+/// The maximum number of lines of a prompt that are echoed.
 const MAX_ECHOED_LINES: usize = 12;
 
-/// Rows printed by the current input, laid out for a terminal of `columns` columns.
+/// The rows that the current input has printed, laid out for a terminal of `columns` columns.
 #[derive(Debug)]
 pub(super) struct Scrollback {
     columns: usize,
     rows: Vec<StyledLine>,
-    /// The input that opened a list. It is printed only if something is chosen in the list.
+    /// The input that opened a list, printed only if the user chooses something in the list.
     echo: Option<Vec<StyledLine>>,
 }
 
@@ -51,7 +51,7 @@ impl Scrollback {
         }
     }
 
-    /// Prints a text, wrapped.
+    /// Prints a text, wrapped to the width of the terminal.
     pub(super) fn print_note(&mut self, text: &str, style: TextStyle) {
         let rows = text
             .lines()
@@ -65,7 +65,8 @@ impl Scrollback {
         self.print_separated(layout_prompt(text, self.columns));
     }
 
-    /// Holds the user's input back until [`Self::print_echo`] or the next printed row.
+    /// Holds back the echo of the user's input until [`Self::print_echo`] is called or another row
+    /// is printed.
     pub(super) fn delay_echo(&mut self, text: &str) {
         self.echo = Some(layout_prompt(text, self.columns));
     }

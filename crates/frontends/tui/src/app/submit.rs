@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    /// Handles input that isn't one of haft's commands: a command of the user, a command that
+    /// Handles input that isn't one of haft's commands: a user-defined command, a command that
     /// other agents have, or a prompt.
     fn dispatch_unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
         let called = text.trim().strip_prefix('/').unwrap_or_default();
@@ -158,7 +158,7 @@ impl App {
         }
     }
 
-    /// Sends a prompt. While a turn runs, the prompt joins it or waits until it ends.
+    /// Sends a prompt. While a turn runs, the prompt joins the turn or waits until the turn ends.
     pub(super) fn submit_prompt(&mut self, text: String, effects: &mut Vec<Effect>) {
         if self.turn.is_busy() {
             self.composer.queue_input(text, effects);

@@ -29,7 +29,7 @@ use crate::wrap::wrap_hanging;
 const MODEL_SWITCHED: &str = "model_switched";
 /// The tool whose calls set the TODO list.
 const TODO_TOOL: &str = "todo_write";
-/// The end of a turn that took at least this long raises an alert.
+/// The minimum duration of a turn whose end raises an alert.
 const LONG_TURN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -40,13 +40,13 @@ pub(super) struct TurnView {
     interrupted: bool,
     reply: Reply,
     calls: CallList,
-    /// Results and reasoning that can be opened.
+    /// The results and reasoning that the user can open.
     results: ResultList,
     activity: Activity,
     panes: Panes,
-    /// The last error, which the turn's result repeats.
+    /// The last error, kept because the turn's result repeats the error.
     last_error: Option<String>,
-    /// Proposed answers to the model's question, chosen by number.
+    /// The answers that the model proposes to its question. The user chooses one by number.
     options: Vec<String>,
     /// True if the model has presented a plan in this turn.
     has_plan: bool,
@@ -105,7 +105,7 @@ impl TurnView {
         prompt
     }
 
-    /// Marks the turn as interrupted. Returns false if none runs.
+    /// Marks the turn as interrupted. Returns false if no turn is running.
     pub(super) fn mark_interrupted(&mut self) -> bool {
         self.interrupted |= self.busy;
         self.busy
@@ -123,7 +123,7 @@ impl TurnView {
         std::mem::take(&mut self.interrupted)
     }
 
-    /// Returns true once after the model has presented a plan.
+    /// Returns true if the model has presented a plan, and resets the flag.
     pub(super) fn take_plan_flag(&mut self) -> bool {
         std::mem::take(&mut self.has_plan)
     }
@@ -151,12 +151,12 @@ impl TurnView {
         }
     }
 
-    /// Returns the newest command in the user's shell that still runs.
+    /// Returns the id of the newest command that is still running in the user's shell.
     pub(super) fn newest_shell(&self) -> Option<u64> {
         self.activity.newest_shell()
     }
 
-    /// Prints text that isn't part of the reply. A diff is shown as such.
+    /// Prints text that isn't part of the reply. A diff is drawn as a diff.
     pub(super) fn print_text(&mut self, text: &str, out: &mut Scrollback) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
@@ -172,7 +172,7 @@ impl TurnView {
         self.reply.print_aside(rows, out);
     }
 
-    /// Prints a command for the user's shell.
+    /// Prints a command line that the user entered for the shell.
     pub(super) fn print_shell_command(&mut self, text: &str, out: &mut Scrollback) {
         let mut rows = vec![StyledLine::empty()];
         rows.extend(layout_prompt(text, out.columns()));
@@ -213,7 +213,7 @@ impl TurnView {
         }
     }
 
-    /// Notes that the server or a tool has sent something.
+    /// Records that the server or a tool has just sent something.
     pub(super) fn note_activity(&mut self) {
         self.activity.note_activity();
     }
@@ -279,7 +279,7 @@ impl TurnView {
         }
     }
 
-    /// Shows an event that is reported in a sentence.
+    /// Shows an event that is reported as a sentence.
     fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
         match body {
             EventBody::Pruning { message, .. } => {
@@ -448,7 +448,7 @@ impl TurnView {
         self.panes.remove_agent(agent);
     }
 
-    /// Shows the arguments of a call as the user edited them.
+    /// Shows a call with the arguments that the user edited.
     pub(super) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
         self.calls.set_edited(approval, arguments);
     }
@@ -502,8 +502,8 @@ impl TurnView {
     }
 }
 
-/// Returns an error or notice in the user's language, with the meaning of its code before it if it
-/// has no translation.
+/// Translates an error or notice to the user's language. If there is no translation, the message is
+/// preceded by the meaning of its code.
 pub fn translate_message(code: &str, message: &str) -> String {
     let message = haft_messages::translate_error(message);
     let is_chinese = message.chars().any(|c| c >= '\u{2e80}');

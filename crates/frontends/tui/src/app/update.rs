@@ -32,9 +32,9 @@ pub struct Setup {
     pub greeting: String,
     /// True if the bell rings when a question opens or a long turn ends.
     pub bell: bool,
-    /// True if the terminal is known to support titles and notifications.
+    /// True if the terminal supports titles and notifications.
     pub notifies: bool,
-    /// The project's folder, if the terminal is known to support links to files.
+    /// The project's folder, or `None` if the terminal doesn't support links to files.
     pub links: Option<String>,
     /// The display path of the file in which approval rules are saved.
     pub rules_file: String,
@@ -43,36 +43,36 @@ pub struct Setup {
 /// An input of [`App::update`](super::App::update).
 #[derive(Debug)]
 pub enum AppInput {
-    /// A key.
+    /// The user pressed a key.
     Key(KeyEvent),
-    /// Several keys that were read at once.
+    /// Several keys were read at once.
     Keys(Vec<KeyEvent>),
-    /// Pasted text.
+    /// The user pasted text.
     Paste(String),
-    /// A pasted image.
+    /// The user pasted an image.
     Image(PastedImage),
-    /// Pasted text that turned out not to name a readable image.
+    /// The user pasted text that turned out not to name a readable image.
     NoImage(String),
-    /// The terminal's size.
+    /// The terminal has a new size.
     Size {
-        /// Characters per row.
+        /// The number of columns.
         columns: usize,
-        /// Rows.
+        /// The number of rows.
         rows: usize,
     },
-    /// A message from the session.
+    /// The session sent a message.
     Message(UiMessage),
-    /// A tool call that needs the user's approval.
+    /// A tool call needs the user's approval.
     Ask(Box<Approval>),
     /// The session no longer waits for an answer to the open question.
     Withdrawn,
     /// The open question has been visible long enough to be read.
     Armed,
-    /// A form from an MCP server.
+    /// An MCP server sent a form.
     Form(Box<Form>),
-    /// A row chosen in a list outside of [`App`](super::App).
+    /// The user chose a row of a list outside of [`App`](super::App).
     Chosen(PickerAction),
-    /// New arguments for the call that needs approval.
+    /// The user edited the arguments of the call that needs approval.
     CallEdited(Value),
     /// The user left the editor without a usable edit, for this reason. The question stays open.
     CallNotEdited(String),
@@ -99,21 +99,21 @@ pub enum Effect {
     Fill(FormOutcome),
     /// Send [`AppInput::Armed`] after [`READING_DELAY`](crate::READING_DELAY), counted from now.
     Arm,
-    /// Show this list, by sending it back as [`UiMessage::Pick`].
+    /// Show this list. The driver sends the list back as [`UiMessage::Pick`].
     Offer(PickerList),
     /// Save submitted input in the history of later sessions.
     Keep(String),
     /// Open the user's editor on this text. The result comes back as [`UiMessage::Typed`].
     Edit(String),
-    /// Open the file that this call would write in the user's editor. The result comes back as
+    /// Open the user's editor on the file that this call would write. The result comes back as
     /// [`AppInput::CallEdited`].
     EditFile(Box<Approval>),
     /// Look for an image. The result comes back as [`AppInput::Image`], or as
     /// [`AppInput::NoImage`] with the text.
     FindImage {
-        /// The place to look.
+        /// The source in which the image is looked for.
         source: ImageSource,
-        /// The pasted text.
+        /// The text that was pasted.
         text: String,
     },
     /// Redraw everything.
@@ -129,7 +129,7 @@ pub enum Effect {
 pub struct LiveRegion {
     /// The rows, from top to bottom.
     pub rows: Vec<StyledLine>,
-    /// Row and column of the cursor.
+    /// The row and column of the cursor.
     pub cursor: (usize, usize),
     /// True if the cursor is visible.
     pub shows_cursor: bool,

@@ -1,8 +1,9 @@
 //! The layout of the live region: the arriving reply, the open question, the input, the status
 //! line.
 //!
-//! Invariant: the region is at most one row lower than the terminal and no wider than the terminal.
-//! The input and the status line are always visible; rows above them are cut from the top.
+//! Invariant: the region is at least one row shorter than the terminal and no wider than the
+//! terminal. The input and the status line are always visible; rows above them are cut from the
+//! top.
 
 use super::choices::describe_mode;
 use super::help::draw_key_help;

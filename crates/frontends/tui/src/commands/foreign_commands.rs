@@ -6,9 +6,9 @@
 /// The equivalent of another agent's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignCommand {
-    /// Equivalent input, to which the arguments are appended.
+    /// Equivalent input for haft, to which the arguments are appended.
     Input(&'static str),
-    /// `haft` with these arguments, separated by spaces. Its output is printed.
+    /// Runs `haft` with these arguments, separated by spaces, and prints the output.
     Haft(&'static str),
     /// A sentence that names haft's alternative.
     Hint(&'static str),

@@ -8,24 +8,24 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Editor;
 
-/// Maximum changes that can be undone.
+/// The maximum number of changes that can be undone.
 const MAX_UNDO: usize = 100;
-/// Maximum repeat count.
+/// The maximum repeat count of a command.
 const MAX_COUNT: usize = 9_999;
 
-/// The mode, and the command that is being typed.
+/// The state of Vim mode: the mode, the command that is being typed, and the changes to undo.
 #[derive(Debug, Default)]
 pub(crate) struct Vim {
     mode: VimMode,
-    /// The count before the command or after its operator.
+    /// The count that was typed before the command or after its operator.
     count: Option<usize>,
     /// The operator that waits for a motion, and the count before it.
     operator: Option<(VimOperator, usize)>,
-    /// True if a `g` waits for a second one.
+    /// True if a `g` was typed that waits for a second `g`.
     g: bool,
-    /// Text and cursor before each change.
+    /// The text and cursor before each change, for undo.
     undo: Vec<(String, usize)>,
-    /// Text and cursor before insert mode was entered.
+    /// The text and cursor before insert mode was entered.
     before: (String, usize),
     /// True if the last cut took whole lines.
     rows: bool,
@@ -48,11 +48,11 @@ enum VimOperator {
 /// The text that a motion covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MotionReach {
-    /// Up to this index, exclusive.
+    /// Covers the text up to this index, exclusive.
     Before(usize),
-    /// Through the character at this index.
+    /// Covers the text through the character at this index.
     Through(usize),
-    /// Whole lines, through the one that contains this index.
+    /// Covers whole lines, through the line that contains this index.
     Rows(usize),
 }
 
@@ -73,7 +73,7 @@ impl Vim {
         };
     }
 
-    /// Handles a key. Returns false if the key isn't one of Vim's.
+    /// Handles a key. Returns false if the key isn't bound in Vim mode.
     pub(super) fn handle_key(&mut self, editor: &mut Editor, key: KeyEvent) -> bool {
         let plain = !key
             .modifiers
@@ -312,7 +312,7 @@ impl Vim {
         self.push_undo_state((editor.text.clone(), editor.cursor));
     }
 
-    /// Leaves insert mode. All that was typed is one change.
+    /// Leaves insert mode. All text that was typed in insert mode is undone as one change.
     fn leave_insert(&mut self, editor: &Editor) {
         let before = std::mem::take(&mut self.before);
         if before.0 != editor.text {
@@ -392,7 +392,7 @@ fn line_end_at(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end)
 }
 
-/// Returns an index in the line that is `count` lines down, or in the last line.
+/// Returns an index in the line `count` lines below, or in the last line if there are fewer lines.
 fn find_line_below(text: &str, at: usize, count: usize) -> usize {
     (0..count).fold(at, |at, _| {
         Some(line_end_at(text, at) + 1)
@@ -401,7 +401,7 @@ fn find_line_below(text: &str, at: usize, count: usize) -> usize {
     })
 }
 
-/// Returns the start of the line with that number, counted from 1.
+/// Returns the start of the line with the number `number`, counted from 1.
 fn line_start_by_number(text: &str, number: usize) -> usize {
     find_line_below(text, 0, number - 1)
 }
@@ -448,7 +448,7 @@ fn next_word_start(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// Returns the last grapheme of the run of one class that starts at `at`.
+/// Returns the index of the last grapheme in the run of graphemes of one class that starts at `at`.
 fn run_end(text: &str, at: usize) -> usize {
     let mut graphemes = text[at..]
         .grapheme_indices(true)

@@ -9,15 +9,15 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct LanguageSyntax {
-    /// Names, file extensions and whole file names, in lower case.
+    /// The language's names, file extensions and whole file names, in lower case.
     pub(super) names: Vec<String>,
     pub(super) line_comments: Vec<String>,
     pub(super) comments: Option<(String, String)>,
     pub(super) quotes: Vec<StringSyntax>,
-    /// Keywords, separated by spaces, as are `constants` and `defines`.
+    /// The keywords, separated by spaces. `constants` and `defines` have the same format.
     pub(super) keywords: String,
     pub(super) constants: String,
-    /// Words that are followed by the name they define.
+    /// The words that are followed by the name that they define.
     pub(super) defines: String,
     /// The separator between a key and its value.
     pub(super) key: Option<String>,
@@ -50,13 +50,13 @@ pub(super) struct StringSyntax {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum StringKind {
-    /// Ends with its line at the latest.
+    /// A string that ends with its line at the latest.
     Short,
-    /// May span lines.
+    /// A string that may span lines.
     Long,
-    /// May span lines and has no escapes.
+    /// A string that may span lines and has no escapes.
     Raw,
-    /// Contains one character; otherwise the delimiter has another meaning.
+    /// A literal that contains one character. Elsewhere, the delimiter has another meaning.
     Char,
 }
 
@@ -82,7 +82,7 @@ impl StringSyntax {
     }
 }
 
-/// All known languages. Empty if the table can't be parsed, which a test rules out.
+/// All languages of the table; empty if the table can't be parsed, which a test rules out.
 pub(super) static LANGUAGES: LazyLock<Vec<LanguageSyntax>> =
     LazyLock::new(|| parse_table().unwrap_or_default());
 

@@ -22,11 +22,12 @@ pub(crate) struct AnthropicDecoder {
 /// A block that was started and not yet stopped.
 enum AnthropicOpenBlock {
     Text,
-    /// The index of the part.
+    /// A thinking block, with the index of its part in the reply.
     Thinking(usize),
-    /// The index of the part, and the input that the block was started with.
+    /// A tool call, with the index of its part in the reply and the input that the block was
+    /// started with.
     Call(usize, String),
-    /// An unknown kind of block.
+    /// A block of an unknown kind.
     Other,
 }
 
@@ -78,7 +79,8 @@ struct AnthropicDelta<'a> {
     stop_reason: Option<String>,
 }
 
-/// Token counts. In a stream they are running totals, and a later event may omit some.
+/// The token counts that the server reports. In a stream they are running totals, and a later event
+/// may omit some of them.
 #[derive(Default, Deserialize)]
 struct AnthropicUsage {
     #[serde(default, deserialize_with = "json::deserialize_count")]

@@ -14,14 +14,14 @@ use crate::wire::{
     CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn, wrap_as_user_text,
 };
 
-/// The `max_tokens` to send if neither the request nor the model's entry sets a limit. The API
-/// requires the field, and every model of the API supports this value.
+/// The default `max_tokens`, sent if neither the request nor the model's entry sets a limit. The
+/// API requires the field, and every model of the API supports this value.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The share of the context window reserved for the reply if nothing else is known, as in
-/// `[context] output_reserve`.
+/// The share of the context window reserved for the reply if no output limit is set, equal to the
+/// default of `[context] output_reserve`.
 const OUTPUT_RESERVE: f64 = 0.3;
 
-/// The maximum length of a call id, far above that of any id a provider generates.
+/// The maximum length of a call id. The ids that providers generate are far shorter.
 const MAX_CALL_ID_LEN: usize = 64;
 
 pub(crate) struct AnthropicWire(pub(crate) Settings);
@@ -176,7 +176,8 @@ impl Wire for AnthropicWire {
     }
 }
 
-/// A block encoded here, or a stored block of the provider that is sent back unchanged.
+/// A content block: either encoded here, or a stored block of the provider that is sent back
+/// unchanged.
 enum AnthropicPiece<'a> {
     Block(AnthropicBlock<'a>),
     Kept(&'a str),
@@ -291,8 +292,8 @@ fn result_block(result: &ToolResult) -> AnthropicBlock<'_> {
     }
 }
 
-/// Returns the block for thinking, or `None` if it has no signature, because the provider rejects
-/// it then.
+/// Returns the block for thinking, or `None` if the thinking has no signature, because the provider
+/// rejects thinking without one.
 fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     match (&thinking.raw, &thinking.signature) {
         (Some(raw), _) => json::check_raw_item(raw, "redacted_thinking").map(AnthropicPiece::Kept),
@@ -304,7 +305,7 @@ fn thinking_piece(thinking: &Thinking) -> Option<AnthropicPiece<'_>> {
     }
 }
 
-/// Puts the cache marker on the last block that may carry one.
+/// Puts the cache marker on the last block that may have one.
 fn mark_last_block(pieces: &mut [AnthropicPiece<'_>], control: CacheControl) {
     for piece in pieces.iter_mut().rev() {
         match piece {

@@ -12,7 +12,7 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_
 pub(crate) struct GeminiDecoder {
     assembly: ReplyParts,
     ids: CallIds,
-    /// The last event that contained a call, as received.
+    /// The last event that contained a call, as received, to detect a repetition.
     last_call: String,
     stop: Option<StopReason>,
     usage: Usage,
@@ -166,8 +166,8 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    /// Rejects an event that repeats the last event with calls. Calls often have no id in this API,
-    /// so a repeated event would run its calls twice.
+    /// Rejects an event that is equal to the last event with calls. Calls often have no id in this
+    /// API, so a repeated event would run its calls twice.
     fn reject_repeated_calls(&mut self, data: &str) -> Result<(), Fault> {
         if self.stop.is_some() {
             return Err(Fault::Bad("a call after the end of the message".into()));

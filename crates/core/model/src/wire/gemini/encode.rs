@@ -34,8 +34,8 @@ enum GeminiPartKind<'a> {
     FunctionResponse(GeminiResponse<'a>),
 }
 
-/// A call in a turn of the model. It is not a variant of [`GeminiPartKind`] because a flattened
-/// enum cannot contain raw arguments.
+/// A call in a turn of the model. The call is a struct of its own, not a variant of
+/// [`GeminiPartKind`], because a flattened enum cannot contain raw arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiCallPart<'a> {
@@ -232,9 +232,9 @@ fn result_part(result: &ToolResult) -> GeminiPart<'_> {
 }
 
 impl GeminiWire {
-    /// Returns the signature that the documentation prescribes for calls made by other models.
-    /// Models since the third generation reject a first call without a signature, even if another
-    /// model made the call.
+    /// Returns the placeholder signature that the documentation prescribes for calls made by other
+    /// models. Models from the third generation on reject a first call without a signature, even if
+    /// another model made the call.
     fn placeholder_signature(&self) -> Option<&'static str> {
         let name = self.0.spec.name.trim_start_matches("models/");
         let generation = name

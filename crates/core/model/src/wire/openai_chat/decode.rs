@@ -41,20 +41,20 @@ struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
-    /// The usage, which one provider sends inside the choice when streaming.
+    /// The token usage, which one provider sends inside the choice when streaming.
     #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ChatUsage>,
 }
 
-/// The content of `delta` and `message`.
+/// The content of a `delta` or `message` field.
 #[derive(Deserialize)]
 struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
-    /// The field in which many servers send the reasoning.
+    /// The reasoning, as many servers send it.
     reasoning_content: Option<String>,
-    /// The field in which other servers send the reasoning; not always a string.
+    /// The reasoning, as some other servers send it; not always a string.
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -189,7 +189,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Reads a text or, from a few servers, a list of pieces.
+    /// Reads the content of a reply: a text or, from a few servers, a list of pieces.
     fn read_content(&mut self, content: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         if content.get().starts_with('[') {
             let pieces: Vec<ChatContentPiece> = parse_json("`content`", content.get())?;
@@ -239,7 +239,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Returns the index of the part for the call that a piece belongs to, or `None` if the piece
+    /// Returns the index of the part for the call to which a piece belongs, or `None` if the piece
     /// begins a new call.
     fn find_call(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let slot = match index {
@@ -253,8 +253,8 @@ impl ChatDecoder {
         (!other && !unnumbered).then_some(slot.part)
     }
 
-    /// Reports the end of all calls. Only the end of the message marks the end of a call; if the
-    /// message was truncated, the last call is not closed.
+    /// Reports the end of all calls to the sink. Nothing but the end of the message marks the end
+    /// of a call; if the message was truncated, the last call is not closed.
     fn close_calls(&mut self, stop: &StopReason, sink: Sink<'_>) {
         let cut = usize::from(*stop == StopReason::Length);
         let whole = self.calls.len().saturating_sub(cut);

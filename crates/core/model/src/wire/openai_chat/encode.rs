@@ -12,7 +12,7 @@ use crate::wire::names::{limit_id_length, sanitize_tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireTurn};
 
-/// The longest call id that OpenAI accepts.
+/// The maximum length of a call id that OpenAI accepts.
 const MAX_CALL_ID_LEN: usize = 40;
 
 pub(crate) struct ChatWire(pub(crate) Settings);
@@ -182,9 +182,9 @@ impl OpenaiMessages for ChatWire {
         fragment
     }
 
-    /// Encodes a reply. The protocol has no field for thinking. Models that need their reasoning
-    /// back get it with every reply that called tools, even if the reasoning is empty: they reject
-    /// a history in which it is missing.
+    /// Encodes a reply. The protocol has no field for thinking. A model that needs its reasoning
+    /// back gets it with every reply that called tools, even if the reasoning is empty: such a
+    /// model rejects a history in which the field is missing.
     fn encode_reply(&self, message: &Message) -> Fragment {
         let mut texts = Vec::new();
         let mut reasoning = String::new();
@@ -240,8 +240,8 @@ impl ChatWire {
         }
     }
 
-    /// Returns the pieces as content. A single text becomes a plain string, which every server
-    /// accepts, unless it must carry a breakpoint.
+    /// Returns the pieces as message content. A single text becomes a plain string, which every
+    /// server accepts, unless the text must have a cache breakpoint.
     fn message_content<'a>(
         &self,
         mut pieces: Vec<ChatPiece<'a>>,
@@ -269,8 +269,8 @@ impl ChatWire {
         }
     }
 
-    /// Returns a call id that the server accepts. OpenAI limits the length; other servers issue ids
-    /// of any form and expect them back unchanged.
+    /// Returns a call id that the server accepts. OpenAI limits the length; other servers generate
+    /// ids of any form and expect them back unchanged.
     fn wire_call_id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         limit_id_length(
             id,

@@ -16,20 +16,20 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_
 pub(crate) struct ResponsesDecoder {
     ids: CallIds,
     items: BTreeMap<u64, OutputItem>,
-    /// The ids of items that came without a number, in order of arrival.
+    /// The ids of items that arrived without a number, in order of arrival.
     unnumbered: Vec<String>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
-/// An output item from its opening to its close.
+/// An output item that was opened, and possibly closed.
 #[derive(Default)]
 struct OutputItem {
-    /// The final parts, once the item is closed.
+    /// The final parts of the item, once it is closed.
     closed: Option<Vec<Part>>,
-    /// The tool call, once the item is known to be one.
+    /// The tool call, once a part of the item shows that it is a call.
     call: Option<ToolCall>,
-    /// The number of bytes of text or reasoning passed to the sink.
+    /// The number of bytes of the item's text or reasoning that were passed to the sink.
     shown: usize,
 }
 
@@ -79,7 +79,7 @@ struct WireOutputItem<'a> {
 }
 
 impl WireOutputItem<'_> {
-    /// Returns the id by which the events' `item_id` refers to this item.
+    /// Returns the id that events use to refer to this item in `item_id`.
     fn stream_id(&self) -> Option<&String> {
         self.id.as_ref().or(self.call_id.as_ref())
     }
@@ -296,8 +296,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Reads a closed item. Its content replaces the pieces received before, which were only a
-    /// preview.
+    /// Reads a closed item. The item's content replaces the pieces received before, which were only
+    /// a preview.
     fn close_item(&mut self, index: u64, raw: &RawValue, sink: Sink<'_>) -> Result<(), Fault> {
         let item: WireOutputItem<'_> = parse_json("`item`", raw.get())?;
         let parts = match item.r#type {
@@ -357,7 +357,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Passes an item that came without deltas to the sink.
+    /// Passes `whole` to the sink as one delta if no delta of the item arrived before.
     fn send_unsent(
         &mut self,
         index: u64,

@@ -12,9 +12,9 @@ use crate::wire::names::{limit_id_length, sanitize_tool_name};
 use crate::wire::openai::{self, OpenaiMessages};
 use crate::wire::{CacheMark, Fragment, IMAGE_OMITTED, Settings, Wire, WireFrame, WireTurn};
 
-/// The longest call id that the API accepts.
+/// The maximum length of a call id that the API accepts.
 const MAX_CALL_ID_LEN: usize = 64;
-/// Model families without reasoning. They reject a request for encrypted reasoning.
+/// Model families without reasoning. These models reject a request for encrypted reasoning.
 const NON_REASONING_FAMILIES: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
 pub(crate) struct ResponsesWire(pub(crate) Settings);
@@ -116,7 +116,8 @@ impl Wire for ResponsesWire {
         })
     }
 
-    /// Returns the content of a JSON string without quotes, which are part of the frame.
+    /// Returns the system text as the content of a JSON string, without the quotes, which are part
+    /// of the frame.
     fn encode_system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
         json::append_value(&mut out, &message.joined_text());
@@ -239,7 +240,8 @@ impl ResponsesWire {
         }
     }
 
-    /// Adds a cache breakpoint to the last input piece. Output of the model carries none.
+    /// Adds a cache breakpoint to the last input piece, but not to output of the model, which
+    /// cannot have one.
     fn mark_last_piece(&self, pieces: &mut [ResponsesPiece<'_>], mark: CacheMark) {
         match pieces.last_mut() {
             Some(

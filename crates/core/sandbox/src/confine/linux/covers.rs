@@ -31,19 +31,20 @@ use super::known_folders::KnownFolders;
 use super::protected_names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// The extension of a file of notes. The lock file has this name without the extension.
+/// The extension of the file that lists the covers. The lock file has the same name without this
+/// extension.
 const NOTES_EXTENSION: &str = "covers";
 /// The extension of the file that stores the [`KnownFolders`].
 const FOLDERS_EXTENSION: &str = "folders";
-/// Harmless errors: another process created the cover first, or no process, including the command,
-/// can create files there.
+/// Errors of creating a cover that do no harm: another process created the cover first, or no
+/// process, including the command, can create files there.
 const HARMLESS_COVER_ERRORS: [io::ErrorKind; 3] = [
     io::ErrorKind::AlreadyExists,
     io::ErrorKind::PermissionDenied,
     io::ErrorKind::ReadOnlyFilesystem,
 ];
 
-/// The covers that a command needs. Dropping it removes those that no other command needs.
+/// The covers that a command needs. On drop, covers that no other command needs are removed.
 #[derive(Debug, Default)]
 pub(crate) struct PlacedCovers {
     folders: Vec<FolderCovers>,
@@ -209,8 +210,8 @@ fn create_cover(missing: &MissingEntry) -> io::Result<()> {
     }
 }
 
-/// Removes the noted covers and the notes. Entries with content are kept: they no longer belong to
-/// haft. Returns the open folders, whose blocks are freed when they are closed.
+/// Removes the listed covers and the notes. Entries with content are kept: they no longer belong to
+/// haft. Returns the open folders; their disk blocks are freed when the folders are closed.
 fn remove_noted_covers(list: &mut File) -> io::Result<Vec<OwnedFd>> {
     let mut folders = Vec::new();
     // Reverse order, because an entry inside another cover comes later in the list.

@@ -28,7 +28,8 @@ type FolderStamp = [i64; 6];
 #[derive(Debug, Default)]
 pub(super) struct KnownFolders {
     file: PathBuf,
-    /// The names that were searched for: another version of haft may protect other names.
+    /// The protected names that were searched for. The folders are valid only for these names,
+    /// because another version of haft may protect other names.
     names: String,
     /// The current time of the file system, in seconds.
     now: i64,
@@ -76,13 +77,13 @@ impl KnownFolders {
         Some(below)
     }
 
-    /// Returns the stamp of a folder that is about to be read, or `None` if it changed too recently
-    /// to be remembered.
+    /// Returns the stamp of a folder that is about to be read, or `None` if the folder changed too
+    /// recently to be remembered.
     pub(super) fn stable_stamp(&self, folder: &Path) -> Option<FolderStamp> {
         read_stamp(folder).filter(|stamp| stamp[2] < self.now - MAX_TIME_ROUNDING_SECS)
     }
 
-    /// Remembers a folder that was read.
+    /// Remembers a folder that was read, with its stamp and its subfolders.
     pub(super) fn remember(&mut self, folder: &Path, stamp: FolderStamp, below: &[PathBuf]) {
         let names = below
             .iter()

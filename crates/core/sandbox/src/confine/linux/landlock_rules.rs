@@ -16,7 +16,7 @@ use landlock::{
 
 use super::{ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// Devices that every program may expect to be writable.
+/// The devices that every program may expect to write to.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -26,7 +26,8 @@ const DEVICES: &[&str] = &[
     "/dev/tty",
     "/dev/ptmx",
 ];
-/// The minimum version: before the third, a file could be truncated without permission to write.
+/// The minimum Landlock version: before version 3, a file could be truncated without permission to
+/// write.
 const MIN_ABI: ABI = ABI::V3;
 
 /// Permanently restricts the calling process and all of its future children to the policy.
@@ -138,7 +139,7 @@ fn collect_hidden_paths(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     policy.existing_hidden_paths().chain([devices]).collect()
 }
 
-/// Returns paths that together cover everything below `below` except the hidden paths.
+/// Returns paths that together cover everything below `below`, except the paths in `hidden`.
 fn paths_except_hidden(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut open = vec![below.to_owned()];
@@ -161,7 +162,7 @@ fn paths_except_hidden(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf>
     all
 }
 
-/// Lists a folder without its links, whose targets are found elsewhere.
+/// Lists the entries of a folder except links, whose targets are found elsewhere.
 fn list_without_links(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.filter_map(|entry| {
         let entry = entry.ok()?;

@@ -32,21 +32,21 @@ use crate::wire::Console;
 
 /// The state of the machine, read before the namespaces were created.
 pub(crate) struct HostState {
-    /// The covers of protected files that do not exist.
+    /// The covers that stand in for missing protected files.
     pub(crate) covers: Vec<PathBuf>,
     /// The protected files of the projects, including covers.
     pub(crate) protected: Vec<ProtectedEntry>,
-    /// The sockets of other programs.
+    /// The Unix sockets of other programs.
     pub(crate) sockets: Vec<PathBuf>,
     /// The standard input of the command.
     pub(crate) console: Console,
 }
 
-/// Devices that every program may expect.
+/// The devices that every program may expect.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
-/// The only entries of `/run` that stay visible, besides the DNS resolver's configuration: the
-/// folders in which some distributions keep programs. The rest of `/run` contains the sockets of
-/// services.
+/// The only entries of `/run` that stay visible, in addition to the DNS resolver's configuration:
+/// the folders in which some distributions keep programs. The rest of `/run` contains the sockets
+/// of services.
 const KEPT_RUN_ENTRIES: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
@@ -163,12 +163,12 @@ struct MountPiece {
     access: MountAccess,
 }
 
-/// The access that a piece allows.
+/// The access that a mount allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountAccess {
     /// Everything except devices and set-user-ID programs.
     Writable,
-    /// Reading only, applied after all pieces are attached.
+    /// Reading only. The restriction is applied after all mounts are attached.
     ReadOnly,
     /// Like `ReadOnly`, but devices work.
     Devices,
@@ -244,7 +244,8 @@ fn open_policy_folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     Ok(pieces)
 }
 
-/// True if the path lies below a folder that the command has a private version of, such as `/tmp`.
+/// True if the path is below a folder, such as `/tmp`, that the command sees only as its private
+/// version.
 fn is_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
     policy
         .private_folders()
@@ -290,8 +291,9 @@ fn is_real_folder(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Creates the pieces that do not exist outside: devices, `/run`, and covers of secrets. All of
-/// them lie in one file system in memory, which is mounted on `/dev` while it is filled.
+/// Creates the mounts that have no source outside the sandbox: devices, `/run`, and covers of
+/// secrets. All of them are in one file system in memory, which is mounted on `/dev` while it is
+/// filled.
 fn create_synthetic_pieces(
     policy: &SandboxPolicy,
     console: Console,
@@ -362,8 +364,8 @@ fn create_synthetic_pieces(
     Ok(pieces)
 }
 
-/// Returns the existing hidden paths with links resolved, each with a flag that is true for a
-/// folder.
+/// Returns the existing hidden paths with links resolved, each with a flag that is true if the path
+/// is a folder.
 fn list_hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
     policy
         .existing_hidden_paths()
@@ -411,7 +413,7 @@ fn fill_devices(
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o444))
 }
 
-/// Attaches the pieces from the outside in and makes the read-only ones read-only.
+/// Attaches the mounts from the outside in, then makes the read-only ones read-only.
 fn attach_pieces(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     // At equal depth a cover comes last, so hidden paths stay hidden.
     pieces.sort_by_key(|piece| piece.at.components().count());
@@ -434,7 +436,7 @@ fn attach_pieces(mut pieces: Vec<MountPiece>) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the mount point of a piece if it is missing, as it may be below a synthetic folder.
+/// Creates the mount point of a mount if it is missing, which happens below a synthetic folder.
 fn create_mount_point(piece: &MountPiece) -> io::Result<()> {
     if piece.at.symlink_metadata().is_ok() {
         return Ok(());
@@ -457,8 +459,8 @@ fn create_mount_point(piece: &MountPiece) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the protected files of the projects read-only. Folders that lead to them become mounts,
-/// which cannot be renamed.
+/// Makes the protected files of the projects read-only. Each folder that leads to a protected file
+/// becomes a mount, so it cannot be renamed.
 fn seal_protected(policy: &SandboxPolicy, host: &HostState) -> io::Result<()> {
     for found in &host.protected {
         let sealed = match found {
@@ -542,8 +544,9 @@ fn seal_path(path: &Path) -> io::Result<()> {
     copy.attach(path)
 }
 
-/// Covers the sockets of other programs that are still reachable. Sockets in the project belong to
-/// it, unless the project contains a folder such as `/tmp`, where all programs keep their sockets.
+/// Covers the sockets of other programs that are still reachable. Sockets in a project are left
+/// alone, because they belong to it, unless the project contains a folder such as `/tmp`, where all
+/// programs keep their sockets.
 fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
     let is_shared = |folder: &Path| {
         PRIVATE_FOLDERS

@@ -16,8 +16,8 @@ use haft_types::{PROTECTED_PATHS, STEERING_FILES};
 
 use super::known_folders::KnownFolders;
 
-/// Protected names that are covered only in the user's home folder if they are missing: no program
-/// reads them elsewhere.
+/// Protected names whose absence is covered only in the user's home folder: no program reads them
+/// elsewhere.
 const HOME_ONLY_NAMES: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
@@ -110,8 +110,8 @@ pub(crate) enum ProtectedEntry {
     Anchor(PathBuf),
 }
 
-/// Returns the name in the case in which its program writes it; the lists of protected names are in
-/// lower case.
+/// Returns a protected name with the capital letters that its program uses. The lists of protected
+/// names are in lower case.
 fn original_case(name: &'static str) -> &'static str {
     if name == "jenkinsfile" {
         "Jenkinsfile"
@@ -120,8 +120,8 @@ fn original_case(name: &'static str) -> &'static str {
     }
 }
 
-/// Returns the protected names that a folder lacks. If even the first part of a two-part name is
-/// missing, that part is returned.
+/// Returns the protected names that do not exist in `folder`. If even the first part of a two-part
+/// name is missing, only that part is returned.
 pub(super) fn find_missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
     let is_home = home == Some(folder);
     let mut missing: Vec<MissingEntry> = Vec::new();
@@ -149,7 +149,7 @@ fn may_exist(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Maximum folders of a project that are searched, upper ones first.
+/// The maximum number of folders of a project that are searched, upper ones first.
 const MAX_FOLDERS: usize = 1_000;
 /// Folders that are not searched: programs generate their content, and neither editors nor version
 /// control read it.
@@ -197,7 +197,7 @@ pub(super) fn find_protected(
     Ok(all)
 }
 
-/// The first part of each protected name with the rest of the name.
+/// Each protected name, split into its first part and the rest.
 static SPLIT_NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let parts = |name: &&'static str| {
         name.split_once('/')
@@ -210,7 +210,7 @@ static SPLIT_NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Returns all names that are searched for or skipped, as one text.
+/// Returns all names that are searched for or skipped, joined into one string.
 pub(super) fn format_searched_names() -> String {
     let names = PROTECTED_PATHS
         .iter()
@@ -220,8 +220,8 @@ pub(super) fn format_searched_names() -> String {
     names.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the protected names in a folder, in any case, each preceded by the folder that leads to
-/// it, and the remaining subfolders.
+/// Returns the protected names in a folder, in upper or lower case, each preceded by the folder
+/// that leads to it. Also returns the remaining subfolders.
 fn scan_folder(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)> {
     let mut found = Vec::new();
     let mut below = Vec::new();

@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// The families of sockets that a command may open.
+/// The socket families that a command may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketFamilies {
     /// Unix sockets, the internet protocols, and the kernel's list of interfaces.
@@ -23,7 +23,7 @@ pub(super) enum SocketFamilies {
     None,
 }
 
-/// System calls that are refused whatever their arguments.
+/// System calls that are refused regardless of their arguments.
 const REFUSED_CALLS: &[libc::c_long] = &[
     // Mounts and roots
     libc::SYS_mount,
@@ -109,10 +109,11 @@ const NAMESPACE_FLAGS: libc::c_int = libc::CLONE_NEWNS
 const TIOCSTI: u64 = libc::TIOCSTI;
 /// An `ioctl` that can insert input into a virtual console, among other things.
 const TIOCLINUX: u64 = 0x541C;
-/// The mode bits of a file that runs with its owner's or its group's rights.
+/// The mode bits that make a program run with the rights of its file's owner or group.
 const SET_ID_BITS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
-/// The flags of `open` that create a file: `O_CREAT` one with a name, `O_TMPFILE` one without.
+/// The flags of `open` that create a file: `O_CREAT` creates one with a name, `O_TMPFILE` one
+/// without.
 const CREATE_FLAGS: [u64; 2] = [
     libc::O_CREAT as u64,
     (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
@@ -221,8 +222,8 @@ fn build_refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::B
     Ok(rules)
 }
 
-/// The number of the system call `fchmodat2`. It is equal on every architecture; libc does not
-/// define it for all of them yet.
+/// The number of the system call `fchmodat2`, which is equal on every architecture. Defined here
+/// because libc does not define it for all of them yet.
 const FCHMODAT2: libc::c_long = 452;
 
 /// Compares an argument as 32 bits, which is the part that the kernel itself uses.
@@ -234,8 +235,9 @@ fn compare_argument(
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// Returns the instructions before the rules. They refuse calls by the numbers of another calling
-/// convention, which would bypass all rules, and report some calls as not implemented.
+/// Returns the instructions that run before the rules. They refuse the system call numbers of
+/// another calling convention, which would bypass all rules, and report some system calls as not
+/// implemented.
 fn filter_prologue() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;

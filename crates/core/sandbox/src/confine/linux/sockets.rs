@@ -10,8 +10,8 @@ pub(crate) fn list_bound_sockets() -> Vec<PathBuf> {
     parse_socket_paths(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
-/// Parses the paths in lines of eight columns. Abstract sockets, and sockets bound to a relative
-/// path, are skipped.
+/// Parses the socket paths in a table with eight columns per line. Skips abstract sockets and
+/// sockets bound to a relative path.
 fn parse_socket_paths(table: &[u8]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = table
         .split(|byte| *byte == b'\n')
@@ -23,7 +23,7 @@ fn parse_socket_paths(table: &[u8]) -> Vec<PathBuf> {
     paths
 }
 
-/// Parses the last column, which may contain spaces.
+/// Parses the last column of a line as a path, which may contain spaces.
 fn parse_path_column(line: &[u8]) -> Option<PathBuf> {
     let mut rest = line;
     for _ in 0..7 {

@@ -4,7 +4,7 @@ use std::io;
 use std::mem::{size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Attributes that remove rights from a mount.
+/// A mount attribute that makes the mount read-only.
 pub(super) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NO_SUID: u64 = libc::MOUNT_ATTR_NOSUID;
 pub(super) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
@@ -18,7 +18,7 @@ pub(super) enum Depth {
     All,
 }
 
-/// Removes rights from the mount of a descriptor.
+/// Sets attributes, such as `READ_ONLY`, on the mount that a descriptor refers to.
 pub(super) fn restrict_mount(mount: impl AsFd, set: u64, depth: Depth) -> io::Result<()> {
     let recursive = match depth {
         Depth::One => 0,
@@ -70,8 +70,8 @@ pub(crate) fn bring_up_loopback() -> io::Result<()> {
     }
 }
 
-/// The capabilities that a command of root keeps: those that make root the owner of every file it
-/// can see.
+/// The capabilities that a confined command keeps if it runs as root: with them, root can act as
+/// the owner of every file that it can see.
 const KEPT_CAPABILITIES: u64 =
     1 << CAP_CHOWN | 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER | 1 << CAP_FSETID;
 const CAP_CHOWN: u64 = 0;
@@ -84,7 +84,8 @@ fn is_privileged() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Permanently drops all capabilities, except those over files for root. Makes only system calls.
+/// Permanently drops all capabilities, but a process that runs as root keeps `KEPT_CAPABILITIES`.
+/// Makes only system calls, so it may run between fork and exec.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let kept = if is_privileged() {
         KEPT_CAPABILITIES
