@@ -106,7 +106,7 @@ pub struct ExtensionContext<'a> {
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
-    /// The approver; `None` if no user can be asked.
+    /// The environment variables of child processes.
     pub child_environment: &'a Arc<Vec<(String, String)>>,
     /// The approver; `None` if there is no user to ask.
     pub approver: Option<&'a Arc<dyn Approver>>,
