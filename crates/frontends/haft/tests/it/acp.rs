@@ -17,6 +17,7 @@ use haft_testkit::{Gate, Reply, Script, SeenRole, Stop};
 use haft_types::Api;
 use serde_json::{Value, json};
 
+use crate::jobs::wait_until;
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 use crate::serve::ServedPage;
@@ -570,13 +571,15 @@ fn prompt_reports_refusals_and_provider_errors() {
 #[test]
 fn sessions_run_in_parallel_and_close() {
     let gate = Gate::default();
-    let rig = rig([Reply::text("First.").held_by(&gate), Reply::text("Second.")]);
+    // The replies are used in order: both sessions send a first turn.
+    let replies = [Reply::text("First.").held_by(&gate), Reply::text("Second.")];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     let other = editor.new_session(&rig.project());
     let first = editor.send_prompt(&session, "one");
-    while rig.server.generation_requests().is_empty() {
-        std::thread::yield_now();
-    }
+    wait_until("the first session to wait for its reply", || {
+        !rig.server.generation_requests().is_empty()
+    });
     assert_eq!(stop_reason(&editor.prompt(&other, "three")), "end_turn");
     gate.open();
     assert_eq!(stop_reason(&editor.wait_for_response(first)), "end_turn");
