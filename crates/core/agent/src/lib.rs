@@ -70,8 +70,8 @@ pub use haft_engine::hub;
 /// The parts of a running session that a front end needs: events, approvals, hooks.
 pub use haft_engine::{
     Approval, ApprovalReply, Approver, CHANGED_ARGUMENTS_NOTE, Callback, ConversationChoice,
-    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, Session,
-    parse_hook_output,
+    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, OpenError, RunReport,
+    Session, parse_hook_output, sent_from_outline,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
@@ -82,7 +82,8 @@ pub use haft_permission::PermissionRule;
 /// Trust in a project, which determines whether extensions may follow the instructions in the
 /// project's files.
 pub use haft_project::{
-    Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::split_words,
+    Footprint, Level, ServerGrant, TrustError, TrustList, TrustRecord, TrustState,
+    commands::split_words,
 };
 /// The interfaces to an editor's open files, to terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};

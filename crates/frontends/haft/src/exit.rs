@@ -72,7 +72,7 @@ pub(crate) fn install_panic_hook(environment: HostEnvironment) {
         // A panic message may contain anything, so the log gets only the location.
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, "panic");
-        crate::wiring::log::flush_log();
+        haft_log::flush_log();
         let text = haft_text::Masker::with_values(environment.secret_values())
             .mask(&panic.to_string())
             .replace('\n', " ");
@@ -96,7 +96,7 @@ pub(crate) fn log_failure(failure: &anyhow::Error, environment: &HostEnvironment
         .unwrap_or(("failed", None));
     if reason.is_some() {
         // A run whose configuration cannot be loaded has not started the log.
-        crate::wiring::log::start_default_log(environment);
+        haft_log::start_default_log(environment);
     }
     tracing::error!(code, reason, "command failed");
 }

@@ -295,6 +295,8 @@ fn message_files_are_all_loaded() {
         ("haft", "src/output/messages.rs"),
         ("serve", "src/lib.rs"),
     ] {
+        ("inspect", "src/lib.rs"),
+        ("worker", "src/lib.rs"),
         let list = fs::read_to_string(front_end_folder(name).join(list)).unwrap();
         for (path, _) in read_files(&front_end_folder(name).join("messages/en"), "ftl") {
             let stem = path.file_stem().unwrap().to_str().unwrap();
