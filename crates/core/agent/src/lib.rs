@@ -39,6 +39,7 @@ mod agent;
 mod cleanup;
 mod clock;
 pub mod config;
+mod cut_off;
 mod defaults_notice;
 mod environment;
 mod error;
@@ -63,6 +64,7 @@ mod wiring;
 
 pub use agent::{Agent, InspectionMode};
 pub use clock::{RandomIds, WallClock};
+pub use cut_off::is_cut_off;
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// Messages between agents, and from the user to a sub-agent.
@@ -95,7 +97,9 @@ pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use help_sandbox::build_help_settings;
 pub use keys::{KeyState, find_key, find_key_state};
 pub use knowledge::find_knowledge_and_trust;
-pub use models::{build_catalogue, configured_model, resolve_agent_model, resolve_model};
+pub use models::{
+    build_catalogue, configured_model, list_usable_models, resolve_agent_model, resolve_model,
+};
 pub use own_programs::{configured_writable_folders, own_command};
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, TurnLimits, read_prompt_file};
