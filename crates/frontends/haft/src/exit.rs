@@ -8,6 +8,7 @@ use haft_agent::{
     ConfigError, FolderError, HostEnvironment, KeyError, SandboxSetupError, SetupError,
 };
 use haft_claude::ClaudeError;
+use haft_inspect::InspectError;
 use haft_model::ModelError;
 use haft_types::Outcome;
 
@@ -118,6 +119,9 @@ fn classify_error(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
     }
+    if let Some(error) = cause.downcast_ref::<InspectError>() {
+        return error.is_usage_error().then_some(("usage", None));
+    }
     (cause.is::<UsageError>() || cause.is::<ClaudeError>()).then_some(("usage", None))
 }
 
@@ -219,6 +223,9 @@ fn is_usage_error(cause: &(dyn Error + 'static)) -> bool {
             .downcast_ref()
             .is_some_and(SandboxSetupError::is_usage_error)
         || cause.downcast_ref().is_some_and(SetupError::is_usage_error)
+        || cause
+            .downcast_ref()
+            .is_some_and(InspectError::is_usage_error)
 }
 
 /// Formats the failure and its causes on one line, or on one line per broken place of a file. Omits
