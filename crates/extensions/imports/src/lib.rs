@@ -33,6 +33,7 @@ mod openhands;
 mod pi;
 mod session_export;
 mod session_folders;
+mod single_conversation;
 mod swe_agent;
 mod time;
 mod tool_data;
@@ -52,6 +53,9 @@ pub use session_export::{StoredSession, is_database, list_stored_sessions, read_
 pub use session_folders::{
     ForeignSession, SessionError, SessionPlace, SessionRoots, find_session, format_session_folders,
     list_foreign_sessions, list_session_files, read_session,
+};
+pub use single_conversation::{
+    ConversationFile, SingleConversationError, read_single_conversation,
 };
 
 /// A format that conversations are read from.

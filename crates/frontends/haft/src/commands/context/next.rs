@@ -14,7 +14,7 @@ use haft_types::{
 };
 
 #[cfg(feature = "imports")]
-use super::from_file::{self, ConversationFile};
+use super::from_file;
 use crate::cli::options::RunArgs;
 use crate::commands::context::LookArgs;
 use crate::commands::{conversations, run};
@@ -110,7 +110,7 @@ pub(super) async fn build_next_request(
 fn read_conversation(
     path: &Path,
 ) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
-    let ConversationFile {
+    let haft_imports::ConversationFile {
         id,
         system,
         messages,
