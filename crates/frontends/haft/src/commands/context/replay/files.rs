@@ -35,7 +35,7 @@ pub(super) fn read_recording_file(
 ) -> anyhow::Result<Vec<RecordedConversation>> {
     let read = read_conversation_file(file);
     let all = read.map_err(|error| {
-        let problem = describe_file_error(&error);
+        let problem = output::localize_text(error);
         usage_error(text!("replay-bad-file", file = file.display(), problem))
     })?;
     convert_to_recordings(all, imagined)
@@ -73,7 +73,7 @@ fn read_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
         match read_conversation_file(file) {
             Ok(some) => all.extend(some),
             Err(error) => {
-                let problem = describe_file_error(&error);
+                let problem = output::localize_text(error);
                 output::print_to_stderr(&format!(
                     "haft: {}",
                     text!("replay-skipped", file = file.display(), problem)
@@ -90,28 +90,4 @@ fn read_folder(folder: &Path) -> anyhow::Result<Vec<ImportedConversation>> {
         )));
     }
     Ok(all)
-}
-
-fn describe_file_error(error: &ConversationFileError) -> String {
-    match error {
-        ConversationFileError::Empty => text!("replay-empty-file").to_owned(),
-        ConversationFileError::LineUnreadable { number, error } => {
-            text!("replay-line-unreadable", number, error)
-        }
-        ConversationFileError::LineTooLong {
-            number,
-            most_megabytes,
-        } => text!(
-            "replay-line-too-long",
-            number,
-            longest_line = most_megabytes
-        ),
-        ConversationFileError::TooLarge { most_megabytes } => {
-            text!("replay-file-too-large", largest_file = most_megabytes)
-        }
-        ConversationFileError::LineNotText { number } => text!("replay-line-not-text", number),
-        ConversationFileError::Unreadable(_)
-        | ConversationFileError::Format(_)
-        | ConversationFileError::Line { .. } => error.to_string(),
-    }
 }
