@@ -30,6 +30,7 @@ use crate::own_programs::configured_writable_folders;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
+use crate::prompts::PromptSources;
 use crate::{cleanup, defaults_notice, help_sandbox, keys, models, sandbox, store, wiring};
 
 /// Opens sessions. An agent contains everything that all of its sessions share.
@@ -232,6 +233,16 @@ impl Agent {
     pub async fn resume(&self, name: &str) -> Result<Session, SetupError> {
         self.open(self.plan(ConversationChoice::Named(name.to_owned()))?)
             .await
+    }
+
+    /// Opens the store of the user's conversations, for work without a session.
+    pub fn open_store(&self) -> Result<Arc<dyn Store>, SetupError> {
+        store::open_store(&self.places, &self.config, &self.extensions)
+    }
+
+    /// Opens the prompts and resources of the extensions, without starting a server.
+    pub fn prompt_sources(&self, project: &Project) -> Result<PromptSources, SetupError> {
+        PromptSources::collect_sources(&self.extensions, &self.places, &self.config, project)
     }
 
     /// Opens the session of a run.

@@ -39,6 +39,7 @@ mod agent;
 mod cleanup;
 mod clock;
 pub mod config;
+mod cut_off;
 mod defaults_notice;
 mod environment;
 mod error;
@@ -63,6 +64,7 @@ mod wiring;
 
 pub use agent::{Agent, InspectionMode};
 pub use clock::{RandomIds, WallClock};
+pub use cut_off::is_cut_off;
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// Messages between agents, and from the user to a sub-agent.
@@ -70,8 +72,8 @@ pub use haft_engine::hub;
 /// The parts of a running session that a front end needs: events, approvals, hooks.
 pub use haft_engine::{
     Approval, ApprovalReply, Approver, CHANGED_ARGUMENTS_NOTE, Callback, ConversationChoice,
-    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, Session,
-    parse_hook_output,
+    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, OpenError, RunReport,
+    Session, parse_hook_output, sent_from_outline,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
@@ -82,7 +84,8 @@ pub use haft_permission::PermissionRule;
 /// Trust in a project, which determines whether extensions may follow the instructions in the
 /// project's files.
 pub use haft_project::{
-    Footprint, Level, ServerGrant, TrustList, TrustRecord, TrustState, commands::split_words,
+    Footprint, Level, ServerGrant, TrustError, TrustList, TrustRecord, TrustState,
+    commands::split_words,
 };
 /// The interfaces to an editor's open files, to terminals, and to plugins.
 pub use haft_tool::{CallObserver, EditorBuffers, ToolContext, ToolOutput};
@@ -94,7 +97,9 @@ pub use extension::{AbsentExtension, Contribution, Extension, ExtensionContext};
 pub use help_sandbox::build_help_settings;
 pub use keys::{KeyState, find_key, find_key_state};
 pub use knowledge::find_knowledge_and_trust;
-pub use models::{build_catalogue, configured_model, resolve_agent_model, resolve_model};
+pub use models::{
+    build_catalogue, configured_model, list_usable_models, resolve_agent_model, resolve_model,
+};
 pub use own_programs::{configured_writable_folders, own_command};
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, TurnLimits, read_prompt_file};

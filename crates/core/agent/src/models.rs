@@ -1,7 +1,7 @@
 //! The models of the configuration: resolves their names, opens clients, and opens standby models
 //! on demand.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use haft_engine::{ModelOpener, Standby};
 use haft_model::{Catalogue, CatalogueError, Client, Declared, RetryConfig};
@@ -9,7 +9,7 @@ use haft_model::{Catalogue, CatalogueError, Client, Declared, RetryConfig};
 use crate::config::{Config, ModelRole};
 use crate::environment::HostEnvironment;
 use crate::error::SetupError;
-use crate::keys;
+use crate::keys::{self, KeyState};
 use crate::proxy_variables;
 
 /// Resolves the name of a model that is declared in the configuration or built in.
@@ -32,6 +32,30 @@ pub fn build_catalogue(config: &Config) -> Result<Catalogue, CatalogueError> {
     let catalogue = Catalogue::with_built_in(config.providers.clone(), config.models.clone())?;
     Ok(catalogue
         .with_aliases_and_rates(config.model_aliases.clone(), config.currency_rates.clone()))
+}
+
+/// Returns the declared models, the main model, and the built-in models with an available key.
+pub fn list_usable_models(
+    environment: &HostEnvironment,
+    config: &Config,
+) -> Result<Vec<Declared>, CatalogueError> {
+    let catalogue = build_catalogue(config)?;
+    let main = configured_model(config).map(|name| catalogue.full_name(&name).unwrap_or(name));
+    let mut names: BTreeSet<_> = catalogue
+        .list_models()
+        .map(|spec| spec.full_name())
+        .collect();
+    names.extend(main.clone());
+    let mut usable = Vec::new();
+    for name in names {
+        let declared = catalogue.resolve(&name)?;
+        let is_named = config.models.contains_key(&name) || main.as_ref() == Some(&name);
+        if is_named || keys::find_key_state(environment, &declared.provider) == KeyState::Available
+        {
+            usable.push(declared);
+        }
+    }
+    Ok(usable)
 }
 
 /// Returns the model for an agent whose file names the model `named`: that model if it can be used,

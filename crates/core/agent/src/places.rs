@@ -64,6 +64,22 @@ impl Places {
         }
     }
 
+    /// Logs the sources of a session's settings: the file and the names of variables, never a
+    /// value.
+    pub fn log_configuration(&self) {
+        let file = self.config_file();
+        let exists = file.exists();
+        let mut variables: Vec<_> = self
+            .environment
+            .text_variables()
+            .into_iter()
+            .map(|(name, _)| name)
+            .filter(|name| is_config_variable(name))
+            .collect();
+        variables.sort();
+        tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
+    }
+
     /// Removes the access of the group and of other users to the data, state and cache folders.
     /// Older versions of haft created these folders with the umask's mode. Symbolic links and
     /// folders of other users stay unchanged. The configuration folder stays unchanged too, because
@@ -190,6 +206,11 @@ impl Places {
     pub fn cover_notes_folder(&self) -> PathBuf {
         self.state.join("covers")
     }
+}
+
+/// True if an environment variable sets a configuration value; `HAFT_HOME` does not.
+fn is_config_variable(name: &str) -> bool {
+    name.starts_with("HAFT_") && name != "HAFT_HOME"
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! One module per format. Each is a pure function of the text: it must not read a clock or a store,
 //! and nothing is written. The caller supplies the text and passes the documents to
 //! [`Store::import`](haft_store::Store::import). For a session that is not a text file,
-//! [`read_stored_text`] builds the text from the agent's database or folder. Only that module and
-//! `session_folders.rs`, which finds the sessions of other agents, read files.
+//! [`read_stored_text`] builds the text from the agent's database or folder. Only that module,
+//! `conversation_files.rs`, and `session_folders.rs`, which finds the sessions of other agents, read
+//! files.
 //!
 //! Invariant: identical text gives identical ids, and a text that was only appended to gives its
 //! earlier messages followed by new ones. Data that haft has no field for is kept in metadata or
@@ -22,6 +23,7 @@ mod cline;
 mod codex;
 mod codex_exec;
 mod conversation_builder;
+mod conversation_files;
 mod documents;
 mod gemini;
 mod goose;
@@ -31,6 +33,7 @@ mod openhands;
 mod pi;
 mod session_export;
 mod session_folders;
+mod single_conversation;
 mod swe_agent;
 mod time;
 mod tool_data;
@@ -43,10 +46,16 @@ use haft_types::Timestamp;
 use serde_json::Value;
 use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
+pub use conversation_files::{
+    ConversationFileError, list_conversation_files, read_conversation_file,
+};
 pub use session_export::{StoredSession, is_database, list_stored_sessions, read_stored_text};
 pub use session_folders::{
     ForeignSession, SessionError, SessionPlace, SessionRoots, find_session, format_session_folders,
     list_foreign_sessions, list_session_files, read_session,
+};
+pub use single_conversation::{
+    ConversationFile, SingleConversationError, read_single_conversation,
 };
 
 /// A format that conversations are read from.

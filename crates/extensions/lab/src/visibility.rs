@@ -152,7 +152,8 @@ fn collect_old(value: &Value, texts: &mut Vec<String>) {
 fn replaced_blocks(patch: &str) -> Option<String> {
     let is_blocks = patch.contains("<<<<<<< SEARCH") || patch.contains("------- SEARCH");
     let is_patch = patch.contains("*** Update File: ");
-    let (mut old, mut inside) = (String::new(), false);
+    let mut old = String::new();
+    let mut inside = false;
     for line in patch.lines() {
         let kept = if is_blocks {
             match line {

@@ -24,7 +24,7 @@ const REJECT_ONCE: &str = "reject-once";
 pub(crate) struct EditorApprover {
     pub(crate) sender: UpdateSender,
     pub(crate) calls: SharedCalls,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) host: Arc<Host>,
 }
 
 #[async_trait]

@@ -31,7 +31,7 @@ use tokio::task::{LocalSet, spawn_local};
 
 use crate::editor_files::EditorFiles;
 use crate::forms;
-use crate::host::{Host, ListedConversation};
+use crate::host::{Host, ListedConversation, new_conversation_id};
 use crate::live_session::{LiveSession, SessionSetup, host_error, invalid_params};
 use crate::stdio_lines;
 use crate::terminal::EditorTerminals;
@@ -52,7 +52,7 @@ enum Incoming {
 /// Serves the Agent Client Protocol over these streams, until the input ends or `end` resolves.
 /// Running turns are then canceled and can be resumed later.
 pub async fn serve(
-    host: Arc<dyn Host>,
+    host: Arc<Host>,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     end: impl Future<Output = ()>,
@@ -99,7 +99,7 @@ pub async fn serve(
 }
 
 struct Dispatcher {
-    host: Arc<dyn Host>,
+    host: Arc<Host>,
     sessions: RefCell<HashMap<String, Rc<LiveSession>>>,
     /// The capabilities the editor declared when it connected.
     capabilities: RefCell<ClientCapabilities>,
@@ -271,7 +271,9 @@ impl Dispatcher {
             .session_capabilities(sessions);
         InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
-            .agent_info(Implementation::new("haft", self.host.version()).title("haft".to_owned()))
+            .agent_info(
+                Implementation::new("haft", env!("CARGO_PKG_VERSION")).title("haft".to_owned()),
+            )
             .auth_methods(vec![method])
     }
 
@@ -288,7 +290,7 @@ impl Dispatcher {
         responder: Responder,
         editor: ConnectionTo<Client>,
     ) {
-        let id = self.host.new_conversation_id();
+        let id = new_conversation_id();
         let wanted = SessionRequest::new(
             request.cwd,
             request.additional_directories,

@@ -1,8 +1,9 @@
 //! Runs haft for other programs: as an agent for editors over the Agent Client Protocol, and as an
 //! MCP server to which other agents delegate tasks.
 //!
-//! This crate must not read the configuration, the environment or the store. The binary implements
-//! [`Host`], which opens sessions and lists the models, modes and conversations.
+//! A [`Host`] opens sessions through `agent`, and lists models, modes and conversations. The binary
+//! implements [`Program`]: it loads the configuration and knows the extensions of its build. This
+//! crate must not read configuration files or the environment.
 //!
 //! Read [`serve`] first: one dispatcher (`dispatch.rs`) handles an editor's messages in order and
 //! owns the sessions (`live_session.rs`). Session events become protocol updates (`updates.rs`,
@@ -26,7 +27,10 @@ mod tool_calls;
 mod updates;
 
 pub use dispatch::serve;
-pub use host::{Host, HostError, ListedConversation, OfferedCommand, OpenRequest, WrittenPrompt};
+pub use host::{
+    Host, HostConfig, HostError, ListedConversation, OfferedCommand, OpenRequest, Program,
+    WrittenPrompt,
+};
 pub use mcp_server::{
     DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskError, TaskQuestion,
     TaskRuns, TaskServer, TaskState, TaskStatus, TaskView,

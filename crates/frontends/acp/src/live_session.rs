@@ -38,7 +38,7 @@ pub(crate) struct SessionSetup {
     pub(crate) files: Option<EditorFiles>,
     pub(crate) calls: SharedCalls,
     pub(crate) sender: UpdateSender,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) host: Arc<Host>,
 }
 
 pub(crate) struct LiveSession {
@@ -127,7 +127,7 @@ impl LiveSession {
             .borrow()
             .session
             .as_ref()
-            .is_some_and(|session| self.setup.host.was_interrupted(session));
+            .is_some_and(|session| haft_agent::is_cut_off(session.history()));
         if is_cut_off {
             let text = format!(
                 "The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead."

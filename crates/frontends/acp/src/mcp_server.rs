@@ -33,7 +33,7 @@ pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
 /// The MCP server to which other agents delegate tasks.
 pub struct TaskServer {
     /// Opens the sessions.
-    pub host: Arc<dyn Host>,
+    pub host: Arc<Host>,
     /// The folder for tasks whose call names none.
     pub cwd: PathBuf,
 }

@@ -31,7 +31,7 @@ const OUTPUT_LIMIT: u64 = 1 << 20;
 pub(crate) struct EditorTerminals {
     pub(crate) sender: UpdateSender,
     pub(crate) calls: SharedCalls,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) host: Arc<Host>,
 }
 
 /// The way in which a command ended.
@@ -146,7 +146,7 @@ impl EditorTerminals {
             );
         }
         argv.extend([
-            self.host.shell().to_owned(),
+            haft_tools::shell_path().to_owned(),
             "-c".to_owned(),
             line.to_owned(),
         ]);

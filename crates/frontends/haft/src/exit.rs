@@ -8,6 +8,7 @@ use haft_agent::{
     ConfigError, FolderError, HostEnvironment, KeyError, SandboxSetupError, SetupError,
 };
 use haft_claude::ClaudeError;
+use haft_inspect::InspectError;
 use haft_model::ModelError;
 use haft_types::Outcome;
 
@@ -72,7 +73,7 @@ pub(crate) fn install_panic_hook(environment: HostEnvironment) {
         // A panic message may contain anything, so the log gets only the location.
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, "panic");
-        crate::wiring::log::flush_log();
+        haft_log::flush_log();
         let text = haft_text::Masker::with_values(environment.secret_values())
             .mask(&panic.to_string())
             .replace('\n', " ");
@@ -96,7 +97,7 @@ pub(crate) fn log_failure(failure: &anyhow::Error, environment: &HostEnvironment
         .unwrap_or(("failed", None));
     if reason.is_some() {
         // A run whose configuration cannot be loaded has not started the log.
-        crate::wiring::log::start_default_log(environment);
+        haft_log::start_default_log(environment);
     }
     tracing::error!(code, reason, "command failed");
 }
@@ -117,6 +118,9 @@ fn classify_error(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option
     }
     if let Some(error) = cause.downcast_ref::<ModelError>() {
         return Some((error.code(), None));
+    }
+    if let Some(error) = cause.downcast_ref::<InspectError>() {
+        return error.is_usage_error().then_some(("usage", None));
     }
     (cause.is::<UsageError>() || cause.is::<ClaudeError>()).then_some(("usage", None))
 }
@@ -219,6 +223,9 @@ fn is_usage_error(cause: &(dyn Error + 'static)) -> bool {
             .downcast_ref()
             .is_some_and(SandboxSetupError::is_usage_error)
         || cause.downcast_ref().is_some_and(SetupError::is_usage_error)
+        || cause
+            .downcast_ref()
+            .is_some_and(InspectError::is_usage_error)
 }
 
 /// Formats the failure and its causes on one line, or on one line per broken place of a file. Omits

@@ -24,7 +24,6 @@ use haft_tool::Workspace;
 
 use crate::cli::options::Common;
 use crate::output;
-use crate::wiring::log::{self, LogLevel};
 use crate::wiring::{self, ClientParts};
 
 /// The environment of this process, from which folders, project and configuration are found.
@@ -110,8 +109,8 @@ impl Haft {
             set: common.set.clone(),
             sections: wiring::config_sections(),
         })?;
-        let level: LogLevel = loaded.config.read_section("log_level")?;
-        log::start_log(&places, level);
+        let level: haft_log::LogLevel = loaded.config.read_section("log_level")?;
+        haft_log::start_log(&places, level);
         Ok((places, loaded))
     }
 
@@ -216,17 +215,13 @@ impl Settings {
 
     /// Like [`Self::build_agent`], but adds the parts that the client of a session provides.
     pub(crate) fn build_agent_for_client(&self, client: ClientParts) -> Agent {
-        let versions = client
-            .versions
-            .clone()
-            .unwrap_or_else(|| self.open_versions());
         let contribution = client.contribution.clone();
         Agent::new(self.places.clone(), self.config.clone())
-            .with_change_records(Arc::new(FileChanges::new(versions)))
+            .with_change_records(Arc::new(FileChanges::new(self.open_versions())))
             .with_project_copies(Arc::new(GitWorktrees))
             .with_extensions(wiring::list_extensions_for_client(client))
             .with_contribution(contribution)
-            .with_masker_listener(|masker| log::set_masker(masker.clone()))
+            .with_masker_listener(|masker| haft_log::set_masker(masker.clone()))
     }
 
     /// Opens the session a run works in.
@@ -240,7 +235,7 @@ impl Settings {
         plan: RunPlan,
         client: ClientParts,
     ) -> Result<Session, SetupError> {
-        wiring::log_configuration(&self.places);
+        self.places.log_configuration();
         haft_changes::clean_up_killed_merges(&self.places.worktrees_folder());
         Box::pin(self.build_agent_for_client(client).open(plan)).await
     }

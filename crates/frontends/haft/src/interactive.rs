@@ -30,7 +30,7 @@ use haft_tui::{
 };
 use haft_types::{Decision, Image, PermissionMode};
 use history::History;
-pub(crate) use lists::{format_age, is_cut_off};
+pub(crate) use lists::format_age;
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -481,7 +481,7 @@ impl TuiSession<'_> {
             .send_message(UiMessage::Earlier(lists::collect_newest_results(history)));
         self.ui
             .send_message(UiMessage::Earlier(lists::collect_last_rounds(history)));
-        if is_cut_off(history) {
+        if haft_agent::is_cut_off(history) {
             self.show_text(text!("interactive-cut-off"));
         }
     }

@@ -44,6 +44,8 @@ pub fn run() -> ExitCode {
     haft_sandbox::limit_malloc_arenas();
     let haft = Haft::from_process();
     exit::install_panic_hook(haft.environment().clone());
+    #[cfg(feature = "otel")]
+    haft_traces::set_environment(haft.environment().clone());
     wiring::language::set_process_language(std::env::args_os(), haft.environment());
     if let Some(version) = haft_claude::version_line(&std::env::args_os().collect::<Vec<_>>()) {
         return output::print_exact(&version)
@@ -62,8 +64,8 @@ pub fn run() -> ExitCode {
             });
             // Lost traces are logged, so the log is flushed last.
             #[cfg(feature = "otel")]
-            wiring::traces::flush_spans();
-            wiring::log::flush_log();
+            haft_traces::flush_spans();
+            haft_log::flush_log();
             ended.into()
         }
         Err(error) => {

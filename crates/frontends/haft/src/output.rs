@@ -94,6 +94,17 @@ pub(crate) fn join_names<T: Borrow<str>>(names: &[T]) -> String {
     names.join(text!("output-between"))
 }
 
+/// Formats a cost to append to other text, or returns an empty string if it is unknown.
+pub fn cost_suffix(usd: Option<f64>) -> String {
+    usd.map_or_else(String::new, |usd| {
+        format!(
+            "{}{}",
+            text!("output-comma"),
+            haft_text::format_dollars(usd)
+        )
+    })
+}
+
 /// Describes the sandbox of commands in one line.
 pub(crate) fn describe_sandbox(status: &SandboxStatus) -> String {
     text!("output-sandbox", what = describe_layer(status))

@@ -1,14 +1,11 @@
 //! The parts that this binary adds to the core: the extensions of its build, the configuration
-//! sections of these extensions, and the log.
+//! sections of these extensions, and the language.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.
 
 pub(crate) mod language;
-pub(crate) mod log;
 mod readers;
-#[cfg(feature = "otel")]
-pub(crate) mod traces;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +18,12 @@ use std::sync::Arc;
 )))]
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
-use haft_agent::{ConfigError, Contribution, Extension, HostEnvironment, Places, PolicyExtension};
-use haft_changes::versions::SqliteVersions;
+use haft_agent::{ConfigError, Contribution, Extension, HostEnvironment, PolicyExtension};
+use haft_log::LogLevel;
 use haft_tool::Tool;
 use haft_tui::TuiConfig;
 
 use language::LanguageChoice;
-use log::LogLevel;
 
 pub(crate) use readers::build_readers;
 
@@ -141,34 +137,12 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
 pub(crate) struct ClientParts {
     /// The client's callbacks and observers, and the unsaved files that its user has open.
     pub(crate) contribution: Contribution,
-    /// The store of earlier file contents, which replaces the one on this machine.
-    pub(crate) versions: Option<Arc<SqliteVersions>>,
     /// The lease of the queued task that the session runs. Everything is stored under this lease.
     #[cfg(feature = "postgres")]
     pub(crate) lease: Option<haft_postgres::TaskLease>,
     /// The MCP servers that only this session uses.
     #[cfg(feature = "mcp")]
     pub(crate) servers: haft_mcp::GivenServers,
-}
-
-/// Logs the sources of a session's settings: the file and the names of variables, never a value.
-pub(crate) fn log_configuration(places: &Places) {
-    let file = places.config_file();
-    let exists = places.config_file().exists();
-    let mut variables: Vec<_> = places
-        .environment
-        .text_variables()
-        .into_iter()
-        .map(|(name, _)| name)
-        .filter(|name| is_config_variable(name))
-        .collect();
-    variables.sort();
-    tracing::info!(file = %file.display(), exists, variables = variables.join(", "), "configuration loaded");
-}
-
-/// True if an environment variable sets a configuration value; `HAFT_HOME` does not.
-fn is_config_variable(name: &str) -> bool {
-    name.starts_with("HAFT_") && name != "HAFT_HOME"
 }
 
 #[cfg(test)]

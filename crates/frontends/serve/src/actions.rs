@@ -1,5 +1,4 @@
-//! The interface between the pages and the program that opens sessions and reads the request log for
-//! them.
+//! The interface between the pages and the program that opens sessions for them.
 
 use futures::future::BoxFuture;
 use haft_context::Quote;
@@ -8,7 +7,6 @@ use haft_lab::{ModelSource, PolicyOutcome};
 use haft_store::Conversation;
 #[cfg(feature = "lab")]
 use haft_types::ModelSpec;
-use haft_types::{Api, LlmMetadata, Timestamp};
 
 use crate::PageError;
 
@@ -16,12 +14,8 @@ use crate::PageError;
 pub type PageAction<I, O> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
-/// The operations that need the request log or a session.
+/// The operations that need a session.
 pub struct InspectorActions {
-    /// Reads all requests of a conversation, or returns `None` if it has none.
-    pub timeline: PageAction<TimelineQuery, Option<RequestTimeline>>,
-    /// Reads one request, or returns `None` if there is no such request.
-    pub request: PageAction<RequestQuery, Option<RequestDetails>>,
     /// Lists the messages of a conversation for the editor.
     pub messages: PageAction<Conversation, EditableMessages>,
     /// Quotes the price of an edit, and makes the edit if requested.
@@ -31,92 +25,6 @@ pub struct InspectorActions {
     /// Replays a conversation under other policies.
     #[cfg(feature = "lab")]
     pub compare: PageAction<CompareQuery, PolicyTable>,
-}
-
-/// Selects the conversation whose requests are drawn, and how they are drawn.
-pub struct TimelineQuery {
-    pub conversation: Conversation,
-    /// The URL prefix of a request's page, to which the request's number is appended.
-    pub links: String,
-    /// True if every column is wide enough to be clicked.
-    pub zoomed: bool,
-}
-
-/// All requests of a conversation.
-pub struct RequestTimeline {
-    /// A note that the requests were rebuilt from the messages of an imported conversation.
-    pub note: Option<String>,
-    /// The drawing of the timeline, as SVG.
-    pub picture: String,
-    /// The requests, in order.
-    pub requests: Vec<TimelineRequest>,
-}
-
-/// A request of a timeline.
-pub struct TimelineRequest {
-    /// The request's number, starting at 1.
-    pub number: u64,
-    pub sent_at: Timestamp,
-    pub model: String,
-    /// The estimated number of tokens.
-    pub tokens: u64,
-    /// The metadata of the reply to this request.
-    pub reply: Option<LlmMetadata>,
-    /// The break of the cached prefix that this request caused.
-    pub broken: Option<PrefixBreak>,
-}
-
-/// A break of the cached prefix: the tokens after it are sent again at full price.
-#[derive(Clone)]
-pub struct PrefixBreak {
-    /// The cause, in the user's language.
-    pub cause: String,
-    /// The number of tokens that were sent again.
-    pub tokens: u64,
-    /// The extra cost, in dollars.
-    pub cost: Option<f64>,
-}
-
-/// Selects a request of a conversation.
-pub struct RequestQuery {
-    pub conversation: Conversation,
-    /// The request's number, starting at 1.
-    pub number: u64,
-}
-
-/// A request in detail.
-pub struct RequestDetails {
-    /// A note that the request was rebuilt from the messages of an imported conversation.
-    pub note: Option<String>,
-    /// The number of requests in the conversation.
-    pub requests: u64,
-    /// The API of the provider.
-    pub api: Api,
-    pub request: TimelineRequest,
-    /// The segments of the request, in order.
-    pub segments: Vec<SegmentDetails>,
-    /// The difference to the previous request, as text.
-    pub difference: Option<String>,
-    /// The body as sent, if the request log has it.
-    pub body: Option<String>,
-}
-
-/// A segment of a request. Secrets in its texts are masked.
-pub struct SegmentDetails {
-    /// The name of the context layer, in the user's language.
-    pub layer: String,
-    /// The owner of the segment, in the user's language.
-    pub owner: String,
-    /// The number of tokens.
-    pub tokens: u32,
-    /// True if the segment is part of the prefix that did not change.
-    pub kept: bool,
-    /// True if the provider's cache can match the prefix up to the end of this segment.
-    pub boundary: bool,
-    /// The beginning of the text.
-    pub opening: String,
-    /// The whole text.
-    pub text: String,
 }
 
 /// The messages of a conversation as the editor lists them.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use haft_inspect::InspectError;
 use haft_store::StoreError;
 
 /// A page that can't be made.
@@ -10,6 +11,9 @@ pub enum PageError {
     /// The store can't be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The request log can't be read.
+    #[error(transparent)]
+    Log(#[from] InspectError),
     /// A thread that served the page ended without a result.
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),

@@ -6,6 +6,7 @@
 
 mod conversation_tree;
 mod editor;
+mod log_data;
 #[cfg(feature = "postgres")]
 mod queue_pages;
 mod run_pages;
@@ -19,8 +20,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use haft_agent::HostEnvironment;
+use haft_agent::config::Config;
 #[cfg(feature = "imports")]
 use haft_imports::SessionRoots;
+use haft_inspect::RequestLogReader;
 #[cfg(feature = "postgres")]
 use haft_postgres::TaskQueue;
 #[cfg(feature = "postgres")]
@@ -33,10 +37,12 @@ use serde_json::Value;
 pub use conversation_tree::JobRow;
 pub use run_pages::PageRuns;
 
-use crate::actions::{
-    InspectorActions, PrefixBreak, RequestDetails, RequestQuery, SegmentDetails, TimelineQuery,
-    TimelineRequest,
+use log_data::{
+    PrefixBreak, RequestDetails, SegmentDetails, TimelineRequest, is_recorded, load_request,
+    load_timeline,
 };
+
+use crate::actions::InspectorActions;
 use crate::markup::{Markup, build_html_document};
 use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment};
 use crate::{PageError, localize_text};
@@ -44,8 +50,6 @@ use crate::{PageError, localize_text};
 const CONVERSATIONS_PER_PAGE: usize = 25;
 const MESSAGES_PER_PAGE: usize = 200;
 
-/// A function that formats a part of a message as text, in the user's language.
-pub type PartText = fn(&Part) -> String;
 /// A function that connects to the team's queue.
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
@@ -54,14 +58,15 @@ pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync
 pub struct Inspector {
     /// The store whose conversations are shown.
     pub store: Arc<dyn Store>,
-    /// The functions that need the request log or a session.
+    /// The functions that need a session.
     pub actions: InspectorActions,
     /// Masks secrets in text.
     pub masker: Masker,
-    /// Formats a part of a message as text.
-    pub part_text: PartText,
-    /// The style sheet of the timeline's drawing.
-    pub picture_style: &'static str,
+    /// The environment and the configuration, which declare the models of logged requests.
+    pub environment: HostEnvironment,
+    pub config: Config,
+    /// Receives notes about details that the request log lacks.
+    pub notify: fn(&str),
     /// The folders that contain the sessions of other agents.
     #[cfg(feature = "imports")]
     pub session_roots: SessionRoots,
@@ -145,7 +150,7 @@ impl Site for Inspector {
         let style = format!(
             "{}\nsvg {{\n{}\n}}\n",
             include_str!("inspector.css"),
-            self.picture_style
+            haft_inspect::PICTURE_STYLE
         );
         #[cfg(feature = "lab")]
         let style = format!("{style}.plot svg {{\n{}\n}}\n", haft_lab::PLOT_STYLE);
@@ -456,6 +461,19 @@ impl Inspector {
         ))
     }
 
+    /// Opens the log of a conversation, or returns `None` if it has no requests.
+    async fn open_log(&self, conversation: Conversation) -> PageResult<Option<RequestLogReader>> {
+        let log = RequestLogReader::for_conversation(
+            Arc::clone(&self.store),
+            self.environment.clone(),
+            self.config.clone(),
+            conversation,
+            self.notify,
+        )
+        .await?;
+        Ok(Some(log).filter(|log| log.requests > 0))
+    }
+
     async fn render_timeline(
         &self,
         conversation: Conversation,
@@ -465,12 +483,7 @@ impl Inspector {
         let navigation = render_navigation(&conversation, "/timeline");
         let id = conversation.id.clone();
         let heading = Markup::text_element("h1", &name);
-        let query = TimelineQuery {
-            conversation,
-            links: conversation_path(&id, "/r/"),
-            zoomed,
-        };
-        let Some(timeline) = (self.actions.timeline)(query).await? else {
+        let Some(log) = self.open_log(conversation).await? else {
             return Ok(build_page(
                 &name,
                 navigation,
@@ -480,6 +493,8 @@ impl Inspector {
                 ],
             ));
         };
+        let links = conversation_path(&id, "/r/");
+        let timeline = load_timeline(&log, &links, zoomed).await?;
         let (to, zoom) = if zoomed {
             ("", text!("serve-zoom-out"))
         } else {
@@ -550,11 +565,10 @@ impl Inspector {
         let name = conversation.name.clone();
         let navigation = render_navigation(&conversation, "/r");
         let id = conversation.id.clone();
-        let query = RequestQuery {
-            conversation,
-            number,
+        let Some(log) = self.open_log(conversation).await? else {
+            return Ok(None);
         };
-        let Some(details) = (self.actions.request)(query).await? else {
+        let Some(details) = load_request(&log, number, &self.masker).await? else {
             return Ok(None);
         };
         let title = text!("serve-request-of", number, requests = details.requests);
@@ -602,7 +616,7 @@ impl Inspector {
             format!("{role} {} {at}", message.message_id.short_id()),
         );
         let part = |(index, part): (usize, &Part)| {
-            let text = (self.part_text)(part);
+            let text = haft_inspect::part_to_text(part);
             let text = self.masker.mask(&text);
             match (part, stored) {
                 (Part::Image(_), Some(id)) => {
@@ -646,12 +660,6 @@ type PageResult<T> = Result<T, PageError>;
 fn agent_name(metadata: &Metadata) -> Option<&str> {
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     text("agent").or(text("imported_from"))
-}
-
-/// True if another program sent the requests of a conversation: the metadata names an agent but no
-/// parent conversation.
-pub fn is_recorded(metadata: &Metadata) -> bool {
-    metadata.contains_key("agent") && !metadata.contains_key("parent")
 }
 
 /// Returns the cost of a reply in dollars, or `None` if no part of it has a price.

@@ -4,8 +4,8 @@
 //! The server ([`serve`]) rejects clients without the token, other host names (a page elsewhere
 //! whose name was bound to this machine), other origins, and forms that the site did not write; it
 //! sends a policy under which no script, style or image from elsewhere is loaded. The pages
-//! ([`Inspector`]) read the store themselves; for the request log and for sessions they call
-//! functions of the binary ([`InspectorActions`]). This crate reads no environment and starts no
+//! ([`Inspector`]) read the store and the request log themselves; for sessions they call functions
+//! of the binary ([`InspectorActions`]). This crate reads no environment and starts no
 //! session.
 //!
 //! Read first: [`serve`], [`Inspector`], [`Markup`].
@@ -31,13 +31,12 @@ pub use access_guard::AccessToken;
 pub use actions::{CompareQuery, PolicyTable};
 pub use actions::{
     EditQuery, EditQuote, EditableMessages, InspectorActions, NextQuery, NextRequestDetails,
-    PageAction, PageEdit, PrefixBreak, RequestDetails, RequestQuery, RequestTimeline,
-    SegmentDetails, TimelineQuery, TimelineRequest,
+    PageAction, PageEdit,
 };
 pub use error::PageError;
 #[cfg(feature = "postgres")]
 pub use inspector::OpenQueue;
-pub use inspector::{Inspector, JobRow, PageRuns, PartText, is_recorded};
+pub use inspector::{Inspector, JobRow, PageRuns};
 pub use markup::{Markup, build_html_document, build_redirect_page};
 pub use server::{
     FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment, serve,

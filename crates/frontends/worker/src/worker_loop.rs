@@ -5,7 +5,6 @@
 //! by another worker.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::slot::{Slot, TaskRun, TaskStop};
+use crate::task_runner::TaskRunner;
 use crate::workspace::{TaskWorkspace, WorkspaceError, Workspaces};
 
 /// The time a worker without a new task waits before it polls the queue again.
@@ -61,23 +61,6 @@ impl From<WorkspaceError> for RunEnd {
     }
 }
 
-/// Runs tasks for a [`Worker`].
-pub trait TaskHost: Send + Sync {
-    /// Runs a task in its workspace, or resumes a run that another worker left unfinished.
-    fn run_task(&self, run: &TaskRun) -> RunEnd;
-
-    /// Called when the repository has been cloned, before the changes of earlier runs are restored.
-    fn after_clone(&self, _task: &QueuedTask, _folder: &Path) -> Result<(), RunEnd> {
-        Ok(())
-    }
-
-    /// Called when a run has ended, before its end is reported to the queue.
-    fn after_run(&self, _task: &QueuedTask, _slot: &Slot, _duration: Duration, _end: &RunEnd) {}
-
-    /// Called before a clone is removed.
-    fn before_removal(&self, _folder: &Path) {}
-}
-
 /// Takes tasks from a queue and runs them.
 pub struct Worker {
     /// The connection for the data of running tasks.
@@ -87,7 +70,7 @@ pub struct Worker {
     /// Creates the folders in which tasks work.
     pub workspaces: Workspaces,
     /// Runs the tasks.
-    pub host: Box<dyn TaskHost>,
+    pub runner: TaskRunner,
     /// The settings with which the worker was started.
     pub options: WorkerOptions,
 }
@@ -226,6 +209,7 @@ impl Worker {
 
     /// Runs one task and reports its end.
     fn run_and_report_task(&self, task: &QueuedTask, slot: &Arc<Slot>) {
+        #[cfg(feature = "otel")]
         let started = Instant::now();
         let (end, workspace) = match self.prepare_workspace(task, slot) {
             Ok(workspace) => {
@@ -237,11 +221,12 @@ impl Worker {
                     queue,
                     slot: Arc::clone(slot),
                 };
-                (self.host.run_task(&run), Some(workspace))
+                (self.runner.run_task(&run), Some(workspace))
             }
             Err(end) => (end, None),
         };
-        self.host.after_run(task, slot, started.elapsed(), &end);
+        #[cfg(feature = "otel")]
+        TaskRunner::record_trace(task, slot, started.elapsed(), &end);
         let reported = match (slot.stop_reason(), end) {
             (Some(TaskStop::Lost), _) => Ok(()),
             (Some(TaskStop::HandOver), _) => self.release_task(slot, ReleaseReason::HandedOver),
@@ -282,7 +267,7 @@ impl Worker {
             tracing::warn!(task = slot.lease.task, %error, "the end of a task could not be noted");
         }
         if let Some(workspace) = workspace {
-            self.host.before_removal(&workspace.folder);
+            self.runner.revoke_trust(&workspace.folder);
             self.workspaces.remove_workspace(&workspace);
         }
     }
@@ -299,7 +284,7 @@ impl Worker {
         self.queue
             .set_base_commit(slot.lease, &workspace.base)
             .map_err(trouble)?;
-        self.host.after_clone(task, &workspace.folder)?;
+        self.runner.trust_clone(task, &workspace.folder)?;
         workspace.restore_files(&self.queue.read_files(task.id).map_err(trouble)?)?;
         Ok(workspace)
     }

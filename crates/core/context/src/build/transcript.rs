@@ -48,7 +48,8 @@ pub(crate) fn transcript_within(
         |_| true,
     ];
     for is_cuttable in cuttable {
-        let (mut sizes, mut fixed) = (Vec::new(), 0);
+        let mut sizes = Vec::new();
+        let mut fixed = 0;
         for (role, text) in &paragraphs {
             if is_cuttable(*role) {
                 sizes.push(text.len() + 2);

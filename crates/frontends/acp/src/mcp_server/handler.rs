@@ -482,7 +482,7 @@ impl<'a> ProgressReporter<'a> {
 impl ServerHandler for TaskHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        let server = Implementation::new("haft", self.tasks.version()).with_title("haft");
+        let server = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
         ServerConfig::new(capabilities)
             .with_server_info(server)
             .with_instructions(tools::INSTRUCTIONS.trim_end())

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::task_view::{TaskApproval, TaskState, TaskStatus, TaskView};
 use super::tools::TaskRow;
-use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
+use crate::host::{Host, HostError, OpenRequest, WrittenPrompt, new_conversation_id};
 
 /// The maximum number of tasks that run at the same time.
 const MAX_RUNNING_TASKS: usize = 32;
@@ -72,7 +72,7 @@ pub struct DelegatedTask {
     choices: Mutex<RunSettings>,
     /// The senders through which open approvals receive their answers, by approval id.
     replies: Mutex<HashMap<String, oneshot::Sender<ApprovalReply>>>,
-    host: Arc<dyn Host>,
+    host: Arc<Host>,
 }
 
 /// The settings that were last chosen for a task, and the state of its current run.
@@ -94,7 +94,7 @@ impl DelegatedTask {
         cwd: PathBuf,
         first: Option<String>,
         mut state: TaskState,
-        host: Arc<dyn Host>,
+        host: Arc<Host>,
     ) -> Arc<Self> {
         id.as_str().clone_into(&mut state.view.task_id);
         state.view.cwd = cwd.display().to_string();
@@ -239,7 +239,7 @@ impl Approver for TaskApprover {
 
 /// The tasks that this server has started or loaded.
 pub struct DelegatedTasks {
-    host: Arc<dyn Host>,
+    host: Arc<Host>,
     cwd: PathBuf,
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
     local: mpsc::UnboundedSender<LocalWork>,
@@ -349,7 +349,7 @@ async fn run_turn(
 impl DelegatedTasks {
     /// Creates an empty list of tasks. Tasks without a folder work in `cwd`.
     /// [`TaskRuns::run_until_closed`] must run at the same time, on a thread with a `LocalSet`.
-    pub fn new(host: Arc<dyn Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
+    pub fn new(host: Arc<Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
         let (local, receiver) = mpsc::unbounded_channel();
         let tasks = Self {
             host,
@@ -371,10 +371,6 @@ impl DelegatedTasks {
         lock_mutex(&self.known).get(id).cloned()
     }
 
-    pub(super) fn version(&self) -> &str {
-        self.host.version()
-    }
-
     /// Starts a new task in a folder, which may be relative to the server's folder.
     pub fn start_task(
         &self,
@@ -382,7 +378,7 @@ impl DelegatedTasks {
         request: RunRequest,
     ) -> Result<Arc<DelegatedTask>, TaskError> {
         let cwd = self.resolve_folder(cwd)?;
-        let id = self.host.new_conversation_id();
+        let id = new_conversation_id();
         let first = request.prompt.clone();
         let task = DelegatedTask::new(
             id.clone(),
@@ -484,9 +480,7 @@ impl DelegatedTasks {
     /// Calls the host on the thread of the sessions, because its futures are not `Send`.
     async fn call_host<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(Arc<dyn Host>) -> LocalBoxFuture<'static, Result<T, HostError>>
-        + Send
-        + 'static,
+        ask: impl FnOnce(Arc<Host>) -> LocalBoxFuture<'static, Result<T, HostError>> + Send + 'static,
     ) -> Result<T, HostError> {
         let (sender, receiver) = oneshot::channel();
         let host = Arc::clone(&self.host);

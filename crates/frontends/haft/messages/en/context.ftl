@@ -3,14 +3,6 @@
 context-not-a-number = `{ $text }` is not the number of a request
 context-request-twice = give `--request` or numbers, not both
 context-first-request = request 1 has no request before it to compare with
-context-requests-compared = request { $before } → { $after }: { $before_tokens } → { $after_tokens } tokens
-context-model-changed = model: { $old_model } in { $old_api } → { $new_model } in { $new_api }
-context-tools-changed = tools: { $tools }
-context-tools-reordered = tools: in another order
-context-diff-kept = { $segments }, { $tokens } tokens kept
-context-diff-again = { $segments }, { $tokens } tokens unchanged but sent again
-context-diff-line = { $place } ({ $tokens } tokens) { $text }
-context-no-other-change = Nothing else changed.
 context-file-unreadable = cannot read the conversation `{ $shown }`: { $error }
 context-file-not-conversation = `{ $shown }` is not a conversation: { $problem }
 context-file-many-lines =
@@ -19,36 +11,17 @@ context-file-many-lines =
        *[other] it holds { $lines } lines of JSON; give one of them
     }
 context-file-empty = it holds no messages
-context-imported = This conversation was imported from { $agent }. Its requests are put together from its messages: the system prompt, the tools and the body as it was sent are not recorded.
-context-imported-with-system = This conversation was imported from { $agent }. Its requests are put together from its messages: the tools and the body as it was sent are not recorded.
-context-imported-no-body = There is no body to show. { $note }
 context-no-requests = conversation `{ $id }` has no requests yet
-context-unknown-request = there is no request { $number }; conversation `{ $id }` has { $requests }
-context-encoding-unknown = how requests to `{ $model }` were encoded is not recorded; the current configuration is used
 context-only-next = `--model` and `--api` are for requests not sent yet; add `--next`, or use `render`
 context-no-imports = `--from-file` is not in this build; build it with `--features imports`
 context-no-model = no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml
 context-waits-for-user = the conversation waits for the user; `{ $placeholder }` stands for the next input, `--input TEXT` sets it
-context-picture-title = { $name }: tokens of every request by layer
-context-picture-window = , { $window } of the window
-context-picture-summary = { $requests }, at most { $peak } tokens{ $share }, { $breaks } of the cached prefix
-context-picture-request = request { $number }: { $tokens } tokens
-context-picture-layer = { $layer }: { $kept } kept, { $new } new
-context-picture-cached = { $share } read from the cache
-context-picture-break = break: { $cause }
-context-picture-no-cause = break without a cause
-context-picture-window-line = window
-context-picture-zone-line = safe zone
-context-picture-legend-faint = faint: sent before
-context-picture-legend-cached = read from the cache
-context-picture-legend-break = prefix break
 context-tools-price = tools come first in a request: the next request of `{ $name }` has { $quote } to write again
 context-recall-partial = , partly done
 context-recall-failed = , which failed
 context-recall-result = the result of { $tool }{ $how }
 context-recall-heading = message { $id } of { $at }: { $what }
 context-secrets-masked = the body contains secrets; they are masked here
-context-next-request = the next request
 context-request-of = request { $number } of { $requests } in `{ $conversation }`
 context-picture-unwritable = cannot write `{ $path }`: { $error }
 context-picture-written =
@@ -62,7 +35,6 @@ context-report-no-reply = ; its reply is not known.
 context-report-reply =
     , { $all_input } by the provider's count:
     { $cached_input } read from the cache ({ $cached_share }), { $cache_write } written to it, { $input } neither; { $output } of output{ $cost }.
-context-request-number = request { $number }
 context-request-place = {" "}of { $requests } in `{ $conversation }`
 context-cache-boundary = , cache boundary
 context-test-no-folder = there are no context tests: `{ $folder }`: { $error }
@@ -83,35 +55,10 @@ context-test-breaks = { $shown } breaks the prefix{ $limit }{ $only }
 context-test-no-break = no break
 context-test-no-lab = `{ $root }`: replays such as `{ $shown }` are not in this build; use `--features lab`
 context-why-none = No breaks: each of the { $requests } of `{ $conversation }` begins with the one before.
-context-why-no-cause = NO CAUSE
 context-why-cost = , { $cost } more than from the cache
 context-why-place = segment { $at }, { $owner } { $message }
 context-why-tokens = { $tokens } tokens
 context-why-unexplained = Nothing explains the break at request { $number }: that is a bug in haft. `haft context diff` shows what changed.
-context-breaks = { $number ->
-    [one] 1 break
-   *[other] { $number } breaks
- }
-context-edits = { $number ->
-    [one] 1 edit
-   *[other] { $number } edits
- }
-context-messages = { $number ->
-    [one] 1 message
-   *[other] { $number } messages
- }
-context-requests = { $number ->
-    [one] 1 request
-   *[other] { $number } requests
- }
-context-segments = { $number ->
-    [one] 1 segment
-   *[other] { $number } segments
- }
-context-tools = { $number ->
-    [one] 1 tool
-   *[other] { $number } tools
- }
 context-why-sum = { $breaks } in { $requests }: { $tokens } tokens were sent again{ $cost }.
 context-replaced-section = section `{ $section }` of the system prompt is replaced by { $file }
 context-show-heading = { $request }: { $model } in { $api }, { $tokens } tokens, { $tools } with { $tool_tokens } tokens

@@ -1,7 +1,6 @@
 # `haft queue`.
 
 queue-no-server = the queue is in the team's PostgreSQL; set its address with `haft config set store.url postgres://USER@HOST/DATABASE`
-queue-yolo = a worker keeps its sandbox on, so tasks cannot run in mode `yolo`; use `auto` with `--allow` rules
 queue-unknown = there is no task { $id }
 queue-unknown-state = expected queued, running, ended, failed or cancelled
 queue-bad-time = expected a time such as `2026-11-17T02:00:00Z`, or seconds from now

@@ -21,10 +21,5 @@ replay-none-in-folder =
         [one] 1 file ending in .json, .jsonl, .traj or .gz was read
        *[other] { $files } files ending in .json, .jsonl, .traj or .gz were read
     }
-replay-empty-file = it is empty
-replay-line-unreadable = line { $number } cannot be read: { $error }
-replay-line-too-long = line { $number } is longer than { $longest_line } MiB
-replay-file-too-large = it is larger than { $largest_file } MiB
-replay-line-not-text = line { $number } is not UTF-8 text
 replay-own-no-requests = the conversation has no requests yet
 replay-kept = { $kept } of { $all }

@@ -7,5 +7,3 @@ worker-cannot-listen = cannot listen on { $address }: { $error }
 worker-metrics = haft: metrics at http://{ $address }/metrics
 worker-drains = haft: taking no more tasks; interrupt again to hand over those that run
 worker-hands-over = haft: handing tasks over
-worker-used-up = earlier runs used up the limits of the task
-worker-workflow-copies = a step of the workflow `{ $name }` works in a copy of the project, and what it does there another worker would not find; set `worktree: false`: a task has a clone of its own

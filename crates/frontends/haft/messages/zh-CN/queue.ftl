@@ -1,7 +1,6 @@
 # `haft queue`.
 
 queue-no-server = 队列位于团队的 PostgreSQL 中；请用 `haft config set store.url postgres://USER@HOST/DATABASE` 设置其地址
-queue-yolo = 工作节点始终开启沙箱，因此任务不能以 `yolo` 模式运行；请使用 `auto` 并配合 `--allow` 规则
 queue-unknown = 没有任务 { $id }
 queue-unknown-state = 应为 queued、running、ended、failed 或 cancelled
 queue-bad-time = 应为 `2026-11-17T02:00:00Z` 这样的时间，或从现在起的秒数

@@ -7,5 +7,3 @@ worker-cannot-listen = 无法监听 { $address }：{ $error }
 worker-metrics = haft：指标见 http://{ $address }/metrics
 worker-drains = haft：不再接受新任务；再次中断则移交正在运行的任务
 worker-hands-over = haft：正在移交任务
-worker-used-up = 之前的运行已用完任务的限额
-worker-workflow-copies = 工作流 `{ $name }` 有步骤在项目副本中工作，其他工作节点无法找到它在那里做的更改；请设置 `worktree: false`：任务本来就有自己的克隆

@@ -9,7 +9,7 @@ use clap::Args;
 use haft_types::PermissionMode;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use host::DrivenHost;
+pub(crate) use host::build_host;
 
 use crate::cli::options::Common;
 use crate::commands::run::cancel_on_signals;
@@ -40,7 +40,7 @@ pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
     if args.setup {
         return interactive::run_setup(haft, &args.common);
     }
-    let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
+    let host = build_host(haft, args.common, args.model, args.permission_mode)?;
     warn_at_terminal("acp");
     wiring::build_runtime()?.block_on(async {
         let stop = CancellationToken::new();

@@ -10,12 +10,10 @@ mod diff;
 mod edit;
 #[cfg(feature = "imports")]
 mod from_file;
-mod imported;
 mod next;
+mod opened_log;
 #[cfg(feature = "serve")]
 mod page_actions;
-mod picture;
-mod request_log;
 
 use std::path::PathBuf;
 
@@ -246,15 +244,12 @@ pub(crate) struct RenderArgs {
 }
 
 mod checks;
-mod proxy_records;
 mod recall;
 mod render;
 #[cfg(feature = "lab")]
 mod replay;
 mod report;
-mod segments;
 mod show;
-mod text;
 #[cfg(feature = "mcp")]
 mod tool_change_quote;
 mod why;

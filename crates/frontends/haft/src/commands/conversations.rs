@@ -29,7 +29,6 @@ use crate::wiring;
 pub(super) use change::find_message_id;
 #[cfg(all(feature = "imports", feature = "serve"))]
 pub(super) use import::find_session_roots;
-pub(super) use show::part_to_text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {

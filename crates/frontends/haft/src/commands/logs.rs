@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
+use haft_log::{Follower, LogLevel, LogLine, TURN_STARTED, for_each_line, read_newest_lines};
 use haft_types::Timestamp;
 use serde_json::{Value, json};
 
@@ -12,9 +13,6 @@ use crate::cli::options::Common;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
-use crate::wiring::log::{
-    Follower, LogLevel, LogLine, TURN_STARTED, for_each_line, read_newest_lines,
-};
 
 /// The interval between polls of the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -16,7 +16,6 @@ use crate::cli::options::{Common, JsonArgs, parse_positive};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 
-pub(crate) use list::list_usable_models;
 pub(crate) use trial::ModelTrial;
 
 #[derive(Debug, Args)]

@@ -574,7 +574,7 @@ pub(crate) fn cancel_on_signals(cancel: &CancellationToken) {
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 if cancel.is_cancelled() {
-                    wiring::log::flush_log();
+                    haft_log::flush_log();
                     std::process::exit(130);
                 }
                 cancel.cancel();

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use clap::Args;
-use haft_acp::{DelegatedTasks, Host as _};
+use haft_acp::DelegatedTasks;
 use haft_serve::{AccessToken, JobRow, PageRuns, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use self::browser::BrowserOpening;
 
 use crate::cli::options::Common;
-use crate::commands::acp::DrivenHost;
+use crate::commands::acp::build_host;
 use crate::commands::context::build_inspector;
 use crate::exit::{ProcessExit, usage_error};
-use crate::haft::Haft;
+use crate::haft::{Haft, Settings};
 use crate::jobs::{BackgroundJob, JobFolder};
 use crate::{output, wiring};
 
@@ -36,8 +36,12 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> {
-    let host = Arc::new(DrivenHost::new(haft, args.common.clone(), None, None)?);
-    let settings = host.settings();
+    let host = Arc::new(build_host(haft, args.common.clone(), None, None)?);
+    let loaded = host.loaded();
+    let settings = Settings {
+        places: loaded.places.clone(),
+        config: loaded.config.clone(),
+    };
     let store = settings.open_store()?;
     let token = generate_token();
     let access = AccessToken::new(token.clone());

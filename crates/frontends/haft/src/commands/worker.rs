@@ -1,10 +1,5 @@
 //! `haft worker`: takes tasks from the team's queue and runs them.
 
-mod host;
-mod meter;
-#[cfg(feature = "workflows")]
-mod workflow;
-
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
@@ -19,13 +14,16 @@ use haft_postgres::{TaskQueue, WorkerProfile};
 use haft_sandbox::{GitProgram, SandboxMode};
 use haft_store::Holder;
 use haft_types::{Clock as _, PermissionMode};
-use haft_worker::{Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics};
+use haft_worker::{TaskRunner, Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics};
 use tokio_util::sync::CancellationToken;
 
-use self::host::RunningHost;
 use crate::cli::options::{Common, parse_seconds};
+use crate::commands::permissions;
+#[cfg(feature = "workflows")]
+use crate::commands::workflows;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
+use crate::wiring::ClientParts;
 use crate::{output, wiring};
 
 #[derive(Debug, Args)]
@@ -106,17 +104,12 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
         name = options.name,
         slots = args.slots
     ));
-    let host = Box::new(RunningHost {
-        haft: haft.clone(),
-        settings,
-        model: args.model,
-        worker: limits,
-    });
+    let runner = build_runner(settings, args.model, limits);
     let worker = Worker {
         queue,
         heartbeat_queue: heart,
         workspaces,
-        host,
+        runner,
         options,
     };
     let runtime = wiring::build_runtime()?;
@@ -128,6 +121,35 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
         anyhow::Ok(())
     })?;
     Ok(ProcessExit::Completed)
+}
+
+/// Builds the runner of tasks, whose agents have the extensions of this build.
+fn build_runner(settings: Settings, model: Option<String>, worker: WorkerConfig) -> TaskRunner {
+    let Settings { places, config } = settings;
+    let of_agents = places.clone();
+    TaskRunner {
+        places,
+        config,
+        model,
+        worker,
+        build_agent: Box::new(move |config, lease| {
+            let settings = Settings {
+                places: of_agents.clone(),
+                config,
+            };
+            settings.build_agent_for_client(ClientParts {
+                lease: Some(lease),
+                ..ClientParts::default()
+            })
+        }),
+        check_rule: |environment, rule| {
+            permissions::check_rule(environment, rule).map_err(|error| format!("{error:#}"))
+        },
+        #[cfg(feature = "workflows")]
+        describe_workflow: workflows::report::result_message,
+        #[cfg(feature = "workflows")]
+        report_problem: |problem| output::print_to_stderr(&format!("haft: {problem}")),
+    }
 }
 
 fn build_options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {

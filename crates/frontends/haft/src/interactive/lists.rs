@@ -15,16 +15,10 @@ use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, Tool
 use super::TuiSession;
 use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
-use crate::commands::models;
+use crate::exit::usage_error;
 
 /// The number of rounds shown when a conversation is resumed.
 const MAX_SHOWN_ROUNDS: usize = 3;
-/// Tools that end a turn, or wait for the user.
-const ENDING_TOOLS: [&str; 3] = [
-    "attempt_completion",
-    "ask_followup_question",
-    "plan_mode_respond",
-];
 
 impl TuiSession<'_> {
     /// Lists the conversations of this project, newest first.
@@ -125,7 +119,10 @@ impl TuiSession<'_> {
             }
         };
         let mut rows = Vec::new();
-        for spec in models::list_usable_models(&self.settings)? {
+        let usable =
+            haft_agent::list_usable_models(self.settings.environment(), &self.settings.config)
+                .map_err(|error| usage_error(error.to_string()))?;
+        for spec in usable.into_iter().map(|declared| declared.spec) {
             let name = spec.full_name();
             let is_now = now.as_ref() == Some(&name);
             let quote = self
@@ -373,21 +370,6 @@ pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage>
         EarlierMessage::Result { .. } => false,
     };
     said.filter(|message| !is_empty(message)).collect()
-}
-
-/// Returns true if the last turn was cut off before its end.
-pub(crate) fn is_cut_off(history: &[Arc<Entry>]) -> bool {
-    let Some(reply) = history
-        .iter()
-        .rposition(|entry| entry.message.role == Role::Assistant)
-    else {
-        return !history.is_empty();
-    };
-    let waits = |call: &ToolCall| ENDING_TOOLS.contains(&call.name.as_str());
-    match history[reply].message.tool_calls().next() {
-        Some(_) => !history[reply].message.tool_calls().any(waits),
-        None => reply + 1 < history.len(),
-    }
 }
 
 /// Formats how long ago a time was, in short form.

@@ -62,7 +62,7 @@ impl EventSink for Printer {
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
         if self.traced {
-            crate::wiring::traces::record_event(event, || None);
+            haft_traces::record_event(event, || None);
         }
         let lines = match (&mut self.messages, self.format) {
             (_, OutputFormat::Text) => Vec::new(),

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Front ends whose texts lie in `messages/LANGUAGE/NAME.ftl`.
-const SURFACES: [&str; 3] = ["tui", "haft", "serve"];
+const SURFACES: [&str; 5] = ["tui", "haft", "serve", "inspect", "worker"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 35] = [
+const SAME_IN_CHINESE: [&str; 36] = [
     "config-reason",
     "config-reason-between",
     "app-agent-says",
@@ -20,7 +20,6 @@ const SAME_IN_CHINESE: [&str; 35] = [
     "app-search-in",
     "app-tokens",
     "app-tokens-out",
-    "context-diff-line",
     "context-report-end",
     "context-report-heading",
     "context-why-tokens",
@@ -31,6 +30,8 @@ const SAME_IN_CHINESE: [&str; 35] = [
     "hints-after",
     "hints-cause",
     "hints-error",
+    "inspect-between",
+    "inspect-diff-line",
     "models-test-heading",
     "output-between",
     "output-comma",
@@ -294,6 +295,8 @@ fn message_files_are_all_loaded() {
         ("tui", "src/lib.rs"),
         ("haft", "src/output/messages.rs"),
         ("serve", "src/lib.rs"),
+        ("inspect", "src/lib.rs"),
+        ("worker", "src/lib.rs"),
     ] {
         let list = fs::read_to_string(front_end_folder(name).join(list)).unwrap();
         for (path, _) in read_files(&front_end_folder(name).join("messages/en"), "ftl") {

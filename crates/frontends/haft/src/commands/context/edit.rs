@@ -11,13 +11,13 @@ use clap::{Args, Subcommand};
 use haft_agent::{InspectionMode, WallClock};
 use haft_context::{ContextEdit, EditError, EditReach, EditTargets, Quote};
 use haft_engine::{CacheState, ContextLine, EditContextError, EditEffect, Session};
+use haft_inspect::{Countable, format_count};
 use haft_store::{Store, WriteLock};
 use haft_text::{format_dollars, format_thousands};
 use haft_types::{Clock, MessageId, ModelSpec, Role, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::text::{Countable, cost_suffix, format_count};
 use crate::cli::options::{Common, OutputFormat, RunArgs};
 use crate::commands::{conversations, run};
 use crate::exit::usage_error;
@@ -488,7 +488,7 @@ fn price_text(quote: &Quote, model: &ModelSpec) -> String {
             let cost = quote
                 .saved_cost(model)
                 .filter(|cost| *cost >= MIN_AMOUNT_USD);
-            let cost = cost_suffix(cost);
+            let cost = output::cost_suffix(cost);
             text.push_str(&text!(
                 "edits-shorter",
                 tokens = format_thousands(saved),

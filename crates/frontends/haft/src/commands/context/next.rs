@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use haft_agent::config::Config;
-use haft_agent::{HostEnvironment, InspectionMode, Project};
+use haft_agent::{InspectionMode, Project};
 use haft_context::{Assembly, MentionTools, Policy, append_mentions};
 use haft_engine::mention_kind;
-use haft_model::{BodyEncoding, Declared, ProviderConfig};
+use haft_inspect::placeholder_url;
+use haft_model::{BodyEncoding, ProviderConfig};
 use haft_store::{Conversation, DEFAULT_NAMESPACE};
 use haft_types::{
-    Api, ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp,
+    ContentHash, ConversationId, Message, MessageId, Metadata, Origin, Role, Timestamp,
 };
 
 #[cfg(feature = "imports")]
-use super::from_file::{self, ConversationFile};
+use super::from_file;
 use crate::cli::options::RunArgs;
 use crate::commands::context::LookArgs;
 use crate::commands::{conversations, run};
@@ -109,7 +110,7 @@ pub(super) async fn build_next_request(
 fn read_conversation(
     path: &Path,
 ) -> anyhow::Result<(ConversationId, Option<String>, Vec<Message>)> {
-    let ConversationFile {
+    let haft_imports::ConversationFile {
         id,
         system,
         messages,
@@ -152,35 +153,6 @@ fn choose_model(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> 
         ProviderConfig::new(api, placeholder_url(api)),
     );
     Ok(served)
-}
-
-/// Declares a model of which only the name and the API are known.
-pub(super) fn declare_unknown_model(
-    environment: &HostEnvironment,
-    name: &str,
-    api: Api,
-) -> anyhow::Result<Declared> {
-    let provider = name
-        .split_once('/')
-        .map_or(name, |(provider, _)| provider)
-        .to_owned();
-    let providers = [(provider, ProviderConfig::new(api, placeholder_url(api)))].into();
-    Ok(haft_agent::resolve_model(
-        environment,
-        &Config {
-            providers,
-            ..Config::default()
-        },
-        name,
-    )?)
-}
-
-/// Returns a well-formed address for declarations. Nothing is sent to it.
-fn placeholder_url(api: Api) -> &'static str {
-    match api {
-        Api::OpenaiChat | Api::OpenaiResponses => "http://localhost/v1",
-        Api::Anthropic | Api::Gemini => "http://localhost",
-    }
 }
 
 /// Creates a conversation that is not stored.

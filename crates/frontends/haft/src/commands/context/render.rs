@@ -4,12 +4,9 @@
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
-use haft_types::Api;
-
-use super::request_log::{RequestLogReader, rebuild_request};
-use super::{next, proxy_records};
+use super::next;
+use super::opened_log::open_log;
 use crate::commands::context::{LookArgs, RenderArgs};
-use crate::exit::usage_error;
 use crate::haft::Haft;
 use crate::output;
 
@@ -25,32 +22,8 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
 
 /// Returns the body of the selected request in the log, or of the last one if none is selected.
 pub(super) async fn load_sent_body(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
-    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
-    load_logged_body(&log, look.request, look.api).await
-}
-
-/// Returns the body of a request of the log, in the protocol it was sent with unless `api` is
-/// given.
-pub(super) async fn load_logged_body(
-    log: &RequestLogReader,
-    number: Option<u64>,
-    api: Option<Api>,
-) -> anyhow::Result<Vec<u8>> {
-    if let Some(note) = log.imported_note() {
-        return Err(usage_error(text!("context-imported-no-body", note)));
-    }
-    let logged = log.sent_request(number).await?;
-    if let Some(body) = proxy_records::recorded_body(&logged) {
-        return Ok(body);
-    }
-    let encoding = log.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
-    let encoding = match api {
-        Some(api) => encoding.with_api(api),
-        None => encoding,
-    };
-    Ok(encoding
-        .encode_request(&rebuild_request(&logged, encoding.spec.tool_protocol))
-        .to_vec())
+    let log = open_log(haft, look.conversation.as_deref(), &look.common).await?;
+    Ok(log.body(look.request, look.api).await?)
 }
 
 /// Returns the body that would be sent next.

@@ -26,7 +26,6 @@ use haft_model::{BodyEncoding, BuiltIn, O200k};
 use haft_types::{Api, CacheKind, CacheRule, ModelSpec, Price};
 use serde_json::json;
 
-use super::next;
 use crate::cli::options::Common;
 use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
@@ -289,9 +288,12 @@ pub(super) fn find_break_causes(file: &Path, settings: &Settings) -> anyhow::Res
         changes: 0.0,
         from_first: false,
     };
-    let model =
-        next::declare_unknown_model(settings.environment(), "anthropic/model", Api::Anthropic)?
-            .spec;
+    let model = haft_inspect::declare_unknown_model(
+        settings.environment(),
+        "anthropic/model",
+        Api::Anthropic,
+    )?
+    .spec;
     let policy = Variant::parse("default", &settings.config.context, &model)
         .map_err(|error| usage_error(error.to_string()))?;
     let mut causes = Vec::new();
@@ -340,7 +342,7 @@ fn choose_model(
             {
                 return Ok((encoding, ModelSource::Recorded));
             }
-            let assumed = next::declare_unknown_model(
+            let assumed = haft_inspect::declare_unknown_model(
                 settings.environment(),
                 "anthropic/model",
                 Api::Anthropic,

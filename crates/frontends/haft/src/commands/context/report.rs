@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 
 use haft_context::{Budget, Policy};
+use haft_inspect::{
+    PictureOptions, RequestColumn, declare_unknown_model, draw_picture, find_breaks,
+    rebuild_request,
+};
 use haft_text::{format_percent, format_thousands};
 use haft_types::{LlmMetadata, ModelSpec, Request};
 use serde_json::{Value, json};
 
 use super::next;
-use super::picture::{self, RequestColumn};
-use super::request_log::{RequestLogReader, rebuild_request};
-use super::text::cost_suffix;
-use super::why::find_breaks;
+use super::opened_log::open_log;
 use crate::commands::config::effective::reduction_reason;
 use crate::commands::context::ReportArgs;
 use crate::commands::models::{profile_reason_name, profile_text};
@@ -37,7 +38,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         let model = next.encoding.spec;
         let budget = next.assembly.account.budget;
         let policy = next.policy;
-        let title = text!("context-next-request").to_owned();
+        let title = haft_inspect::next_request_title().to_owned();
         return print_report(
             &BudgetReport {
                 title,
@@ -51,23 +52,23 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
             args,
         );
     }
-    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
+    let log = open_log(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     let number = logged.summary.number;
     let model = match log.find_model(logged.encoding.as_deref(), &logged.summary.model) {
         Ok(model) => model,
         Err(_) if log.imported.is_some() => {
-            next::declare_unknown_model(
+            declare_unknown_model(
                 haft.environment(),
                 &logged.summary.model,
                 logged.summary.api,
             )?
             .spec
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     let request: Request = rebuild_request(&logged, model.tool_protocol);
-    let reserve = model.output_reserve(log.settings.config.context.output_reserve);
+    let reserve = model.output_reserve(log.config.context.output_reserve);
     let budget = Budget::for_request(&request, &model, u64::from(reserve));
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
@@ -93,11 +94,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         );
         std::fs::write(
             path,
-            picture::draw_picture(
-                &log.conversation.name,
-                &columns,
-                &picture::PictureOptions::default(),
-            ),
+            draw_picture(&log.conversation.name, &columns, &PictureOptions::default()),
         )
         .map_err(|error| {
             usage_error(text!(
@@ -115,7 +112,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
             )
         ));
     }
-    let policy = log.settings.config.context.clone();
+    let policy = log.config.context.clone();
     print_report(
         &BudgetReport {
             title,
@@ -255,7 +252,7 @@ fn report_to_text(report: &BudgetReport) -> String {
 /// Formats the provider's token counts by class.
 fn reply_text(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
-    let cost = cost_suffix(model.price.map(|price| price.request_cost(usage).total));
+    let cost = output::cost_suffix(model.price.map(|price| price.request_cost(usage).total));
     format!(
         "{}\n",
         text!(

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use haft_inspect::{
+    Countable, RequestView, TextExtent, format_count, full_message_text, message_opening,
+};
 use haft_text::{Masker, format_thousands};
 use serde_json::json;
 
-use super::request_log::RequestLogReader;
-use super::segments::{RequestView, TextExtent};
-use super::text::{Countable, format_count, full_message_text, message_opening};
+use super::opened_log::open_log;
 use super::{next, render};
 use crate::commands::context::ShowArgs;
 use crate::haft::Haft;
@@ -34,7 +35,7 @@ pub(super) async fn run(haft: &Haft, args: &ShowArgs) -> anyhow::Result<()> {
             args,
         );
     }
-    let log = RequestLogReader::open(haft, look.conversation.as_deref(), &look.common).await?;
+    let log = open_log(haft, look.conversation.as_deref(), &look.common).await?;
     let logged = log.request(look.request).await?;
     print_request(haft, &RequestView::from_logged(&logged), Some(&log), args)
 }

@@ -8,7 +8,7 @@ use haft_context::ContextChange;
 use haft_engine::prefix_cache_from_outlines;
 use haft_types::{Clock, MessageId};
 
-use super::request_log::RequestLogReader;
+use super::opened_log::open_any_log;
 use crate::cli::options::Common;
 use crate::haft::Haft;
 
@@ -16,7 +16,7 @@ use crate::haft::Haft;
 /// again because of a change of tools; `None` if the conversation has no requests, or none of its
 /// prefix is in the cache.
 pub(crate) async fn quote_tool_change(haft: &Haft, common: &Common) -> Option<String> {
-    let log = RequestLogReader::open_any(haft, None, common)
+    let log = open_any_log(haft, None, common)
         .await
         .ok()
         .filter(|log| log.imported.is_none())?;

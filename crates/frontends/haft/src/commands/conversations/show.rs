@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use haft_store::{Conversation, MessagePage, PageEnd};
-use haft_types::{Part, ToolStatus};
 
 use super::{export, find_named_or_current, open_store};
 use crate::commands::conversations::ShowConversationArgs;
@@ -45,35 +44,10 @@ fn page_to_text(conversation: &Conversation, page: &MessagePage) -> String {
             message.created_at.strftime("%Y-%m-%d %H:%M:%S")
         );
         for part in &message.content {
-            text.push_str(&indent_lines(&part_to_text(part)));
+            text.push_str(&indent_lines(&haft_inspect::part_to_text(part)));
         }
     }
     haft_text::sanitize(&text).into_owned()
-}
-
-/// Formats a part of a message for people.
-pub(crate) fn part_to_text(part: &Part) -> String {
-    match part {
-        Part::Text { text, .. } => text.clone(),
-        Part::Thinking(thinking) => {
-            format!("({}) {}", output::localize_text("thinking"), thinking.text)
-        }
-        Part::ToolCall(call) => format!("→ {} {}", call.name, call.arguments),
-        Part::ToolResult(result) => {
-            let status = match result.envelope.status {
-                ToolStatus::Success => "ok",
-                ToolStatus::Partial => "partial",
-                ToolStatus::Error => "error",
-            };
-            format!(
-                "← {} ({}) {}",
-                result.name,
-                output::localize_text(status),
-                result.envelope.text
-            )
-        }
-        Part::Image(image) => output::localize_text(format_args!("[{} picture]", image.media_type)),
-    }
 }
 
 fn indent_lines(text: &str) -> String {

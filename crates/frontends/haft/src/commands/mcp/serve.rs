@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::cli::options::Common;
-use crate::commands::acp::{DrivenHost, warn_at_terminal};
+use crate::commands::acp::{build_host, warn_at_terminal};
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
@@ -49,7 +49,7 @@ pub(super) fn run(haft: &Haft, args: McpServeArgs) -> anyhow::Result<ProcessExit
         return Err(usage_error(text!("mcp-serve-yolo")));
     }
     let cwd = haft.project(args.cwd.as_deref())?.cwd;
-    let host = DrivenHost::new(haft, args.common, args.model, args.permission_mode)?;
+    let host = build_host(haft, args.common, args.model, args.permission_mode)?;
     let server = TaskServer {
         host: Arc::new(host),
         cwd,

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use haft_agent::KeyState;
 use haft_agent::config::Config;
 use haft_model::{BuiltIn, Catalogue, Declared};
-use haft_types::ModelSpec;
 use serde_json::{Value, json};
 
 use super::format_number;
@@ -97,14 +96,6 @@ enum ModelFilter {
     Usable,
     /// All models, including those without a key.
     All,
-}
-
-/// Returns the declared models and the built-in ones with a key.
-pub(crate) fn list_usable_models(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
-    Ok(collect_rows(settings, ModelFilter::Usable)?
-        .into_iter()
-        .map(|row| row.declared.spec)
-        .collect())
 }
 
 /// Collects the models to list. Declared models and the main model are always included; built-in

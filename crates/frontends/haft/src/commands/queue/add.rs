@@ -166,7 +166,7 @@ pub(super) fn add_tasks(haft: &Haft, args: &AddTaskArgs) -> anyhow::Result<()> {
 
 fn check_task_args(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow::Result<()> {
     if args.permission_mode == Some(PermissionMode::Yolo) {
-        return Err(usage_error(text!("queue-yolo")));
+        return Err(usage_error(haft_worker::yolo_refusal()));
     }
     for rule in args.allow.iter().chain(&args.deny) {
         permissions::check_rule(environment, rule)?;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{Documents, Reminders};
+use haft_inspect::{collect_offered_tools, rebuild_request, recorded_model};
 use haft_lab::{ImaginedReminders, RecordedConversation, RecordedStep, RecordedSurroundings};
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
 use haft_types::{Entry, Layer, MessageId, ToolProtocol};
 
-use super::super::proxy_records;
-use super::super::request_log::{RequestLogReader, collect_offered_tools, rebuild_request};
+use super::super::opened_log::open_any_log;
 use super::ReplayArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
@@ -22,13 +22,13 @@ pub(super) async fn read_stored(
     haft: &Haft,
     args: &ReplayArgs,
 ) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
-    let log = RequestLogReader::open_any(haft, args.conversation.as_deref(), &args.common).await?;
+    let log = open_any_log(haft, args.conversation.as_deref(), &args.common).await?;
     let messages = log.messages().await?;
     let outlines = log.outlines().await?;
     let foreign = log.imported.is_some()
         || outlines
             .iter()
-            .all(|outline| proxy_records::recorded_model(outline.encoding.as_deref()).is_some());
+            .all(|outline| recorded_model(outline.encoding.as_deref()).is_some());
     if foreign {
         let imagined = ImaginedReminders {
             tokens: args.reminders.tokens,

@@ -7,12 +7,12 @@ mod in_build {
     use haft_types::ModelSpec;
 
     /// Returns the model of a recorded request, or `None` for requests of haft itself.
-    pub(in super::super) fn recorded_model(encoding: Option<&str>) -> Option<ModelSpec> {
+    pub fn recorded_model(encoding: Option<&str>) -> Option<ModelSpec> {
         RecordedBody::from_encoding(encoding?).map(|recorded| recorded.spec)
     }
 
     /// Returns the body of a recorded request as it was sent.
-    pub(in super::super) fn recorded_body(logged: &LoggedRequest) -> Option<Vec<u8>> {
+    pub(crate) fn recorded_body(logged: &LoggedRequest) -> Option<Vec<u8>> {
         let recorded = RecordedBody::from_encoding(logged.encoding.as_deref()?)?;
         Some(
             recorded
@@ -22,7 +22,7 @@ mod in_build {
     }
 
     /// Formats the messages of a recorded request for people.
-    pub(in super::super) fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
+    pub(crate) fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
         if recorded_model(logged.encoding.as_deref()).is_some() {
             for segment in &mut logged.segments {
                 segment.message = haft_proxy::to_readable_message(&segment.message, &segment.owner);
@@ -39,17 +39,18 @@ mod in_build {
     use haft_store::LoggedRequest;
     use haft_types::ModelSpec;
 
-    pub(in super::super) fn recorded_model(_: Option<&str>) -> Option<ModelSpec> {
+    pub fn recorded_model(_: Option<&str>) -> Option<ModelSpec> {
         None
     }
 
-    pub(in super::super) fn recorded_body(_: &LoggedRequest) -> Option<Vec<u8>> {
+    pub(crate) fn recorded_body(_: &LoggedRequest) -> Option<Vec<u8>> {
         None
     }
 
-    pub(in super::super) fn to_readable(logged: LoggedRequest) -> LoggedRequest {
+    pub(crate) fn to_readable(logged: LoggedRequest) -> LoggedRequest {
         logged
     }
 }
 
-pub(super) use in_build::{recorded_body, recorded_model, to_readable};
+pub use in_build::recorded_model;
+pub(crate) use in_build::{recorded_body, to_readable};

@@ -8,82 +8,75 @@
 use std::io;
 use std::sync::Arc;
 
-use haft_agent::{RandomIds, WallClock};
-use haft_engine::turn::TurnLimits;
+use haft_agent::config::Config;
+use haft_agent::{Project, RandomIds, WallClock};
 use haft_files::Durability;
 use haft_postgres::{KeptFile, KeptKind, TASK_RECORD_PATH};
-use haft_types::{PermissionMode, TurnResult};
-use haft_worker::{RunEnd, TaskRun};
-use haft_workflows::{HeldRun, Workflow, WorkflowReport, WorkflowRun, WorkflowRuns};
+use haft_types::{PermissionMode, Price, TurnResult};
+use haft_workflows::{HeldRun, SelectError, Workflow, WorkflowReport, WorkflowRun, WorkflowRuns};
 use serde_json::json;
 use tokio::task::LocalSet;
 
-use super::host::RunningHost;
-use super::meter::TaskMeter;
-use crate::cli::options::RunArgs;
-use crate::commands::workflows::{self, report};
-use crate::exit::usage_error;
-use crate::haft::Settings;
-use crate::{output, wiring};
+use crate::localize_text;
+use crate::slot::TaskRun;
+use crate::task_meter::TaskMeter;
+use crate::task_runner::{TaskPlan, TaskRunError, TaskRunner, block_on, yolo_refusal};
+use crate::worker_loop::RunEnd;
 
-impl RunningHost {
-    pub(super) fn run_workflow(
+impl TaskRunner {
+    /// Runs the workflow `name` with the model, mode and limits of `plan`.
+    pub(crate) fn run_workflow(
         &self,
         run: &TaskRun,
-        args: RunArgs,
-        settings: Settings,
         name: &str,
-    ) -> anyhow::Result<RunEnd> {
-        if args
-            .permission_mode
-            .unwrap_or(settings.config.permissions.mode)
-            == PermissionMode::Yolo
-        {
-            return Err(usage_error(text!("queue-yolo")));
+        plan: TaskPlan,
+    ) -> Result<RunEnd, TaskRunError> {
+        let TaskPlan {
+            config,
+            model,
+            mode,
+            limits,
+        } = plan;
+        if mode.unwrap_or(config.permissions.mode) == PermissionMode::Yolo {
+            return Err(TaskRunError::refuse(yolo_refusal()));
         }
-        let project = self.haft.project(Some(&run.folder))?;
-        let model = args.model;
+        let project = Project::find(&self.places.environment, Some(&run.folder))?;
         let (workflow, agents) = haft_workflows::select_workflow(
-            &settings.places,
-            &settings.config,
+            &self.places,
+            &config,
             &project,
             name,
             model.as_deref(),
         )
-        .map_err(workflows::report_select_error)?;
+        .map_err(|error| self.report_select_error(error))?;
         // The changes of a step in a copy exist nowhere else until they are merged.
         if workflow.steps.iter().any(|step| step.uses_copy(&agents)) {
-            return Err(usage_error(text!("worker-workflow-copies", name)));
+            return Err(TaskRunError::refuse(text!("task-workflow-copies", name)));
         }
         let named = workflow
             .steps
             .iter()
             .filter_map(|step| step.choose_model(&agents, model.as_deref()));
-        let named = named.chain(haft_agent::configured_model(&settings.config));
+        let named = named.chain(haft_agent::configured_model(&config));
         let prices = named
-            .filter_map(|name| settings.resolve_model(&name).ok()?.spec.price)
+            .filter_map(|name| self.find_price(&config, &name))
             .collect();
         let held = resume_or_begin_run(run, &workflow)?;
         let steps = WorkflowRun {
-            agent: settings.build_agent_for_client(self.client_parts(run)),
-            places: settings.places,
-            config: settings.config,
+            agent: self.build_agent(config.clone(), run),
+            places: self.places.clone(),
+            config,
             project,
             workflow: workflow.clone(),
             agents,
             model,
-            mode: args.permission_mode,
-            limits: TurnLimits {
-                turns: args.max_turns,
-                tokens: args.max_total_tokens,
-                budget_usd: args.max_budget_usd,
-                wall_time: args.max_wall_time,
-            },
+            mode,
+            limits,
             approver: None,
             cancel: run.slot.cancel.clone(),
         };
         let work = steps.run(held, Box::new(TaskMeter::new(run.clone(), prices)));
-        let report = wiring::build_runtime()?.block_on(LocalSet::new().run_until(work))?;
+        let report = block_on(LocalSet::new().run_until(work))??;
         let WorkflowReport {
             mut result,
             record,
@@ -91,8 +84,9 @@ impl RunningHost {
             ..
         } = report;
         // What the queue stores is read on other machines, too.
-        result.message =
-            haft_messages::run_in_english(|| report::result_message(&workflow, &record, completed));
+        result.message = haft_messages::run_in_english(|| {
+            (self.describe_workflow)(&workflow, &record, completed)
+        });
         if record
             .steps
             .values()
@@ -105,10 +99,33 @@ impl RunningHost {
             record.add_to_result(json!(result), &workflow),
         ))
     }
+
+    /// Reports the problems of the workflow's file, and returns the error for the queue.
+    fn report_select_error(&self, error: SelectError) -> TaskRunError {
+        match error {
+            SelectError::Setup(error) => return error.into(),
+            SelectError::Invalid { ref problems, .. } => {
+                for problem in problems {
+                    (self.report_problem)(&localize_text(problem));
+                }
+            }
+            SelectError::Unknown { .. }
+            | SelectError::Untrusted { .. }
+            | SelectError::Step { .. } => {}
+        }
+        TaskRunError::refuse(localize_text(error))
+    }
+
+    fn find_price(&self, config: &Config, model: &str) -> Option<Price> {
+        haft_agent::resolve_model(&self.places.environment, config, model)
+            .ok()?
+            .spec
+            .price
+    }
 }
 
 /// Returns the run that an earlier worker has begun, or a new one.
-fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
+fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> Result<HeldRun, TaskRunError> {
     const TASK: &str = "task";
     let kept = run.queue.read_record(run.task.id)?;
     // Next to the clone, and removed with it.
@@ -129,7 +146,7 @@ fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<Hel
     let Some(kept) = kept else {
         let inputs = workflow
             .fill_inputs(&run.task.request.inputs)
-            .map_err(|error| usage_error(output::localize_text(error)))?;
+            .map_err(|error| TaskRunError::refuse(localize_text(error)))?;
         return Ok(runs.begin_run(workflow, TASK, inputs, &WallClock, &RandomIds)?);
     };
     haft_files::replace_file(&folder.join("kept.json"), &kept, Durability::Process)?;

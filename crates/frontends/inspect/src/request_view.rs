@@ -5,38 +5,43 @@ use haft_text::Masker;
 use haft_types::{Api, Layer, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use super::text::{full_message_text, message_opening};
+use crate::message_text::{full_message_text, message_opening};
+
+/// Returns the name of the request that would be sent next, in headings.
+pub fn next_request_title() -> &'static str {
+    text!("inspect-next-request")
+}
 
 /// A request to print, whether it was sent or would be sent next.
-pub(super) struct RequestView<'a> {
+pub struct RequestView<'a> {
     /// The request's number, or `None` if it was not sent.
-    pub(super) number: Option<u64>,
-    pub(super) model: String,
-    pub(super) api: Api,
-    pub(super) tokens: u64,
-    pub(super) segments: Vec<SegmentView<'a>>,
-    pub(super) tools: &'a [ToolSpec],
+    pub number: Option<u64>,
+    pub model: String,
+    pub api: Api,
+    pub tokens: u64,
+    pub segments: Vec<SegmentView<'a>>,
+    pub tools: &'a [ToolSpec],
 }
 
 /// A segment of a request to print.
-pub(super) struct SegmentView<'a> {
-    pub(super) layer: Layer,
-    pub(super) owner: &'a str,
-    pub(super) message: &'a Message,
-    pub(super) tokens: u32,
-    pub(super) boundary: bool,
+pub struct SegmentView<'a> {
+    pub layer: Layer,
+    pub owner: &'a str,
+    pub message: &'a Message,
+    pub tokens: u32,
+    pub boundary: bool,
 }
 
 /// The part of a message's text to include.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextExtent {
+pub enum TextExtent {
     First,
     All,
 }
 
 impl<'a> RequestView<'a> {
     /// Creates the view of a request that was sent.
-    pub(super) fn from_logged(logged: &'a LoggedRequest) -> Self {
+    pub fn from_logged(logged: &'a LoggedRequest) -> Self {
         let segment = |segment: &'a haft_store::LoggedSegment| SegmentView {
             layer: segment.layer,
             owner: &segment.owner,
@@ -55,7 +60,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// Creates the view of the request that would be sent next.
-    pub(super) fn from_next(request: &'a Request, model: String, api: Api) -> Self {
+    pub fn from_next(request: &'a Request, model: String, api: Api) -> Self {
         let segment = |segment: &'a haft_types::Segment| SegmentView {
             layer: segment.layer,
             owner: segment.owner,
@@ -75,7 +80,7 @@ impl<'a> RequestView<'a> {
 
     /// Returns the tokens in front of the segments: the tools, and the few tokens that each API
     /// adds.
-    pub(super) fn tool_tokens(&self) -> u64 {
+    pub fn tool_tokens(&self) -> u64 {
         self.tokens.saturating_sub(
             self.segments
                 .iter()
@@ -85,16 +90,16 @@ impl<'a> RequestView<'a> {
     }
 
     /// Returns the request's name in headings.
-    pub(super) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         match self.number {
-            Some(number) => text!("context-request-number", number),
-            None => text!("context-next-request").to_owned(),
+            Some(number) => text!("inspect-request-number", number),
+            None => next_request_title().to_owned(),
         }
     }
 }
 
 impl SegmentView<'_> {
-    pub(super) fn to_json(&self, extent: TextExtent, masker: &Masker) -> Value {
+    pub fn to_json(&self, extent: TextExtent, masker: &Masker) -> Value {
         let mut value = json!({
             "layer": self.layer,
             "owner": self.owner,

@@ -3,173 +3,180 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haft_model::{BodyEncoding, O200k};
+use haft_agent::config::Config;
+use haft_agent::{HostEnvironment, SetupError};
+use haft_model::{BodyEncoding, Declared, O200k, ProviderConfig};
 use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{
-    Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet, Usage,
+    Api, Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet,
+    Usage,
 };
 
-use super::imported::{self, ImportedRequests};
-use super::{next, proxy_records};
-use crate::cli::options::Common;
-use crate::commands::conversations;
-use crate::exit::usage_error;
-use crate::haft::{Haft, Settings};
-use crate::output;
+use crate::error::InspectError;
+use crate::imported_requests::{self, ImportedRequests};
+use crate::proxy_records;
 
 /// Reads the requests that were logged for one conversation.
-pub(super) struct RequestLogReader {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) settings: Settings,
-    pub(super) conversation: Conversation,
+pub struct RequestLogReader {
+    pub store: Arc<dyn Store>,
+    /// The environment and the configuration, which declare the models.
+    pub environment: HostEnvironment,
+    pub config: Config,
+    pub conversation: Conversation,
     /// The number of requests.
-    pub(super) requests: u64,
+    pub requests: u64,
     /// The requests rebuilt from the messages, if the conversation was imported.
-    pub(super) imported: Option<ImportedRequests>,
+    pub imported: Option<ImportedRequests>,
+    notify: fn(&str),
 }
 
 impl RequestLogReader {
-    /// Opens the log of the named conversation, or of the current one. Returns a usage error if it
-    /// has no requests.
-    pub(super) async fn open(
-        haft: &Haft,
-        name: Option<&str>,
-        common: &Common,
-    ) -> anyhow::Result<Self> {
-        let log = Self::open_any(haft, name, common).await?;
-        if log.requests == 0 {
-            return Err(usage_error(text!(
-                "context-no-requests",
-                id = log.conversation.id
-            )));
-        }
-        log.imported_note()
-            .iter()
-            .for_each(|note| output::print_to_stderr(&format!("haft: {note}")));
-        Ok(log)
-    }
-
-    /// Like [`Self::open`], but accepts a conversation without requests, and prints no note if the
-    /// conversation was imported.
-    pub(super) async fn open_any(
-        haft: &Haft,
-        name: Option<&str>,
-        common: &Common,
-    ) -> anyhow::Result<Self> {
-        let settings = haft.load(common)?;
-        let store = settings.open_store()?;
-        let conversation = conversations::find_named_or_current(haft, store.as_ref(), name).await?;
-        Self::for_conversation(store, settings, conversation).await
-    }
-
-    /// Opens the log of `conversation`, which may be empty.
-    pub(super) async fn for_conversation(
+    /// Opens the log of `conversation`, which may be empty. `notify` receives notes about details
+    /// that the log lacks.
+    pub async fn for_conversation(
         store: Arc<dyn Store>,
-        settings: Settings,
+        environment: HostEnvironment,
+        config: Config,
         conversation: Conversation,
-    ) -> anyhow::Result<Self> {
+        notify: fn(&str),
+    ) -> Result<Self, InspectError> {
         let mut requests = store
             .logged_requests(&conversation.id)
             .await?
             .last()
             .map_or(0, |last| last.number);
         let mut imported = None;
-        if let (0, Some(agent)) = (requests, imported::source_agent(&conversation.metadata)) {
+        if let (0, Some(agent)) = (
+            requests,
+            imported_requests::source_agent(&conversation.metadata),
+        ) {
             let made = ImportedRequests::new(agent, &store.messages(&conversation.id).await?);
             requests = made.count();
             imported = Some(made);
         }
         Ok(Self {
             store,
-            settings,
+            environment,
+            config,
             conversation,
             requests,
             imported,
+            notify,
         })
     }
 
     /// Returns a note that the requests were rebuilt from messages, if the conversation was
     /// imported.
-    pub(super) fn imported_note(&self) -> Option<String> {
+    pub fn imported_note(&self) -> Option<String> {
         let made = self.imported.as_ref()?;
-        let agent = imported::source_agent(&self.conversation.metadata)?;
+        let agent = imported_requests::source_agent(&self.conversation.metadata)?;
         Some(if made.has_system() {
-            text!("context-imported-with-system", agent)
+            text!("inspect-imported-with-system", agent)
         } else {
-            text!("context-imported", agent)
+            text!("inspect-imported", agent)
         })
     }
 
     /// Returns the request with this number, or the last one, with messages formatted for people.
-    pub(super) async fn request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
+    pub async fn request(&self, number: Option<u64>) -> Result<LoggedRequest, InspectError> {
         self.sent_request(number)
             .await
             .map(proxy_records::to_readable)
     }
 
     /// Like [`Self::request`], but returns the messages as they were sent.
-    pub(super) async fn sent_request(&self, number: Option<u64>) -> anyhow::Result<LoggedRequest> {
+    pub async fn sent_request(&self, number: Option<u64>) -> Result<LoggedRequest, InspectError> {
         let number = number.unwrap_or(self.requests);
         if let Some(imported) = &self.imported {
             return imported
                 .request(number)
-                .ok_or_else(|| self.unknown_request_error(number));
+                .ok_or_else(|| self.unknown_request(number));
         }
         self.store
             .logged_request(&self.conversation.id, number)
             .await?
-            .ok_or_else(|| self.unknown_request_error(number))
+            .ok_or_else(|| self.unknown_request(number))
     }
 
-    pub(super) async fn outlines(&self) -> anyhow::Result<Vec<RequestOutline>> {
+    pub async fn outlines(&self) -> Result<Vec<RequestOutline>, InspectError> {
         match &self.imported {
             Some(imported) => Ok(imported.outlines()),
             None => Ok(self.store.request_outlines(&self.conversation.id).await?),
         }
     }
 
-    pub(super) async fn messages(&self) -> anyhow::Result<Vec<Message>> {
+    pub async fn messages(&self) -> Result<Vec<Message>, InspectError> {
         Ok(self.store.messages(&self.conversation.id).await?)
     }
 
-    pub(super) fn unknown_request_error(&self, number: u64) -> anyhow::Error {
-        let requests = self.requests;
-        usage_error(text!(
-            "context-unknown-request",
+    /// Returns the error for a number that no request has.
+    pub fn unknown_request(&self, number: u64) -> InspectError {
+        InspectError::UnknownRequest {
             number,
-            id = self.conversation.id,
-            requests
-        ))
+            conversation: self.conversation.id.to_string(),
+            requests: self.requests,
+        }
+    }
+
+    fn resolve_model(&self, model: &str) -> Result<Declared, InspectError> {
+        Ok(haft_agent::resolve_model(
+            &self.environment,
+            &self.config,
+            model,
+        )?)
+    }
+
+    /// Returns the body of a request, in the protocol it was sent with unless `api` is given.
+    pub async fn body(
+        &self,
+        number: Option<u64>,
+        api: Option<Api>,
+    ) -> Result<Vec<u8>, InspectError> {
+        if let Some(note) = self.imported_note() {
+            return Err(InspectError::NoBody(text!(
+                "inspect-imported-no-body",
+                note
+            )));
+        }
+        let logged = self.sent_request(number).await?;
+        if let Some(body) = proxy_records::recorded_body(&logged) {
+            return Ok(body);
+        }
+        let encoding = self.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
+        let encoding = match api {
+            Some(api) => encoding.with_api(api),
+            None => encoding,
+        };
+        Ok(encoding
+            .encode_request(&rebuild_request(&logged, encoding.spec.tool_protocol))
+            .to_vec())
     }
 
     /// Returns the encoding of a request: the one noted when it was sent, or else that of the model
     /// as declared now.
-    pub(super) fn find_encoding(
+    pub fn find_encoding(
         &self,
         noted: Option<&str>,
         model: &str,
-    ) -> anyhow::Result<BodyEncoding> {
+    ) -> Result<BodyEncoding, InspectError> {
         if let Some(encoding) = noted.and_then(|text| serde_json::from_str(text).ok()) {
             return Ok(encoding);
         }
-        output::print_to_stderr(&format!(
-            "haft: {}",
-            text!("context-encoding-unknown", model)
-        ));
-        Ok(self.settings.resolve_model(model)?.body_encoding())
+        (self.notify)(&text!("inspect-encoding-unknown", model));
+        Ok(self.resolve_model(model)?.body_encoding())
     }
 
     /// Returns the model of a request as it was declared when the request was sent.
-    pub(super) fn find_model(&self, noted: Option<&str>, model: &str) -> anyhow::Result<ModelSpec> {
+    pub fn find_model(&self, noted: Option<&str>, model: &str) -> Result<ModelSpec, InspectError> {
         if self.imported.is_some() {
-            return Ok(self.settings.resolve_model(model)?.spec);
+            return Ok(self.resolve_model(model)?.spec);
         }
         proxy_records::recorded_model(noted)
             .map_or_else(|| Ok(self.find_encoding(noted, model)?.spec), Ok)
     }
 
     /// Returns the metadata of each request's reply, if known.
-    pub(super) fn reply_metadata<'a>(
+    pub fn reply_metadata<'a>(
         &self,
         outlines: &[RequestOutline],
         messages: &'a [Message],
@@ -186,10 +193,7 @@ impl RequestLogReader {
 
     /// Returns the models of the requests as they were declared when the requests were sent. A
     /// model that is no longer known has defaults and no price.
-    pub(super) fn find_models(
-        &self,
-        outlines: &[RequestOutline],
-    ) -> anyhow::Result<Vec<ModelSpec>> {
+    pub fn find_models(&self, outlines: &[RequestOutline]) -> Result<Vec<ModelSpec>, InspectError> {
         let mut known: HashMap<(Option<Arc<str>>, &str), ModelSpec> = HashMap::new();
         let mut models = Vec::with_capacity(outlines.len());
         for RequestOutline {
@@ -201,12 +205,7 @@ impl RequestLogReader {
                 let spec = match self.find_model(encoding.as_deref(), &summary.model) {
                     Ok(spec) => spec,
                     Err(_) => {
-                        next::declare_unknown_model(
-                            self.settings.environment(),
-                            &summary.model,
-                            summary.api,
-                        )?
-                        .spec
+                        declare_unknown_model(&self.environment, &summary.model, summary.api)?.spec
                     }
                 };
                 known.insert(key.clone(), spec);
@@ -219,7 +218,7 @@ impl RequestLogReader {
 
 /// Rebuilds the request as it was given to the encoder, for a model that is offered tools by
 /// `protocol`.
-pub(super) fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) -> Request {
+pub fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) -> Request {
     let segment = |segment: &haft_store::LoggedSegment| Segment {
         layer: segment.layer,
         // Owners are static names, and the encoder does not send them.
@@ -241,10 +240,7 @@ pub(super) fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) ->
 
 /// Returns the tools the request offered. Their tokens count only if tools are sent beside the
 /// messages.
-pub(super) fn collect_offered_tools(
-    logged: &LoggedRequest,
-    protocol: ToolProtocol,
-) -> Arc<ToolSet> {
+pub fn collect_offered_tools(logged: &LoggedRequest, protocol: ToolProtocol) -> Arc<ToolSet> {
     let tools = ToolSet::new(logged.tools.clone(), &O200k);
     if protocol.is_text() {
         tools.with_zero_tokens()
@@ -281,4 +277,30 @@ fn match_replies<'a>(
     taken
         .map(|reply| reply.and_then(|index| messages[index].llm_metadata.as_deref()))
         .collect()
+}
+
+/// Declares a model of which only the name and the API are known.
+pub fn declare_unknown_model(
+    environment: &HostEnvironment,
+    name: &str,
+    api: Api,
+) -> Result<Declared, SetupError> {
+    let provider = name
+        .split_once('/')
+        .map_or(name, |(provider, _)| provider)
+        .to_owned();
+    let providers = [(provider, ProviderConfig::new(api, placeholder_url(api)))].into();
+    let config = Config {
+        providers,
+        ..Config::default()
+    };
+    haft_agent::resolve_model(environment, &config, name)
+}
+
+/// Returns a well-formed address for declarations. Nothing is sent to it.
+pub fn placeholder_url(api: Api) -> &'static str {
+    match api {
+        Api::OpenaiChat | Api::OpenaiResponses => "http://localhost/v1",
+        Api::Anthropic | Api::Gemini => "http://localhost",
+    }
 }

@@ -12,8 +12,8 @@ const CHAT: &str = r#"[
 ]"#;
 
 #[test]
-fn parse_conversation_reads_chat_messages() {
-    let read = parse_conversation(CHAT).unwrap();
+fn read_single_conversation_reads_chat_messages() {
+    let read = read_single_conversation(CHAT).unwrap();
     assert_eq!(
         (read.id.as_str(), read.system.as_deref()),
         ("from-file", Some("Be brief."))
@@ -45,30 +45,30 @@ fn parse_conversation_reads_chat_messages() {
 }
 
 #[test]
-fn parse_conversation_keeps_id_and_messages_of_a_document() {
+fn read_single_conversation_keeps_id_and_messages_of_a_document() {
     let id = "00000001-0000-4000-8000-000000000000".parse().unwrap();
     let message = Message::from_text(id, Role::User, "hi", Timestamp::UNIX_EPOCH);
     let text = format!(
         "{{\"id\": \"abc\", \"messages\": [{}]}}\n",
         serde_json::to_string(&message).unwrap()
     );
-    let read = parse_conversation(&text).unwrap();
+    let read = read_single_conversation(&text).unwrap();
     assert_eq!((read.id.as_str(), read.messages), ("abc", vec![message]));
 }
 
 #[test]
-fn parse_conversation_of_a_longer_file_only_appends() {
-    let long = parse_conversation(CHAT).unwrap().messages;
+fn read_single_conversation_of_a_longer_file_only_appends() {
+    let long = read_single_conversation(CHAT).unwrap().messages;
     let cut = CHAT.find(",\n    {\"role\": \"tool\"").unwrap();
-    let short = parse_conversation(&format!("{}]", &CHAT[..cut]))
+    let short = read_single_conversation(&format!("{}]", &CHAT[..cut]))
         .unwrap()
         .messages;
     assert_eq!(short, long[..2]);
 }
 
 #[test]
-fn parse_conversation_names_the_mistake() {
-    let problem = |text: &str| parse_conversation(text).unwrap_err();
+fn read_single_conversation_names_the_mistake() {
+    let problem = |text: &str| read_single_conversation(text).unwrap_err().to_string();
     assert!(problem("{\"messages\": []}").contains("no messages"));
     assert!(problem("{\"turns\": []}").contains("`messages`"));
     assert!(problem("hello").contains("expected value"));

@@ -8,8 +8,10 @@
 //! Invariant: logging never fails or delays a run, no file is created before something is logged,
 //! and no line contains a known secret. haft's own crates log no prompts, arguments, or file text.
 //! Libraries might, so their lines are reduced to the source location.
+//!
+//! Read first: [`start_log`] (writes), [`LogLine`] (a line), [`read_newest_lines`].
 
-mod file;
+mod log_files;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,8 +29,8 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use file::LogFolder;
-pub(crate) use file::{Follower, for_each_line, read_newest_lines};
+use log_files::LogFolder;
+pub use log_files::{Follower, for_each_line, read_newest_lines};
 
 /// Maximum bytes of one text in a line. The rest of a longer text adds no information.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
@@ -37,7 +39,7 @@ const MAX_TEXT_BYTES: usize = 8 * 1024;
 const OWN_TARGET_PREFIX: &str = "haft";
 
 /// The message of the first line of a turn, by which `haft logs` recognizes a run.
-pub(crate) const TURN_STARTED: &str = "turn started";
+pub const TURN_STARTED: &str = "turn started";
 
 /// Time that the end of a process waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -60,7 +62,7 @@ const WRITER_STACK_BYTES: usize = 256 * 1024;
     clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     /// Log nothing.
     Off,
     /// Log failures that ended something.
@@ -91,17 +93,17 @@ impl From<LogLevel> for LevelFilter {
 
 /// One line of the log. Programs read the field names, so they must not change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LogLine {
-    pub(crate) time: Timestamp,
-    pub(crate) level: LogLevel,
+pub struct LogLine {
+    pub time: Timestamp,
+    pub level: LogLevel,
     /// The id of the process that logged the line; empty in lines of older versions.
     #[serde(default)]
-    pub(crate) run: String,
+    pub run: String,
     /// The module that logged the line.
-    pub(crate) target: String,
-    pub(crate) message: String,
+    pub target: String,
+    pub message: String,
     #[serde(default)]
-    pub(crate) fields: Map<String, Value>,
+    pub fields: Map<String, Value>,
 }
 
 /// The masker with secrets that became known after the log began, such as a key from a file.
@@ -112,7 +114,7 @@ static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
 /// Logs everything at `level` and above to the folder of this user from now on, with the secret
 /// values of the environment masked. Only the first call in a process counts.
-pub(crate) fn start_log(places: &Places, level: LogLevel) {
+pub fn start_log(places: &Places, level: LogLevel) {
     if level == LogLevel::Off {
         return;
     }
@@ -132,21 +134,21 @@ pub(crate) fn start_log(places: &Places, level: LogLevel) {
 
 /// Starts this user's log at the default level, for a failure that occurred before the
 /// configuration was loaded.
-pub(crate) fn start_default_log(environment: &HostEnvironment) {
+pub fn start_default_log(environment: &HostEnvironment) {
     if let Ok(places) = Places::from_environment(environment.clone()) {
         start_log(&places, LogLevel::default());
     }
 }
 
 /// Waits until every line is written.
-pub(crate) fn flush_log() {
+pub fn flush_log() {
     if let Some(queue) = QUEUE.get() {
         queue.flush();
     }
 }
 
 /// Sets the masker for all further lines.
-pub(crate) fn set_masker(masker: Masker) {
+pub fn set_masker(masker: Masker) {
     *CURRENT_MASKER
         .lock()
         .unwrap_or_else(PoisonError::into_inner) = Some(masker);

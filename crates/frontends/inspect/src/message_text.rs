@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use haft_text::{Masker, format_dollars, format_thousands};
-use haft_types::Message;
+use haft_text::{Masker, format_thousands};
+use haft_types::{Message, Part, ToolStatus};
 
-use crate::commands::conversations::part_to_text;
+use crate::localize_text;
 
 /// Returns the beginning of a message on one line, up to 200 characters. Tables shorten it further.
-pub(super) fn message_opening(message: &Message, masker: &Masker) -> String {
+pub fn message_opening(message: &Message, masker: &Masker) -> String {
     const MAX_CHARS: usize = 200;
     let text = message
         .content
@@ -22,7 +22,7 @@ pub(super) fn message_opening(message: &Message, masker: &Masker) -> String {
 }
 
 /// Returns the full text of a message.
-pub(super) fn full_message_text(message: &Message, masker: &Masker) -> String {
+pub fn full_message_text(message: &Message, masker: &Masker) -> String {
     let mut text = String::new();
     for part in &message.content {
         text.push_str(&part_to_text(part));
@@ -38,7 +38,7 @@ pub(super) fn full_message_text(message: &Message, masker: &Masker) -> String {
 
 /// Things that are counted in sentences about a context.
 #[derive(Clone, Copy)]
-pub(super) enum Countable {
+pub enum Countable {
     Break,
     Edit,
     Message,
@@ -48,23 +48,41 @@ pub(super) enum Countable {
 }
 
 /// Formats `n things`, or `1 thing`.
-pub(super) fn format_count(number: usize, thing: Countable) -> String {
+pub fn format_count(number: usize, thing: Countable) -> String {
     let number = format_thousands(number as u64);
     match thing {
-        Countable::Break => text!("context-breaks", number),
-        Countable::Edit => text!("context-edits", number),
-        Countable::Message => text!("context-messages", number),
-        Countable::Request => text!("context-requests", number),
-        Countable::Segment => text!("context-segments", number),
-        Countable::Tool => text!("context-tools", number),
+        Countable::Break => text!("inspect-breaks", number),
+        Countable::Edit => text!("inspect-edits", number),
+        Countable::Message => text!("inspect-messages", number),
+        Countable::Request => text!("inspect-requests", number),
+        Countable::Segment => text!("inspect-segments", number),
+        Countable::Tool => text!("inspect-tools", number),
     }
 }
 
-/// Formats a cost to append to other text, or returns an empty string if it is unknown.
-pub(super) fn cost_suffix(usd: Option<f64>) -> String {
-    usd.map_or_else(String::new, |usd| {
-        format!("{}{}", text!("output-comma"), format_dollars(usd))
-    })
+/// Formats a part of a message for people.
+pub fn part_to_text(part: &Part) -> String {
+    match part {
+        Part::Text { text, .. } => text.clone(),
+        Part::Thinking(thinking) => {
+            format!("({}) {}", localize_text("thinking"), thinking.text)
+        }
+        Part::ToolCall(call) => format!("→ {} {}", call.name, call.arguments),
+        Part::ToolResult(result) => {
+            let status = match result.envelope.status {
+                ToolStatus::Success => "ok",
+                ToolStatus::Partial => "partial",
+                ToolStatus::Error => "error",
+            };
+            format!(
+                "← {} ({}) {}",
+                result.name,
+                localize_text(status),
+                result.envelope.text
+            )
+        }
+        Part::Image(image) => localize_text(format_args!("[{} picture]", image.media_type)),
+    }
 }
 
 #[cfg(test)]
@@ -90,7 +108,10 @@ mod tests {
     #[test]
     fn money_keeps_small_amounts_and_counts_are_grouped() {
         assert_eq!(
-            (format_dollars(0.00042), format_dollars(12.345)),
+            (
+                haft_text::format_dollars(0.00042),
+                haft_text::format_dollars(12.345)
+            ),
             ("$0.0004".into(), "$12.35".into())
         );
         assert_eq!(

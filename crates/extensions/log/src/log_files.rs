@@ -136,7 +136,7 @@ fn list_log_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Calls `visit` with every line of the log, oldest first.
-pub(crate) fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
+pub fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
     for path in list_log_files(folder) {
         let bytes = fs::read(path).unwrap_or_default();
         String::from_utf8_lossy(&bytes)
@@ -147,11 +147,7 @@ pub(crate) fn for_each_line(folder: &Path, mut visit: impl FnMut(&str)) {
 }
 
 /// Returns the newest lines that `wanted` accepts, at most `most` of them, oldest first.
-pub(crate) fn read_newest_lines(
-    folder: &Path,
-    most: usize,
-    wanted: impl Fn(&str) -> bool,
-) -> Vec<String> {
+pub fn read_newest_lines(folder: &Path, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut lines = Vec::new();
     for path in list_log_files(folder).iter().rev() {
         let bytes = fs::read(path).unwrap_or_default();
@@ -171,7 +167,7 @@ pub(crate) fn read_newest_lines(
 }
 
 /// Reads lines that are written to the log from now on.
-pub(crate) struct Follower {
+pub struct Follower {
     folder: PathBuf,
     current: Option<(PathBuf, u64, File)>,
     /// The beginning of a line that is not complete yet.
@@ -180,7 +176,7 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Starts at the current end of the log.
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         let mut follower = Self {
             folder: folder.to_owned(),
             current: None,
@@ -192,7 +188,7 @@ impl Follower {
     }
 
     /// Returns the complete lines that were written since the last call.
-    pub(crate) fn read_new_lines(&mut self) -> Vec<String> {
+    pub fn read_new_lines(&mut self) -> Vec<String> {
         let mut lines = self.read_current_file();
         // A file of a new day, or a new file because the previous one was full. Lines that were
         // written to the previous one before come first.

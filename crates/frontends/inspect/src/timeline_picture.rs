@@ -10,11 +10,11 @@ use haft_store::RequestOutline;
 use haft_text::{Anchor, Svg, format_percent, format_thousands};
 use haft_types::{Layer, LlmMetadata, ModelSpec};
 
-use super::text::{Countable, format_count};
-use super::why::PrefixBreakReport;
+use crate::message_text::{Countable, format_count};
+use crate::prefix_breaks::PrefixBreakReport;
 
 /// A request as a column of the chart.
-pub(super) struct RequestColumn {
+pub struct RequestColumn {
     number: u64,
     tokens: u64,
     layers: [LayerTokens; Layer::ALL.len()],
@@ -34,7 +34,7 @@ struct LayerTokens {
 
 impl RequestColumn {
     /// Builds the columns of a log.
-    pub(super) fn from_log(
+    pub fn from_log(
         outlines: &[RequestOutline],
         replies: &[Option<&LlmMetadata>],
         models: &[ModelSpec],
@@ -50,8 +50,7 @@ impl RequestColumn {
     }
 
     /// Removes the line that marks the cached share.
-    #[cfg(feature = "serve")]
-    pub(super) fn remove_cache_line(&mut self) {
+    pub fn remove_cache_line(&mut self) {
         self.cached_share = None;
     }
 
@@ -113,7 +112,7 @@ const TOP_MARGIN: f64 = 76.0;
 const BOTTOM_MARGIN: f64 = 72.0;
 
 /// The style sheet. Color-blind people can tell its colors apart, on light and on dark backgrounds.
-pub(super) const STYLE: &str = "\
+pub const PICTURE_STYLE: &str = "\
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 16px; font-weight: 600 }
 .faint { fill: #57606a; font-size: 12px }
@@ -132,21 +131,17 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 
 /// The options of a drawing.
 #[derive(Default)]
-pub(super) struct PictureOptions<'a> {
+pub struct PictureOptions<'a> {
     /// The address of a request without its number. If set, each column is a link.
-    pub(super) links: Option<&'a str>,
+    pub links: Option<&'a str>,
     /// The token count at which clearing begins.
-    pub(super) zone: Option<u64>,
+    pub zone: Option<u64>,
     /// If true, the chart grows with the number of columns, so that each is wide enough to click.
-    pub(super) zoomed: bool,
+    pub zoomed: bool,
 }
 
 /// Draws the columns as an SVG document.
-pub(super) fn draw_picture(
-    name: &str,
-    columns: &[RequestColumn],
-    frame: &PictureOptions<'_>,
-) -> String {
+pub fn draw_picture(name: &str, columns: &[RequestColumn], frame: &PictureOptions<'_>) -> String {
     const ZOOMED_COLUMN_WIDTH: f64 = 14.0;
     let zoomed = LEFT_MARGIN + RIGHT_MARGIN + ZOOMED_COLUMN_WIDTH * columns.len() as f64;
     let width = if frame.zoomed {
@@ -162,8 +157,8 @@ pub(super) fn draw_picture(
     let class = if frame.zoomed { "zoomed" } else { "" };
     let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
     svg.begin_element("title")
-        .draw_text(&text!("context-picture-title", name));
-    svg.add_style(STYLE);
+        .draw_text(&text!("inspect-picture-title", name));
+    svg.add_style(PICTURE_STYLE);
     let ground = svg.begin_element("rect").attribute("class", "ground");
     ground
         .number_attribute("width", width)
@@ -224,10 +219,10 @@ fn choose_limit_lines(
         .filter(|window| *window > 0);
     let window = window
         .filter(|_| frame.links.is_some())
-        .map(|window| (text!("context-picture-window-line"), window));
+        .map(|window| (text!("inspect-picture-window-line"), window));
     let zone = frame
         .zone
-        .map(|zone| (text!("context-picture-zone-line"), zone));
+        .map(|zone| (text!("inspect-picture-zone-line"), zone));
     window
         .into_iter()
         .chain(zone)
@@ -247,7 +242,7 @@ fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64)
         .filter(|window| *window > 0);
     let share = window.map_or_else(String::new, |window| {
         text!(
-            "context-picture-window",
+            "inspect-picture-window",
             window = format_percent(peak as f64 / window as f64)
         )
     });
@@ -258,7 +253,7 @@ fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64)
         &haft_text::truncate_to_width(name, MAX_NAME_COLUMNS),
     );
     let line = text!(
-        "context-picture-summary",
+        "inspect-picture-summary",
         requests = format_count(columns.len(), Countable::Request),
         peak = format_thousands(peak),
         share,
@@ -369,7 +364,7 @@ fn draw_marker(svg: &mut Svg, x: f64, y: f64) {
 
 fn tooltip_text(column: &RequestColumn) -> String {
     let mut text = text!(
-        "context-picture-request",
+        "inspect-picture-request",
         number = column.number,
         tokens = format_thousands(column.tokens)
     );
@@ -380,7 +375,7 @@ fn tooltip_text(column: &RequestColumn) -> String {
                 text,
                 "\n{}",
                 text!(
-                    "context-picture-layer",
+                    "inspect-picture-layer",
                     layer,
                     kept = format_thousands(tokens.kept),
                     new = format_thousands(tokens.new)
@@ -392,7 +387,7 @@ fn tooltip_text(column: &RequestColumn) -> String {
         let _ = write!(
             text,
             "\n{}",
-            text!("context-picture-cached", share = format_percent(share))
+            text!("inspect-picture-cached", share = format_percent(share))
         );
     }
     if let Some(told) = &column.broken {
@@ -403,13 +398,8 @@ fn tooltip_text(column: &RequestColumn) -> String {
 
 fn break_text(broken: &PrefixBreakReport) -> String {
     broken.cause.map_or_else(
-        || text!("context-picture-no-cause").to_owned(),
-        |cause| {
-            text!(
-                "context-picture-break",
-                cause = crate::output::localize_text(cause)
-            )
-        },
+        || text!("inspect-picture-no-cause").to_owned(),
+        |cause| text!("inspect-picture-break", cause = crate::localize_text(cause)),
     )
 }
 
@@ -419,7 +409,7 @@ fn draw_legend(svg: &mut Svg) {
     let mut x = LEFT_MARGIN;
     for layer in Layer::ALL {
         svg.add_rect(layer.name(), (x, y - 11.0), BOX);
-        let name = crate::output::localize_text(layer);
+        let name = crate::localize_text(layer);
         svg.add_label("", (x + 18.0, y), Anchor::Start, &name);
         x += 36.0 + 7.2 * haft_text::display_width(&name) as f64;
     }
@@ -428,7 +418,7 @@ fn draw_legend(svg: &mut Svg) {
         "",
         (x + 18.0, y),
         Anchor::Start,
-        text!("context-picture-legend-faint"),
+        text!("inspect-picture-legend-faint"),
     );
     x += 138.0;
     svg.add_line("cached", (x, y - 5.0), (x + 14.0, y - 5.0));
@@ -436,7 +426,7 @@ fn draw_legend(svg: &mut Svg) {
         "",
         (x + 20.0, y),
         Anchor::Start,
-        text!("context-picture-legend-cached"),
+        text!("inspect-picture-legend-cached"),
     );
     x += 166.0;
     draw_marker(svg, x + 5.0, y);
@@ -444,7 +434,7 @@ fn draw_legend(svg: &mut Svg) {
         "",
         (x + 16.0, y),
         Anchor::Start,
-        text!("context-picture-legend-break"),
+        text!("inspect-picture-legend-break"),
     );
 }
 

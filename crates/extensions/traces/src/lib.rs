@@ -4,13 +4,16 @@
 //! span contains names, counts and outcomes, never text, arguments or output. Nothing waits for the
 //! collector: spans go through a bounded queue to a thread of the SDK. A conversation is a trace:
 //! another process that continues the conversation adds to that trace.
+//!
+//! This crate reads no environment; the addresses come from [`set_environment`]. Read first:
+//! [`record_event`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use haft_agent::RandomIds;
+use haft_agent::{HostEnvironment, RandomIds};
 use haft_types::{
     CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _,
     Outcome, SubagentPhase, TurnResult, Usage,
@@ -18,7 +21,7 @@ use haft_types::{
 use opentelemetry::trace::{
     SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
 };
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
@@ -30,12 +33,14 @@ use opentelemetry_sdk::trace::{
 /// Time that the end of the process waits for the collector.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The environment, which names the collector.
+static ENVIRONMENT: OnceLock<HostEnvironment> = OnceLock::new();
 static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
 /// The turns that run in this process, by conversation.
 static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
 
 /// The ids that identify a span: that of its trace and that of the span itself.
-type SpanIds = (TraceId, SpanId);
+pub type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
     span: SpanData,
@@ -44,12 +49,22 @@ struct TurnSpans {
     calls: HashMap<String, SpanData>,
 }
 
+/// Sets the environment whose variables name the collector. Without it, nothing is exported. Only
+/// the first call in a process counts.
+pub fn set_environment(environment: HostEnvironment) {
+    // Fails if an environment is set already.
+    drop(ENVIRONMENT.set(environment));
+}
+
 fn span_processor() -> Option<&'static BatchSpanProcessor> {
-    PROCESSOR.get_or_init(start_processor).as_ref()
+    let environment = ENVIRONMENT.get()?;
+    PROCESSOR
+        .get_or_init(|| start_processor(environment))
+        .as_ref()
 }
 
 /// Sends the remaining spans.
-pub(crate) fn flush_spans() {
+pub fn flush_spans() {
     if let Some(Some(processor)) = PROCESSOR.get()
         && let Err(error @ OTelSdkError::Timeout(_)) =
             processor.shutdown_with_timeout(FLUSH_TIMEOUT)
@@ -58,8 +73,8 @@ pub(crate) fn flush_spans() {
     }
 }
 
-fn start_processor() -> Option<BatchSpanProcessor> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+fn start_processor(environment: &HostEnvironment) -> Option<BatchSpanProcessor> {
+    let set = |name: &str| environment.variable(name).filter(|value| !value.is_empty());
     let off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
         || set("OTEL_TRACES_EXPORTER").is_some_and(|name| name == "none");
     let endpoint =
@@ -113,25 +128,31 @@ impl opentelemetry_sdk::trace::SpanExporter for WarnOnce {
     }
 }
 
-/// Returns the span ids of one attempt at a task. Attempts of other workers are further spans of
-/// the trace.
-#[cfg(feature = "postgres")]
-pub(crate) fn task_span_ids(task: &haft_postgres::QueuedTask) -> SpanIds {
-    let own = ContentHash::from_content(format!("{} {}", task.conversation, task.epoch).as_bytes());
+/// An attempt of a worker at a task of the queue.
+pub struct TaskAttempt<'a> {
+    /// The task's id in the queue.
+    pub task: i64,
+    /// The number of this attempt, starting at 1.
+    pub attempt: i64,
+    pub labels: &'a [String],
+    pub outcome: &'a str,
+    /// The stable name of the failure, if the attempt failed.
+    pub error: Option<&'a str>,
+    pub cost_usd: Option<f64>,
+}
+
+/// Returns the span ids of one attempt at a task, by its conversation and the epoch of its lease.
+/// Attempts of other workers are further spans of the trace.
+pub fn task_span_ids(conversation: &str, epoch: i64) -> SpanIds {
+    let own = ContentHash::from_content(format!("{conversation} {epoch}").as_bytes());
     (
-        derive_trace_id(&task.conversation),
+        derive_trace_id(conversation),
         SpanId::from(u128::from_be_bytes(own.0) as u64),
     )
 }
 
 /// Records the span of an attempt at a task, which took `lasted` and ends now.
-#[cfg(feature = "postgres")]
-pub(crate) fn record_task(
-    ids: SpanIds,
-    lasted: Duration,
-    error: Option<&str>,
-    attributes: Vec<KeyValue>,
-) {
+pub fn record_task(ids: SpanIds, lasted: Duration, attempt: &TaskAttempt<'_>) {
     let mut span = open_span(
         "task".to_owned(),
         SpanKind::Consumer,
@@ -140,12 +161,27 @@ pub(crate) fn record_task(
     );
     span.span_context = build_span_context(ids);
     span.start_time -= lasted;
-    close_span(span, error, attributes);
+    let labels = attempt.labels.iter().cloned().map(StringValue::from);
+    let mut attributes = vec![
+        KeyValue::new("haft.task.id", attempt.task),
+        KeyValue::new("haft.task.attempt", attempt.attempt),
+        KeyValue::new(
+            "haft.task.labels",
+            Value::Array(Array::String(labels.collect())),
+        ),
+        KeyValue::new("haft.outcome", attempt.outcome.to_owned()),
+    ];
+    attributes.extend(
+        attempt
+            .cost_usd
+            .map(|usd| KeyValue::new("haft.cost_usd", usd)),
+    );
+    close_span(span, attempt.error, attributes);
 }
 
 /// Records an event of a run. `task` returns the span ids of the task that the run belongs to, if
 /// any.
-pub(crate) fn record_event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
+pub fn record_event(event: &Event, task: impl FnOnce() -> Option<SpanIds>) {
     if span_processor().is_none() {
         return;
     }

@@ -13,19 +13,19 @@ use haft_types::{Api, ContentHash, Entry, Layer, Message, Metadata, Role, SentSe
 use serde_json::Value;
 
 /// The messages of an imported conversation, and the positions of the replies among them.
-pub(super) struct ImportedRequests {
+pub struct ImportedRequests {
     entries: Vec<Arc<Entry>>,
     replies: Vec<usize>,
     api: Api,
 }
 
 /// Returns the agent from which a conversation was imported, or `None` if it was not imported.
-pub(super) fn source_agent(metadata: &Metadata) -> Option<&str> {
+pub(crate) fn source_agent(metadata: &Metadata) -> Option<&str> {
     metadata.get("imported_from").and_then(Value::as_str)
 }
 
 impl ImportedRequests {
-    pub(super) fn new(agent: &str, messages: &[Message]) -> Self {
+    pub fn new(agent: &str, messages: &[Message]) -> Self {
         let entries: Vec<_> = messages
             .iter()
             .map(|message| Entry::new(message.clone(), &O200k))
@@ -52,12 +52,12 @@ impl ImportedRequests {
         }
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.replies.len() as u64
     }
 
     /// True if the conversation begins with a system message.
-    pub(super) fn has_system(&self) -> bool {
+    pub fn has_system(&self) -> bool {
         self.entries
             .first()
             .is_some_and(|entry| entry.message.role == Role::System)
@@ -128,7 +128,7 @@ impl ImportedRequests {
     }
 
     /// Returns all requests without their texts.
-    pub(super) fn outlines(&self) -> Vec<RequestOutline> {
+    pub fn outlines(&self) -> Vec<RequestOutline> {
         let segment = |(layer, owner, entry): (Layer, &str, &Entry)| SentSegment {
             layer,
             owner: owner.to_owned().into(),
@@ -151,7 +151,7 @@ impl ImportedRequests {
     }
 
     /// Returns the request with this number, counted from 1.
-    pub(super) fn request(&self, number: u64) -> Option<LoggedRequest> {
+    pub fn request(&self, number: u64) -> Option<LoggedRequest> {
         let index = usize::try_from(number)
             .ok()?
             .checked_sub(1)

@@ -3,17 +3,15 @@
 
 use std::collections::HashMap;
 
-use haft_engine::EventSink;
+use haft_agent::EventSink;
 use haft_postgres::TaskSpending;
 use haft_types::{CallPhase, ConversationId, Event, EventBody, Price};
-use haft_worker::TaskRun;
 use serde_json::json;
 
-#[cfg(feature = "otel")]
-use crate::wiring::traces;
+use crate::slot::TaskRun;
 
 /// Logs and meters the events of a run and of its sub-agents.
-pub(super) struct TaskMeter {
+pub(crate) struct TaskMeter {
     run: TaskRun,
     /// The prices of the models that may be used.
     prices: Vec<Price>,
@@ -33,7 +31,7 @@ struct PendingRequest {
 }
 
 impl TaskMeter {
-    pub(super) fn new(run: TaskRun, prices: Vec<Price>) -> Self {
+    pub(crate) fn new(run: TaskRun, prices: Vec<Price>) -> Self {
         let task = &run.task;
         let spent = TaskSpending {
             usd: task.spent_usd,
@@ -73,7 +71,7 @@ impl TaskMeter {
     }
 
     /// Logs a message that a hook printed when a session was closed.
-    pub(super) fn log_hook_message(&self, message: &str) {
+    pub(crate) fn log_hook_message(&self, message: &str) {
         self.run.slot.add_log_line(
             json!({"type": "notice", "code": "hook", "message": message}).to_string(),
         );
@@ -94,7 +92,10 @@ impl haft_workflows::WorkflowObserver for TaskMeter {
 impl EventSink for TaskMeter {
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
-        traces::record_event(event, || Some(traces::task_span_ids(&self.run.task)));
+        haft_traces::record_event(event, || {
+            let task = &self.run.task;
+            Some(haft_traces::task_span_ids(&task.conversation, task.epoch))
+        });
         let conversation_id = &event.conversation_id;
         match &event.body {
             EventBody::Window { tokens, .. } => {
