@@ -72,8 +72,8 @@ impl Recorded {
         })
     }
 
-    /// Decodes the request into the API-neutral form. Returns an error for requests other than for
-    /// a model reply.
+    /// Decodes the request into the API-neutral form. Returns an error if the request does not ask
+    /// for a model reply.
     pub fn decode(&self) -> Result<Seen, SeenError> {
         match &self.route {
             Route::Generate { api, from_path } => {

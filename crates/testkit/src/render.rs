@@ -132,8 +132,7 @@ fn build_answer<'a>(reply: &Reply, asked: RequestTraits<'a>) -> Answer<'a> {
     }
 }
 
-/// Estimates a number of tokens at four bytes per token: proportional to the size, without a
-/// tokenizer.
+/// Estimates the number of tokens in `bytes` bytes, at four bytes per token.
 pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }

@@ -6,8 +6,8 @@ use hyper::{HeaderMap, Method};
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A model reply. Gemini puts the model and the streaming flag in the path, the others in the
-    /// body.
+    /// A model reply. Gemini puts the model and the streaming flag in the path, the other APIs put
+    /// them in the body.
     Generate {
         api: Api,
         from_path: Option<PathModel>,
@@ -39,7 +39,7 @@ pub(crate) fn detect_client_api(headers: &HeaderMap) -> Api {
     }
 }
 
-/// Finds the route of a path; `client` decides if several APIs share the path.
+/// Finds the route of a path. If several APIs share the path, the route has the API `client`.
 pub(crate) fn find_route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     // Clients differ in whether the base URL contains the version, so it is optional here. A

@@ -1,5 +1,5 @@
-//! Scripts for the scripted model: a list of replies, the conditions under which each applies, and
-//! the faults while it is sent.
+//! Scripts for the scripted model: a list of replies, the conditions under which each reply
+//! applies, and the faults of its transmission.
 //!
 //! A script is a YAML file or is built in Rust. Invariant: every [`Script`] has been checked, so
 //! that serving it cannot fail because of the script.
@@ -25,13 +25,13 @@ pub struct Script {
     pub(crate) models: Vec<String>,
 }
 
-/// The replies of a script, by the way in which they are chosen.
+/// The replies of a script, with the rule that chooses one for a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replies {
-    /// The first reply that applies and is not used up.
+    /// Chooses the first reply that applies and is not used up.
     Listed(Vec<Reply>),
-    /// The reply at the number of assistant turns in the request; no state is kept between
-    /// requests.
+    /// Chooses the reply whose index is the number of assistant turns in the request. No state is
+    /// kept between requests.
     Turns(Vec<Reply>),
 }
 
@@ -43,7 +43,7 @@ impl Replies {
     }
 }
 
-/// The model listed if a script names none.
+/// The only model in the server's list if a script names no model.
 pub(crate) const DEFAULT_MODEL: &str = "scripted-model";
 
 impl Script {
@@ -116,9 +116,9 @@ pub struct Reply {
     pub chunk_bytes: Option<usize>,
     /// The size of the pieces in which text and arguments are streamed, in characters.
     pub delta_chars: Option<usize>,
-    /// Milliseconds before the first byte of the reply.
+    /// The delay before the first byte of the reply, in milliseconds.
     pub delay_ms: u64,
-    /// Milliseconds between the events of a stream.
+    /// The delay between the events of a stream, in milliseconds.
     pub delta_delay_ms: u64,
     /// The gate that holds the body back, for scripts written in Rust.
     #[serde(skip)]
@@ -179,7 +179,7 @@ impl Reply {
         }
     }
 
-    /// Creates an HTTP error.
+    /// Creates a reply that is an HTTP error.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         Self {
             status: Some(status),
@@ -320,6 +320,6 @@ pub struct Garbage {
 pub struct Replace {
     /// The text whose first occurrence in each event is replaced.
     pub find: String,
-    /// The replacement.
+    /// The bytes that replace `find`.
     pub with: Vec<u8>,
 }

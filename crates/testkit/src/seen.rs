@@ -1,12 +1,12 @@
 //! A request decoded into the form the model would understand, independent of the API.
 //!
-//! Decoded by separate code, never by the code that encodes requests: otherwise equal mistakes
-//! would cancel out. Two requests are equivalent if they agree in the system text; the tools by
-//! name, description and schema; and one ordered list of (role, part). Consecutive wire messages of
-//! one role are merged; results have the role `Tool` on every API; images within a run of results
-//! follow the run, since some APIs can't put images into results; calls are numbered in order of
-//! appearance, and results refer to these numbers. Reasoning and signatures are kept but not
-//! compared, because each provider has its own form of them.
+//! Requests are decoded by separate code, never by the code that encodes them: otherwise equal
+//! mistakes would cancel out. Two requests are equivalent if they agree in the system text; the
+//! tools by name, description and schema; and one ordered list of (role, part). Consecutive wire
+//! messages of one role are merged; results have the role `Tool` on every API; images within a run
+//! of results follow the run, since some APIs can't put images into results; calls are numbered in
+//! order of appearance, and results refer to these numbers. Reasoning and signatures are kept but
+//! not compared, because each provider has its own form of them.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub struct Seen {
     pub system: String,
     pub tools: Vec<SeenTool>,
     pub messages: Vec<SeenMessage>,
-    /// Maximum tokens the model may write.
+    /// The maximum number of tokens in the reply.
     pub max_output_tokens: Option<u64>,
     /// True if the client asked for a stream.
     pub stream: bool,
@@ -88,7 +88,7 @@ pub enum SeenPart {
     },
     /// Reasoning that was sent back to the model.
     Thinking {
-        /// The readable part; empty if the API doesn't carry one.
+        /// The readable text of the reasoning; empty if the API doesn't carry it.
         text: String,
         /// True if the reasoning has a signature or encrypted content.
         signed: bool,
@@ -123,7 +123,7 @@ pub enum SeenPart {
         /// The hash of the base64 text, or of the URL.
         hash: ContentHash,
     },
-    /// Any other part.
+    /// A part of any other type.
     Other {
         /// The type on the wire.
         kind: String,
@@ -216,7 +216,7 @@ impl Seen {
             .count()
     }
 
-    /// Returns the texts and results of one role, in order.
+    /// Returns the texts of all text parts and tool results with this role, in order.
     pub fn texts(&self, role: SeenRole) -> Vec<&str> {
         self.parts()
             .filter(|(speaker, _)| *speaker == role)

@@ -1,5 +1,5 @@
-//! Chooses the reply to a request: the first that applies and is not used up, or the one at the
-//! request's turn.
+//! Chooses the reply to a request: the first reply that applies and is not used up, or the reply at
+//! the request's turn.
 
 use crate::script::{Replies, Reply, Script, When};
 use crate::seen::Seen;

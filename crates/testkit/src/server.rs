@@ -31,7 +31,7 @@ mod handle;
 pub enum ServerError {
     #[error("cannot listen on 127.0.0.1:{port}; choose another port, or 0 for any free one")]
     Listen {
-        /// The requested port; 0 for any free one.
+        /// The requested port; 0 for any free port.
         port: u16,
         source: std::io::Error,
     },
@@ -45,7 +45,7 @@ pub enum ServerError {
 enum Mode {
     /// Checks rules and records requests.
     Strict,
-    /// Skips rules and requests, and records only timings.
+    /// Skips rules and the recording of requests, and records only timings.
     Lean,
 }
 
@@ -58,7 +58,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets the port; the default is any free one.
+    /// Sets the port; the default is any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
@@ -183,7 +183,7 @@ impl ScriptedServer {
         Self::builder(script).port(port).start().await
     }
 
-    /// Returns a builder, for a lean server or one in its own thread.
+    /// Returns a builder, for a lean server or a server in its own thread.
     pub fn builder(script: Script) -> Builder {
         Builder {
             script,
@@ -193,7 +193,7 @@ impl ScriptedServer {
     }
 
     /// Returns the base URL for clients of `api`: with the version part for OpenAI's APIs, without
-    /// it for the others.
+    /// it for the other APIs.
     pub fn base_url(&self, api: Api) -> String {
         match api {
             Api::OpenaiChat | Api::OpenaiResponses => format!("http://{}/v1", self.address),

@@ -54,7 +54,7 @@ enum Phase {
     Idle,
     /// Bytes have been read, but the reply hasn't begun.
     Reading(Instant),
-    /// The reply is being written; the index of its [`Timing`].
+    /// The reply is being written; holds the index of its [`Timing`].
     Replying(usize),
 }
 

@@ -59,7 +59,7 @@ impl Wants {
         }
     }
 
-    /// The options that all our streaming clients set, used if the body is not parsed.
+    /// All options, as our streaming clients set them. Used if the body is not parsed.
     pub(crate) const ALL: Self = Self {
         usage_chunk: true,
         encrypted_reasoning: true,

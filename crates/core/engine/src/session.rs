@@ -42,17 +42,17 @@ pub struct Session {
     pub(crate) services: Services,
     pub(crate) transcript: Transcript,
     pub(crate) prompt: PromptContext,
-    /// State that sent requests leave for the next one.
+    /// The state that sent requests leave behind for the next request.
     pub(crate) sent: SentState,
     /// The tokens, money and time used, and their limits.
     pub(crate) meter: Meter,
     pub(crate) permit: Arc<Permit>,
     pub(crate) hooks: HookRunner,
-    /// Records file changes made by this session's calls.
+    /// Records the file changes that this session's tool calls make.
     pub(crate) recorded: Arc<dyn ChangeWatch>,
     pub(crate) resumed: bool,
     pub(crate) agents: AgentLinks,
-    /// The number of the last event.
+    /// The sequence number of the last event.
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
@@ -68,7 +68,7 @@ pub(crate) struct AgentLinks {
     /// The agents that the session can start.
     pub(crate) roster: Option<Arc<SubagentRoster>>,
     pub(crate) relayed: RelayedEvents,
-    /// Background agents that have ended but were not announced to the model.
+    /// Background agents that have ended, but whose end was not announced to the model.
     pub(crate) unannounced: Vec<StartedAgent>,
     /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
@@ -88,7 +88,8 @@ impl Session {
         self.transcript.history()
     }
 
-    /// Returns the documents that every request contains: heading or path, text, and tokens.
+    /// Returns the documents that every request contains. Each item is the heading or path, the
+    /// text, and the number of tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.shared.counter;
         let tokens = |one: &'_ haft_context::Document| counter.count_text(&one.text);
@@ -103,8 +104,8 @@ impl Session {
         &self.config.prompt.focus_files
     }
 
-    /// Replaces the focus paths from the next request on. This changes the system message and so
-    /// invalidates the cached prefix.
+    /// Replaces the focus paths, starting with the next request. This changes the system message
+    /// and so invalidates the cached prefix.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)

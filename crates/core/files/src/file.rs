@@ -1,4 +1,4 @@
-//! Files that only their owner can read.
+//! Creates and replaces files that only their owner can read and write.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,10 +15,11 @@ const MODE: u32 = 0o600;
 /// The failure that the new content of a file survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut: the content and its name are on disk before the call returns. Costs some
-    /// milliseconds.
+    /// The content survives a power cut: it is on disk under its name before the call returns.
+    /// Costs some milliseconds.
     PowerCut,
-    /// The death of this process, but not a power cut. For files that can be created again.
+    /// The content survives the death of this process, but not a power cut. Sufficient for files
+    /// that can be created again.
     Process,
 }
 
@@ -67,8 +68,9 @@ pub fn create_temporary_file(
         .tempfile_in(folder)
 }
 
-/// Replaces a file in one step, and creates its folder if it is missing. Of two processes that
-/// write at once, one wins; a reader sees the old content or the new one, never a part.
+/// Replaces a file in one step, and creates its folder if it is missing. If several processes write
+/// at once, the content of one of them remains. A reader gets the old or the new content, never a
+/// part of it.
 pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let folder = containing_folder(path);
     let mut file = create_temporary_file(folder, ".tmp", "")?;
@@ -89,8 +91,8 @@ pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     persist_file(file, &target, folder, Durability::PowerCut)
 }
 
-/// Copies a file to a path that must not exist. The copy survives a power cut once its folder is
-/// synchronized.
+/// Copies a file to a path that must not exist. The copy survives a power cut after [`sync_folder`]
+/// on its folder.
 pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut target = create_new(to)?;
     io::copy(&mut File::open(from)?, &mut target)?;

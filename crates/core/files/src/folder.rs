@@ -1,4 +1,4 @@
-//! Folders that only their owner can enter.
+//! Creates folders that only their owner can enter.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
@@ -30,12 +30,12 @@ pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDi
         .tempdir_in(parent)
 }
 
-/// Makes renames and new names in a folder survive a power cut.
+/// Writes the entries of a folder to disk, so that renames and new files in it survive a power cut.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns the folder that holds `path`; a bare name lies in the current folder.
+/// Returns the folder that contains `path`, which is `.` for a bare file name.
 pub fn containing_folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -1,4 +1,4 @@
-//! Locks between processes.
+//! Locks that exclude other processes.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::file::{create_new, open_or_create};
 use crate::folder::{containing_folder, create_folder};
 
-/// A lock on a file. The kernel releases it when this value is dropped or the process dies. The
-/// file stays: if it were removed, two processes could hold locks on two files of one name.
+/// A lock on a file. The kernel releases the lock when this value is dropped or the process dies.
+/// The file is not removed: otherwise, two processes could hold locks on two files with one name.
 #[derive(Debug)]
 pub struct LockFile(File);
 
@@ -21,7 +21,7 @@ impl LockFile {
         Ok(Self(file))
     }
 
-    /// Like [`Self::acquire`], but shares the lock with other processes that acquire it shared.
+    /// Like [`Self::acquire`], but takes a shared lock, which several processes can hold at once.
     pub fn acquire_shared(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock_shared()?;
@@ -29,8 +29,8 @@ impl LockFile {
     }
 
     /// Creates a file in an existing folder and takes its lock exclusively; fails if the file
-    /// exists. Another process may take the lock first and remove the file, so the caller must
-    /// check.
+    /// exists. Another process may lock and remove the file before this function locks it, so the
+    /// caller must check that the file still exists.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         let file = create_new(path)?;
         file.lock()?;
@@ -57,8 +57,8 @@ impl LockFile {
         lock_outcome(file.try_lock(), file)
     }
 
-    /// True if a process holds the lock of an existing file exclusively. Concurrent calls do not
-    /// disturb each other.
+    /// True if a process holds the lock of an existing file exclusively. Concurrent calls of this
+    /// function do not disturb each other.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
         Ok(lock_outcome(file.try_lock_shared(), file)?.is_none())

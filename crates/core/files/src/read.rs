@@ -1,4 +1,4 @@
-//! Reads with a limit: a file that grew without bound must not fill the memory.
+//! Reads files up to a size limit: a file that has grown without bound must not fill the memory.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -61,7 +61,7 @@ const MAX_FILES: usize = 5_000;
 const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
 /// The file that declares MCP servers, and the maximum number of bytes that are read from it.
 const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
-/// The maximum depth of folders.
+/// The maximum depth of folders in which files of the footprint are searched.
 const MAX_DEPTH: usize = 16;
 
 /// The files of a project that haft would execute once the project is trusted, each with its
@@ -89,7 +89,7 @@ impl Footprint {
         found
     }
 
-    /// Reads the project files that are named in the command lines `lines`, which run in `cwd`.
+    /// Reads the project files whose paths occur in `lines`, command lines that run in `cwd`.
     pub fn read_files_named_by(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -255,7 +255,8 @@ fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Collects all strings in a JSON value. The command comes before its arguments.
+/// Collects all strings in the JSON declaration of a server. The command comes before its
+/// arguments.
 fn collect_strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -1,13 +1,13 @@
-//! Decides which network addresses belong to the public internet. Every other address may be a
-//! neighbor: this machine, its network, the metadata service of a cloud.
+//! Decides which network addresses belong to the public internet. All other addresses are treated
+//! as local: those of this machine, of its network, or of a cloud's metadata service.
 //!
-//! Invariant: an IPv6 address that embeds an IPv4 address is at most as public as the embedded one,
-//! and a range that is not known to be assigned is not public.
+//! Invariants: an IPv6 address that embeds an IPv4 address is public only if the embedded address
+//! is public, and a range that is not known to be assigned is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IPv4 networks that are not public, as address and prefix length: IANA's special-purpose
-/// registry, multicast, and the metadata address of one cloud. Parts of `192.0.0.0/24` and
+/// registry, multicast, and the metadata address of one cloud provider. Parts of `192.0.0.0/24` and
 /// `192.88.99.0/24` are globally reachable, but no server needs an address there.
 const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),        // this host

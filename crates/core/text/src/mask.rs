@@ -18,22 +18,23 @@ use serde_json::Value;
 
 use shapes::{KeyAlphabet, SHAPES};
 
-/// Shorter values are more likely words than secrets.
+/// The minimum length of a secret value passed to [`Masker::with_values`], in bytes. Shorter values
+/// are more likely words than secrets.
 const MIN_VALUE_BYTES: usize = 8;
 
-/// Finds and masks secrets.
+/// Finds secrets in text and replaces them with labels.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     known: Option<AhoCorasick>,
 }
 
-/// The range of a secret and the name of its kind.
+/// The range of a secret in the text, and the name of its kind.
 struct SecretMatch {
     at: Range<usize>,
     name: &'static str,
 }
 
-/// Finds the fixed beginnings of keys and tokens, so that only those places are examined.
+/// Finds the fixed prefixes of keys and tokens. Only text after such a prefix is examined further.
 static KEY_STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let starts = SHAPES.iter().map(|shape| shape.start).chain([
         JWT,
@@ -83,13 +84,13 @@ impl Masker {
         }
     }
 
-    /// Builds the tables that every search needs. Without this call the first search builds them;
-    /// call it on another thread to hide the delay.
+    /// Builds the search tables that all maskers share. Without this call, the first search builds
+    /// them. Call this function on another thread to hide the delay.
     pub fn prepare_tables() {
         LazyLock::force(&KEY_STARTS);
     }
 
-    /// Masks the secrets in every text of a JSON value. The names of fields stay.
+    /// Masks the secrets in all strings of a JSON value. Field names are not changed.
     pub fn mask_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -163,7 +164,7 @@ fn find_keys(text: &str, found: &mut Vec<SecretMatch>) {
     }
 }
 
-/// Returns the index at which a run of characters of `alphabet` ends.
+/// Returns the index at which the run of characters of `alphabet` that begins at `start` ends.
 fn find_run_end(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
     let length = text.as_bytes()[start..]
         .iter()
@@ -186,7 +187,8 @@ fn looks_random(body: &str) -> bool {
         && body.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Matches a JSON web token: three parts between dots, the first of which is a JSON object.
+/// Matches a JSON web token: at least three parts, separated by dots. The first part is an encoded
+/// JSON object and begins with `eyJ`.
 fn match_web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let end = find_run_end(text, start, KeyAlphabet::Dotted);
     let parts: Vec<_> = text[start..end].split('.').collect();
@@ -194,8 +196,8 @@ fn match_web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static s
     (whole && is_word_start(text, start)).then_some((start..end, "web token"))
 }
 
-/// Matches the text between the first and the last line of a private key, or to the end if the last
-/// line is missing.
+/// Matches the text between the first and the last line of a private key, or to the end of the text
+/// if the last line is missing.
 fn match_private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let heading = rest
@@ -239,7 +241,8 @@ fn match_url_password(text: &str, start: usize) -> Option<(Range<usize>, &'stati
 }
 
 /// Finds `NAME=value` with a name that marks a secret, as in environment files and on command
-/// lines. Spaces around `=` are allowed only for two settings of AWS, whose own file has them.
+/// lines. Spaces around `=` are allowed only for two settings of AWS, whose credentials file
+/// contains such spaces.
 fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     for (sign, _) in text.match_indices('=') {
         let before = text[..sign].trim_end_matches(' ');

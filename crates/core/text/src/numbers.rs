@@ -17,7 +17,7 @@ pub fn format_thousands(number: impl Into<i128>) -> String {
     text
 }
 
-/// Formats a share between 0 and 1 as a percentage.
+/// Formats a share between 0 and 1 as a percentage with one decimal.
 pub fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

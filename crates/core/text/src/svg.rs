@@ -16,27 +16,29 @@ pub struct Svg {
     open: Vec<&'static str>,
 }
 
-/// An element whose attributes are being written. [`draw_empty`](SvgElement::draw_empty),
-/// [`draw_text`](SvgElement::draw_text) or [`open`](SvgElement::open) draws it.
+/// An element whose attributes are being written. The element is drawn by
+/// [`draw_empty`](SvgElement::draw_empty), [`draw_text`](SvgElement::draw_text) or
+/// [`open`](SvgElement::open).
 #[must_use = "an element is drawn by `empty`, `text` or `open`"]
 pub struct SvgElement<'a> {
     svg: &'a mut Svg,
     name: &'static str,
 }
 
-/// The point of a label that is placed at the given position.
+/// The point of a label's text that lies at the label's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// The first character.
+    /// The start of the text.
     Start,
     /// The middle of the text.
     Middle,
-    /// The last character.
+    /// The end of the text.
     End,
 }
 
 impl Svg {
-    /// Creates a picture of this size in pixels, with further attributes on its root element.
+    /// Creates a picture of `width` by `height` pixels, with additional attributes on its root
+    /// element.
     pub fn new(width: f64, height: f64, attributes: &[(&str, &str)]) -> Self {
         let mut svg = Self {
             text: String::new(),
@@ -68,7 +70,7 @@ impl Svg {
         self.write_markup(format_args!("<style>{sheet}</style>\n"));
     }
 
-    /// Adds a rectangle with its corner at (x, y).
+    /// Adds a rectangle with its top left corner at (x, y).
     pub fn add_rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let rect = self
             .begin_element("rect")
@@ -153,14 +155,15 @@ impl SvgElement<'_> {
         self.svg.text.push_str("/>\n");
     }
 
-    /// Draws the element with an escaped text inside.
+    /// Draws the element with `text`, which is escaped, as its content.
     pub fn draw_text(self, text: &str) {
         let name = self.name;
         self.svg
             .write_markup(format_args!(">{}</{name}>\n", escape_markup(text)));
     }
 
-    /// Opens the element. Everything drawn until [`Svg::close_element`] lies inside it.
+    /// Opens the element. Everything drawn before [`Svg::close_element`] closes it becomes its
+    /// content.
     pub fn open(self) {
         self.svg.text.push_str(">\n");
         self.svg.open.push(self.name);
@@ -178,8 +181,8 @@ fn format_number(value: f64) -> String {
     }
 }
 
-/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as
-/// by [`sanitize()`](crate::sanitize()).
+/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed or
+/// replaced as by [`sanitize()`](crate::sanitize()).
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {

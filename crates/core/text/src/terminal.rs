@@ -12,8 +12,8 @@ use std::str::Chars;
 use unicode_width::UnicodeWidthChar;
 
 const ESC: char = '\x1b';
-/// The last column that a cursor move can reach. A terminal stops at its edge, and a short sequence
-/// must not create a long line.
+/// The last column that a cursor movement can reach in a shorter line. A terminal stops at its edge
+/// too. Without this limit, a short sequence could create a very long line.
 const MAX_CURSOR_COLUMN: usize = 200;
 const TAB_STOP: usize = 8;
 
@@ -71,8 +71,9 @@ fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     }
 }
 
-/// Applies `CSI parameters intermediates final`. Only sequences that move inside or erase the
-/// current line have an effect.
+/// Applies a control sequence, the text after `CSI`: parameters, intermediates and a final
+/// character. Only sequences that move the cursor inside the current line or erase cells of it have
+/// an effect.
 fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
@@ -109,11 +110,12 @@ fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Terminal
     }
 }
 
-/// Skips a string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its terminator.
+/// Skips a control string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its
+/// terminator.
 ///
-/// Without a terminator, only its first character is replaced and the rest stays text, so that a
-/// stray byte in binary noise hides nothing. The scan ends at the next control character, which
-/// keeps the total work linear.
+/// If the terminator is missing, only the introducing control character is replaced and the rest
+/// stays text, so that a stray byte in binary noise hides nothing. The scan ends at the next
+/// control character, which keeps the total work linear.
 fn skip_control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
@@ -135,8 +137,8 @@ fn skip_control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalTex
     screen.put_char(kind);
 }
 
-/// The rendered text. The current line is either at its end or, once it was overwritten, split into
-/// columns.
+/// The rendered text. The current line is either at the end of `out` or, after it was overwritten,
+/// in `row`, split into columns.
 struct TerminalText {
     out: String,
     line_start: usize,
@@ -151,7 +153,7 @@ impl TerminalText {
         }
     }
 
-    /// Replaces a control character by a visible symbol.
+    /// Replaces a control character with a visible symbol.
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
             code @ 0..=0x1f => {
@@ -173,8 +175,8 @@ impl TerminalText {
         }
     }
 
-    /// Returns the current line in columns. From here to its end the line is replayed character by
-    /// character.
+    /// Returns the current line, split into columns. After this call, characters are placed one by
+    /// one until the line ends.
     fn current_row(&mut self) -> &mut TerminalRow {
         let Self {
             out,
@@ -211,11 +213,11 @@ impl TerminalText {
 /// cannot be confused with text.
 const WIDE_TAIL: char = '\0';
 
-/// One line in columns, with a cursor.
+/// One line of the terminal, split into columns, with a cursor.
 #[derive(Default)]
 struct TerminalRow {
     cells: Vec<char>,
-    /// Zero-width characters, by the column they belong to.
+    /// Zero-width characters, by the column of the character that they modify.
     marks: BTreeMap<usize, String>,
     cursor: usize,
 }

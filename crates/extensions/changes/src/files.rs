@@ -39,18 +39,18 @@ pub use self::recorder::FileChanges;
 pub use self::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
 
-/// The changes to undo.
+/// Selects the changes that an undo reverses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The changes of the last call that has any.
+    /// The changes of the last call that changed files and is not undone yet.
     LastCall,
-    /// The changes of the last call with this id.
+    /// The changes of the call with this id.
     Call(String),
-    /// The changes of the calls in these messages.
+    /// The changes of all calls in these messages.
     Messages(Vec<MessageId>),
-    /// The last change of this file.
+    /// The last change of this file that is not undone yet.
     File(PathBuf),
-    /// All changes.
+    /// All changes of the conversation.
     Session,
 }
 
@@ -59,7 +59,7 @@ pub enum Target {
 pub enum Mode {
     /// Changes the files.
     Apply,
-    /// Only reports what would be changed.
+    /// Only reports what the undo or redo would change.
     DryRun,
 }
 
@@ -73,17 +73,17 @@ pub struct ReversedPath {
     pub after: Result<FileVersion, Conflict>,
 }
 
-/// The result of an undo or redo.
+/// The result of an undo or redo: its calls and paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The calls whose changes were undone or redone, in the order of the calls.
     pub calls: Vec<CallName>,
-    /// Every path that these calls changed, in order.
+    /// Every path that these calls changed, in the order of the paths.
     pub paths: Vec<ReversedPath>,
 }
 
 impl Report {
-    /// True if every path could be changed.
+    /// True if no path was left unchanged because of a conflict.
     pub fn is_clean(&self) -> bool {
         self.paths.iter().all(|path| path.after.is_ok())
     }
@@ -97,7 +97,7 @@ pub enum UndoError {
         "there is nothing to undo: no changes of files are recorded, or all of them were taken back"
     )]
     NothingToUndo,
-    /// No undo is left to redo.
+    /// There is no undo that could be redone.
     #[error("there is nothing to redo: no undo is left to be reversed")]
     NothingToRedo,
     /// No call that changed files has this id.
@@ -106,7 +106,7 @@ pub enum UndoError {
     /// The changes of the call are undone already.
     #[error("the changes of call `{0}` were taken back already")]
     AlreadyUndone(String),
-    /// No call changed the file, or all changes of it are undone.
+    /// No call changed the file, or all changes of the file are undone already.
     #[error("no recorded change of `{}` is left to undo", .0.display())]
     UnchangedFile(PathBuf),
     /// The store of versions failed.
@@ -114,7 +114,7 @@ pub enum UndoError {
     Versions(#[from] VersionsError),
 }
 
-/// The file changes of one conversation.
+/// The record of the file changes in one conversation.
 #[derive(Clone)]
 pub struct ChangeRecord {
     versions: Arc<SqliteVersions>,
@@ -130,7 +130,8 @@ impl ChangeRecord {
         }
     }
 
-    /// Returns every step, in order.
+    /// Returns all steps of the conversation, in order. Returns none if the store does not exist
+    /// yet.
     pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
         if self.versions.exists() {
             self.versions.steps(&self.conversation)
@@ -139,7 +140,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Returns the changes in the form that is shown and exported.
+    /// Returns the changes of the conversation as they are shown and exported.
     pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
         Ok(summary::summarize_steps(&self.steps()?))
     }
@@ -244,7 +245,7 @@ impl ChangeRecord {
     }
 }
 
-/// The steps whose change of a path is to be reversed, by path.
+/// Steps by path: for each path, the steps whose change of that path is to be reversed.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
 fn build_selection<'a>(

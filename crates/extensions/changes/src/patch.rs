@@ -55,7 +55,8 @@ enum PatchError {
     NoChunks { path: String },
 }
 
-/// Returns the sections of a patch in order, or a message that describes the error.
+/// Parses a patch into its sections, in order. On failure, returns a message that describes the
+/// error.
 pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
     parse_sections(patch).map_err(|error| error.to_string())
 }
@@ -133,8 +134,8 @@ enum OpenSection {
     Add {
         path: String,
         lines: Vec<String>,
-        /// The number of pending empty lines: they belong to the file only if another of its lines
-        /// follows.
+        /// The number of empty lines that were read last. They belong to the file only if another
+        /// line of the file follows.
         blank: usize,
     },
     Update {
@@ -148,8 +149,8 @@ enum OpenSection {
 #[derive(Default)]
 struct PatchChunk {
     block: EditBlock,
-    /// The number of pending empty lines: they belong to the chunk only if another of its lines
-    /// follows.
+    /// The number of empty lines that were read last. They belong to the chunk only if another line
+    /// of the chunk follows.
     blank: usize,
     ended: bool,
 }
@@ -175,8 +176,8 @@ struct PatchReader {
 }
 
 impl PatchReader {
-    /// Returns the marker after leading spaces, if the line cannot be anything else. Inside a
-    /// chunk, such a line may be file content.
+    /// Removes the spaces before a marker and returns the rest of the line. Returns `None` if the
+    /// line has no leading spaces, or if it may be file content, as inside a chunk.
     fn find_indented_marker<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();
         let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
@@ -300,7 +301,8 @@ impl PatchReader {
         Ok(())
     }
 
-    /// Ends the open section. `line` is the number of the line after the section.
+    /// Closes the open section and adds it to the result. `line` is the number of the line after
+    /// the section.
     fn close_section(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
             OpenSection::Closed => return Ok(()),
@@ -343,7 +345,7 @@ fn require_path(path: String, line: usize) -> Result<String, PatchError> {
     }
 }
 
-/// Reads a line of an update section.
+/// Parses one line of a section that updates a file.
 fn read_update_line(
     path: &str,
     chunks: &mut Vec<EditBlock>,

@@ -26,7 +26,7 @@ struct SessionLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
-    /// The parent of the first line after older lines were summarized.
+    /// The id of the parent line, if the lines before this one were summarized.
     logical_parent_uuid: Option<String>,
     timestamp: Option<Timestamp>,
     #[serde(default)]
@@ -66,7 +66,7 @@ struct ClaudeCodeBlock<'a> {
     source: Option<Value>,
 }
 
-/// A user or assistant line whose message was parsed.
+/// A line with a message of the user or the assistant, and the parsed message.
 struct SessionMessage<'a> {
     line: SessionLine<'a>,
     message: ApiMessage<'a>,
@@ -77,8 +77,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     read_session_as(source, ImportFormat::ClaudeCode, None)
 }
 
-/// Reads a session in Claude Code's line format that was converted from `format`, with a system
-/// prompt.
+/// Reads a session in Claude Code's line format that was converted from `format`. `system` is the
+/// system prompt.
 pub(crate) fn read_session_as(
     source: SourceText<'_>,
     format: ImportFormat,
@@ -115,7 +115,7 @@ pub(crate) fn read_session_as(
     builder.finish(format.name(), about)
 }
 
-/// Takes the session's id, name, and metadata from a line.
+/// Updates the id, name, and metadata of the session from a line.
 fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
@@ -137,8 +137,8 @@ fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<
     }
 }
 
-/// Returns the indices of the lines that lead to the newest message. If a parent is missing, the
-/// previous message in the file takes its place.
+/// Returns the indices of the lines from the first to the newest message. If a parent line is
+/// missing, the previous message in the file is used as the parent.
 fn find_newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
@@ -272,8 +272,8 @@ fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMe
         .collect()
 }
 
-/// Moves the lines of each reply together, to the position of the first. The result of a call that
-/// ran while the reply was still streaming may be between them.
+/// Moves all lines of a reply to the position of its first line. The result of a call that ran
+/// while the reply was still streaming may be between them.
 fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
@@ -289,7 +289,7 @@ fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     keyed.into_iter().map(|(_, said)| said).collect()
 }
 
-/// A reply that spans several lines.
+/// Joins the lines of a reply into one message.
 #[derive(Default)]
 struct ReplyBuilder {
     open: Option<(Option<String>, Message)>,
@@ -369,7 +369,7 @@ fn read_usage(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// Adds the user's text as one message, after one message for each result.
+/// Adds one message for each result in the line, then one message with the user's text.
 fn push_user_line(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     let mut words = Vec::new();
     for (block, _) in &said.blocks {

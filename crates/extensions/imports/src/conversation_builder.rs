@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use crate::{ImportError, ImportedConversation, tool_data};
 
-/// The metadata key for the name of the source format.
+/// The metadata key for the name of the format from which a conversation was imported.
 const IMPORTED_FROM: &str = "imported_from";
 
-/// A conversation under construction.
+/// Collects the messages of a conversation that is being imported.
 pub(crate) struct ConversationBuilder {
     messages: Vec<Message>,
     short_ids: HashSet<ShortId>,
-    /// The tool calls so far, by id.
+    /// The tool calls added so far, by call id.
     calls: HashMap<String, ToolCall>,
     round: u32,
     now: Timestamp,
@@ -27,7 +27,7 @@ pub(crate) struct ConversationBuilder {
     pub(crate) skipped: usize,
 }
 
-/// The id, name, and metadata of a conversation.
+/// The id, name, and metadata that the source gives for a conversation.
 #[derive(Default)]
 pub(crate) struct ConversationHeader {
     pub(crate) id: Option<String>,
@@ -49,7 +49,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates a message from `parts`. Without `at`, the message gets the time of the previous
+    /// Creates a message from `parts`. If `at` is `None`, the message gets the time of the previous
     /// message.
     pub(crate) fn new_message(
         &self,
@@ -68,8 +68,9 @@ impl ConversationBuilder {
         )
     }
 
-    /// Creates a message from text that the program added: a system message at the start of the
-    /// conversation, later a user message with the origin [`Origin::Engine`].
+    /// Creates a message from text that the recorded program added. At the start of the
+    /// conversation, this is a system message; later, a user message with the origin
+    /// [`Origin::Engine`].
     pub(crate) fn new_instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         if self
             .messages
@@ -83,13 +84,13 @@ impl ConversationBuilder {
         }
     }
 
-    /// Sets the start time of the conversation, which is used for messages without a time.
+    /// Sets the start time of the conversation, which the first messages get if they have no time.
     pub(crate) fn set_start(&mut self, at: Option<Timestamp>) {
         self.now = at.unwrap_or(self.now);
     }
 
-    /// Adds a message and gives it an id. A message without content is dropped, because every API
-    /// would reject it.
+    /// Adds a message and assigns an id to it. A message without content is dropped, because every
+    /// API would reject it.
     pub(crate) fn push(&mut self, mut message: Message) {
         if message.content.is_empty() {
             return;
@@ -106,7 +107,7 @@ impl ConversationBuilder {
             made.conversation_round = self.round;
         }
         message.message_id = self.unused_id(&message);
-        // The id is computed first, so that it does not depend on the data added here.
+        // The id is computed before this data is added, so that it does not depend on the data.
         tool_data::add_tool_data(&mut message, &self.calls);
         self.add_message(message);
     }
@@ -115,21 +116,21 @@ impl ConversationBuilder {
         self.messages.len()
     }
 
-    /// True if one of the last 64 results answers this call.
+    /// True if one of the last 64 results is the result of `call`.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let results = self.messages.iter().rev().flat_map(Message::tool_results);
         results.take(64).any(|result| result.tool_call_id == call)
     }
 
-    /// Returns a conversation id derived from the first `count` messages, so that the id stays
-    /// valid when messages are appended.
+    /// Returns a conversation id derived from the first `count` messages, so that the id remains
+    /// valid when messages are appended. Returns `None` if there are fewer messages.
     pub(crate) fn id_from_first_messages(&self, count: usize) -> Option<String> {
         self.messages
             .get(..count)
             .map(|first| id_from_messages(first).to_string())
     }
 
-    /// Adds a message under its own id, or under a new one if another message has that id.
+    /// Adds a message under its own id. If another message already has that id, a new id is used.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short_id()) {
             message
@@ -145,8 +146,8 @@ impl ConversationBuilder {
         self.messages.push(message);
     }
 
-    /// Returns an id derived from position and content that no other message of the conversation
-    /// has.
+    /// Returns an id that is derived from the position and content of `message` and that no other
+    /// message of the conversation has.
     fn unused_id(&self, message: &Message) -> MessageId {
         let mut hasher = Hasher::default();
         hasher
@@ -161,7 +162,8 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates the result of a call. Without `name`, the tool's name is taken from the call.
+    /// Creates the result of `call`. If `name` is `None`, the name of the tool is taken from the
+    /// call.
     pub(crate) fn build_result_part(
         &self,
         call: &str,
@@ -178,8 +180,8 @@ impl ConversationBuilder {
         }))
     }
 
-    /// Appends a part to the last message if that is a reply of the model, or else begins a new
-    /// reply. Used for recordings that store each part of a reply separately.
+    /// Appends a part to the last message if that message is a reply of the model; otherwise begins
+    /// a new reply. Used for formats that store each part of a reply separately.
     pub(crate) fn extend_reply(&mut self, part: Part) {
         if let Part::ToolCall(call) = &part {
             self.calls.insert(call.id.clone(), call.clone());
@@ -245,7 +247,7 @@ fn id_from_messages(messages: &[Message]) -> ConversationId {
     ConversationId::from(MessageId::from_hash(hasher.finish()).0)
 }
 
-/// Returns the first line the user wrote, cut to 60 characters.
+/// Returns the first line that the user wrote, truncated to 60 characters.
 fn derive_title(messages: &[Message]) -> Option<String> {
     const MAX_CHARS: usize = 60;
     let first = messages.iter().find(|message| message.opens_round())?;
@@ -263,7 +265,7 @@ fn derive_title(messages: &[Message]) -> Option<String> {
     })
 }
 
-/// Removes the tags that cline puts around user input.
+/// Removes the tags in which cline encloses the user's input.
 fn strip_tags(line: &str) -> &str {
     let inner = |tag: &str| {
         line.trim()
@@ -279,7 +281,7 @@ fn strip_tags(line: &str) -> &str {
         .unwrap_or(line)
 }
 
-/// Returns the metadata of a reply, or `None` if neither model nor usage is known.
+/// Returns the metadata of a reply, or `None` if neither the model nor the usage is known.
 pub(crate) fn build_reply_metadata(
     model: Option<&str>,
     usage: Option<ReportedUsage>,
@@ -299,7 +301,7 @@ pub(crate) fn build_reply_metadata(
     }))
 }
 
-/// The token counts of a request, divided into haft's classes.
+/// The token counts of a request, divided into the classes that haft uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedUsage {
     pub(crate) input: u64,
@@ -310,7 +312,7 @@ pub(crate) struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    /// Returns the difference from an earlier sum.
+    /// Returns the difference between two totals, of which `before` is the earlier one.
     pub(crate) fn subtract(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -322,8 +324,8 @@ impl ReportedUsage {
     }
 }
 
-/// Parses each line as JSON. Invalid lines are counted in `skipped` and omitted: the last line of a
-/// killed session may be truncated.
+/// Parses each line as JSON. Invalid lines are omitted and counted in `skipped`, because the last
+/// line of a killed session may be truncated.
 pub(crate) fn parse_json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
     let read = |line: &str| {
         serde_json::from_str(line)
@@ -341,8 +343,8 @@ pub(crate) fn get_text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Parses consecutive JSON values. An invalid value ends the list: the last value of a killed
-/// session may be truncated.
+/// Parses consecutive JSON values. The list ends before an invalid value, because the last value of
+/// a killed session may be truncated.
 pub(crate) fn parse_json_values(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {
@@ -360,8 +362,8 @@ pub(crate) fn get_count(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Copies some keys of a JSON object to metadata under new names. Null and missing values are
-/// omitted.
+/// Copies some values of a JSON object to metadata under new names. `keys` contains pairs of old
+/// and new name. Null and missing values are omitted.
 pub(crate) fn select_metadata(object: &Value, keys: &[(&str, &str)]) -> Metadata {
     let known = |(theirs, ours): &(&str, &str)| {
         let value = object.get(theirs).filter(|value| !value.is_null())?;

@@ -1,24 +1,24 @@
-//! Kinds of definitions.
+//! Defines the kinds of definitions.
 
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
-        /// The kind of a definition.
+        /// The kind of a definition, independent of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DefinitionKind {
             $($(#[$doc])* $kind,)*
         }
 
         impl DefinitionKind {
-            /// Returns the word for the kind, which is also its capture name in the queries.
+            /// Returns the word for the kind. Queries use this word as the name of a capture.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$kind => $word,)*
                 }
             }
 
-            /// Returns the kind with this word.
+            /// Returns the kind that has this word.
             pub(crate) fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$kind),)*
@@ -43,26 +43,26 @@ kinds! {
     Interface = "interface",
     /// A trait, or a concept of C++.
     Trait = "trait",
-    /// A block that defines methods of a type outside of the type's definition.
+    /// A block that defines methods of a type, outside of the definition of the type.
     Impl = "impl",
     /// An alias of a type.
     Type = "type",
     Function = "function",
     /// A function that belongs to a type.
     Method = "method",
-    /// A function declared without a body.
+    /// A function that is declared without a body.
     Prototype = "prototype",
     /// A property or event of a type that runs code.
     Property = "property",
     /// A value that cannot be reassigned.
     Constant = "constant",
-    /// A variable at module level.
+    /// A variable at the level of a module.
     Variable = "variable",
     Macro = "macro",
 }
 
 impl DefinitionKind {
-    /// True if functions in a definition of this kind are methods.
+    /// True if a function directly inside a definition of this kind is a method.
     pub(crate) fn has_methods(self) -> bool {
         match self {
             Self::Class

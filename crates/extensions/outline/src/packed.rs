@@ -12,7 +12,7 @@ use tree_sitter_language::LanguageFn;
 
 use crate::languages::Grammar;
 
-/// A grammar that was compiled without its large tables, and the packed tables.
+/// A grammar that was compiled without its large tables, and these tables in packed form.
 pub(crate) struct PackedGrammar {
     language: unsafe extern "C" fn() -> *const (),
     fill: unsafe extern "C" fn(tables: *const u8, length: usize) -> bool,
@@ -21,7 +21,8 @@ pub(crate) struct PackedGrammar {
 }
 
 impl PackedGrammar {
-    /// Returns the grammar with its tables. The error is the reason why they cannot be unpacked.
+    /// Returns the grammar with its tables. The error is the reason why the tables cannot be
+    /// unpacked.
     pub(crate) fn unpack(&self) -> Result<Language, String> {
         self.filled.get_or_init(|| self.fill_tables()).clone()?;
         // SAFETY: tree-sitter generated the function from the grammar, and the tables are filled.
@@ -45,7 +46,7 @@ impl PackedGrammar {
     }
 }
 
-/// Defines one constant for each grammar, given the name in its symbols and its query.
+/// Defines one constant for each grammar from the name used in its symbols and its query.
 macro_rules! grammars {
     ($($constant:ident = $name:literal, $query:literal)*) => {$(
         pub(crate) static $constant: Grammar = {

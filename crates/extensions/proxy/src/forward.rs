@@ -35,7 +35,7 @@ use crate::message_parts::detect_api;
 use crate::record::mask_path;
 use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
-/// The headers that belong to a single connection. `host` is set again for the next connection.
+/// The headers that belong to a single connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -47,8 +47,8 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// The time after which idle connections are closed. Providers close them after about a minute, and
-/// a connection that is about to be closed must not be used.
+/// The time after which idle upstream connections are closed. Providers close idle connections
+/// after about a minute, and a connection that is about to be closed must not be reused.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason why the proxy could not be started.
@@ -57,7 +57,7 @@ pub enum ProxyError {
     /// An upstream is not a valid URL.
     #[error("`{url}` is not an upstream: it must be an http:// or https:// URL")]
     Upstream {
-        /// The URL as given.
+        /// The URL as the user wrote it.
         url: String,
     },
     /// The environment sets a proxy with an unsupported protocol.
@@ -65,15 +65,15 @@ pub enum ProxyError {
         "haft speaks to HTTP proxies only, not to `{scheme}`: set HTTP_PROXY and HTTPS_PROXY to `http://host:port`"
     )]
     Scheme {
-        /// The proxy's protocol.
+        /// The protocol of the proxy, such as `socks5`.
         scheme: String,
     },
-    /// TLS certificates cannot be verified.
+    /// TLS certificates cannot be verified on this machine.
     #[error("certificates cannot be checked: {0}")]
     Certificates(#[from] rustls::Error),
 }
 
-/// The upstream URL for each API.
+/// The upstream URLs, one for each API.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
     openai: Uri,
@@ -101,14 +101,14 @@ impl Upstreams {
         })
     }
 
-    /// Connects to upstreams through these proxies.
+    /// Sets the HTTP proxies through which upstreams are reached.
     #[must_use]
     pub fn with_proxies(self, proxies: UpstreamProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// Returns the upstream for a request. A request that is not addressed to a model goes to the
-    /// provider whose header or path it has.
+    /// Returns the upstream for a request. If the path is not that of a model request, the provider
+    /// is derived from the headers or the beginning of the path.
     fn choose_upstream(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
@@ -135,8 +135,8 @@ fn parse_upstream(url: &str) -> Result<Uri, ProxyError> {
     }
 }
 
-/// Returns the URL of a path at an upstream. The upstream's own path is put in front unless the
-/// path already starts with it.
+/// Returns the upstream URL for the path of `requested`. The path of `upstream` is put in front
+/// unless the requested path already starts with it.
 fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = requested.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -169,7 +169,7 @@ struct Forwarder {
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
 /// Forwards traffic until `end` resolves. The listener should accept connections from this machine
-/// only. Forwarding continues even if `traffic` has no receiver.
+/// only. If the receiver of `traffic` is dropped, forwarding continues without a record.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,
@@ -377,7 +377,7 @@ impl Forwarder {
     }
 }
 
-/// Removes hop-by-hop headers, and those that the `connection` header lists.
+/// Removes the hop-by-hop headers, and the headers that the `connection` header lists.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -401,8 +401,8 @@ fn collect_header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// Returns an error response of the proxy, in a form that clients of all four APIs read as an
-/// error.
+/// Returns an error response of the proxy itself, in a form that clients of all four APIs recognize
+/// as an error.
 fn build_error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",

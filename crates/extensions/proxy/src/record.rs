@@ -34,13 +34,13 @@ use entries::EntryCache;
 use grouping::ProxiedConversation;
 
 pub const NAMESPACE: &str = "proxy";
-/// The metadata key that marks a conversation as recorded.
+/// The metadata key that marks a conversation as recorded by the proxy.
 pub const RECORDED_BY_KEY: &str = "recorded_by";
-/// The maximum number of recorded conversations, newest first, that can be continued after a
-/// restart.
+/// The maximum number of recorded conversations that can be continued after a restart. The newest
+/// conversations are chosen.
 const MAX_CONTINUED: usize = 32;
 
-/// An event of the recorder, for the front end.
+/// An event that the recorder reports to the front end.
 #[derive(Clone, Debug)]
 pub enum ProxyEvent {
     /// A request was recorded and its reply has ended.
@@ -50,26 +50,26 @@ pub enum ProxyEvent {
         /// The reason why the recording failed.
         reason: String,
     },
-    /// A request that is not addressed to a model was forwarded.
+    /// A request that is not addressed to a model was forwarded without being recorded.
     Passed {
-        /// The method of the request.
+        /// The HTTP method of the request.
         method: String,
         /// The path of the request, with keys masked.
         path: String,
-        /// The status of the reply.
+        /// The HTTP status of the reply.
         status: u16,
     },
 }
 
-/// The layout of a recorded request's body, and its metadata. Stored with the request as its
-/// encoding.
+/// The layout of a recorded request's body, and its metadata. Stored with the request, in place of
+/// an encoding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBody {
     /// The model's specification at the time of the request.
     pub spec: ModelSpec,
-    /// The layout of the body.
+    /// The layout with which the body is restored from its segments.
     pub layout: BodyLayout,
-    /// The method of the request.
+    /// The HTTP method of the request.
     pub method: String,
     /// The path of the request, with keys masked.
     pub path: String,
@@ -78,12 +78,13 @@ pub struct RecordedBody {
 }
 
 impl RecordedBody {
-    /// Parses the encoding of a logged request. Returns `None` for haft's own requests.
+    /// Parses the encoding of a logged request. Returns `None` for haft's own requests, which are
+    /// not encoded in this way.
     pub fn from_encoding(encoding: &str) -> Option<Self> {
         serde_json::from_str(encoding).ok()
     }
 
-    /// Restores the body from the messages of its segments.
+    /// Restores the body of the request from the messages of its segments.
     pub fn join<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> String {
         let texts: Vec<_> = messages.into_iter().map(Message::joined_text).collect();
         self.layout.join(&texts)
@@ -93,7 +94,7 @@ impl RecordedBody {
 /// A recorded reply, stored under [`exchange_key`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedExchange {
-    /// The status of the reply.
+    /// The HTTP status of the reply.
     pub status: u16,
     /// The headers of the reply, with keys masked.
     pub headers: Vec<(String, String)>,
@@ -121,20 +122,20 @@ pub fn to_readable_message(message: &Message, owner: &str) -> Message {
     shown
 }
 
-/// The dependencies of a recorder.
+/// The dependencies and settings of a [`TrafficRecorder`].
 pub struct RecorderSetup {
-    /// The store for the record.
+    /// The store that receives the record.
     pub store: Arc<dyn Store>,
     /// The known models and their prices.
     pub catalogue: Catalogue,
-    /// Secrets to mask in recorded text.
+    /// Secrets that are masked in recorded text.
     pub secrets: Vec<String>,
     pub clock: Arc<dyn Clock>,
-    /// Creates the ids of new conversations.
+    /// The source of ids for new conversations.
     pub ids: Arc<dyn IdSource>,
 }
 
-/// Records traffic, one message at a time.
+/// Records traffic, one request or reply at a time.
 pub struct TrafficRecorder {
     setup: RecorderSetup,
     masker: Masker,
@@ -154,13 +155,13 @@ struct PreparedRequest {
     spec: ModelSpec,
 }
 
-/// Traffic that is recorded after an earlier reply.
+/// Traffic that cannot be recorded before an earlier reply is recorded.
 enum WaitingTraffic {
     Request(Box<PreparedRequest>),
     Reply(SeenReply),
 }
 
-/// A request whose reply has not ended.
+/// A recorded request whose reply has not ended.
 struct OpenExchange {
     conversation: ConversationId,
     number: u64,
@@ -171,7 +172,8 @@ struct OpenExchange {
 }
 
 impl TrafficRecorder {
-    /// Creates a recorder. Conversations of earlier runs are loaded by [`Self::run`].
+    /// Creates a recorder. The conversations of earlier runs are not loaded until [`Self::run`] is
+    /// called.
     pub fn new(setup: RecorderSetup) -> Self {
         let masker = Masker::with_values(&setup.secrets);
         let began = setup.clock.now();
@@ -186,7 +188,8 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records traffic until all senders are dropped, and reports the results to `observe`.
+    /// Records traffic until all senders are dropped. The result of each recording is passed to
+    /// `observe`.
     pub async fn run(
         mut self,
         mut traffic: UnboundedReceiver<Traffic>,
@@ -221,12 +224,12 @@ impl TrafficRecorder {
                 }),
             }
         }
-        // The replies that the waiting traffic depends on will not arrive any more.
+        // The replies that the waiting traffic depends on can no longer arrive.
         self.open.clear();
         for waiting in std::mem::take(&mut self.waiting) {
             self.record_traffic(waiting, &observe).await;
         }
-        // The store may have deferred writes, which are durable only after this.
+        // The store may have deferred writes, which are not durable before it is flushed.
         if let Err(error) = self.setup.store.flush().await {
             observe(ProxyEvent::NotRecorded {
                 reason: error.to_string(),
@@ -234,8 +237,9 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records a message and then the traffic that waited for it. A client may send its next
-    /// request before the last byte of a reply was forwarded, but the record keeps the reply first.
+    /// Records a request or reply, and then the traffic that waited for it. A client may send its
+    /// next request before the last byte of a reply was forwarded, but the record keeps the reply
+    /// first.
     async fn record_traffic(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
         let mut queue = VecDeque::from([traffic]);
         while let Some(next) = queue.pop_front() {
@@ -295,7 +299,7 @@ impl TrafficRecorder {
         Ok(())
     }
 
-    /// Splits a request into segments and determines its model.
+    /// Splits the body of a request into segments and determines the model.
     fn prepare_request(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
         let body = decode_body_text(&seen.headers, &seen.body)?;
         let split = split_body(seen.api, &body)
@@ -347,7 +351,7 @@ impl TrafficRecorder {
             })
     }
 
-    /// Creates a conversation for a request that continues none.
+    /// Creates a conversation for a request that does not continue any other conversation.
     async fn create_conversation(
         &mut self,
         prepared: &PreparedRequest,
@@ -425,7 +429,7 @@ impl TrafficRecorder {
         let conversation = &mut self.conversations[index];
         for message in conversation.take_new_messages(&segments) {
             match store.append_message(&conversation.id, &message).await {
-                // Two concurrent requests may contain the same message.
+                // A concurrent request may have stored the message already.
                 Ok(()) | Err(StoreError::MessageIdTaken { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -541,7 +545,7 @@ impl TrafficRecorder {
         store.append_message(id, &message).await
     }
 
-    /// Converts the reply to a message of the conversation.
+    /// Converts the reply to a message of its conversation.
     fn build_reply_message(
         &self,
         open: &OpenExchange,
@@ -568,7 +572,8 @@ impl TrafficRecorder {
         message
     }
 
-    /// Adds the keys of a request to the secrets that are masked everywhere.
+    /// Adds the keys in a request's headers and path to the secrets that are masked in all recorded
+    /// text.
     fn add_request_secrets(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
         let values =
@@ -584,8 +589,8 @@ impl TrafficRecorder {
         }
     }
 
-    /// Returns the specification of a model, looked up under the provider with this upstream, or
-    /// else under the API's own provider.
+    /// Returns the specification of a model, looked up under the provider that has this upstream,
+    /// or else under the default provider of the API.
     fn find_model(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
         let model = model
             .or_else(|| model_from_path(&seen.path))
@@ -629,7 +634,7 @@ impl TrafficRecorder {
     }
 }
 
-/// Returns the decompressed text of a body.
+/// Returns the decompressed text of a body, or a message that describes why it cannot be recorded.
 fn decode_body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
@@ -718,7 +723,7 @@ pub(crate) fn mask_path(path: &str) -> String {
     )
 }
 
-/// Returns a hash that is unique for each occurrence of a text in a request.
+/// Returns a hash that differs for each occurrence of a text in a request.
 fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
     Hasher::default()
         .update(&[kind as u8])

@@ -10,11 +10,11 @@ use haft_text::{TermScript, TermStyle};
 /// documents are source code.
 const TERM_STYLE: TermStyle = TermStyle::Code;
 
-/// The length limit of a word in characters. Longer words are considered to be data and are
+/// The maximum length of a word, in characters. Longer words are considered to be data and are
 /// skipped.
 const MAX_WORD_CHARS: usize = 64;
 
-/// Words that don't help to find an answer.
+/// Words that are ignored in questions, because they don't help to find an answer.
 const STOP_WORDS: [&str; 85] = [
     "a", "about", "after", "all", "also", "an", "and", "another", "any", "are", "as", "at", "be",
     "because", "by", "can", "could", "do", "does", "each", "every", "for", "from", "had", "has",
@@ -40,8 +40,8 @@ pub(crate) fn split_terms(text: &str) -> String {
     all
 }
 
-/// Returns the terms of a question in order, without stop words unless the question consists only
-/// of stop words.
+/// Returns the terms of a question in order. Stop words are omitted, unless the question consists
+/// only of stop words.
 pub(crate) fn split_question_terms(question: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut stop_words = Vec::new();
@@ -65,7 +65,7 @@ fn visit_terms(text: &str, visit: &mut dyn FnMut(&str)) {
                     continue;
                 }
                 visit(&name.to_lowercase());
-                // A part of a single character would match everywhere.
+                // A part that consists of a single character would match everywhere.
                 for part in TERM_STYLE
                     .split_name(name)
                     .into_iter()

@@ -9,13 +9,13 @@ use haft_engine::EventSink;
 use haft_tools::MergeReport;
 use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
 
-/// Receives the events of a run.
+/// Receives the events of a workflow run.
 pub trait WorkflowObserver: Send {
-    /// Called for each event of a step. Events are numbered over the whole run.
+    /// Called for each event of a step. Events are numbered consecutively over the whole run.
     fn on_event(&mut self, event: &Event);
 
-    /// Called with a message of a hook that ran when the session of a step was closed, too late for
-    /// an event.
+    /// Called with a message of a hook that ran while the session of a step was closed, when events
+    /// could no longer be sent.
     fn on_closing_message(&mut self, message: &str);
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct EventStream {
     seq: u64,
 }
 
-/// An event stream that steps share.
+/// An event stream that all steps of a run share.
 pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
 
 impl EventStream {
@@ -53,13 +53,13 @@ pub(crate) struct StepEvents {
     pub(crate) stream: SharedStream,
     pub(crate) step: String,
     pub(crate) run: ConversationId,
-    /// The model, known from the first event on.
+    /// The name of the model. Empty before the first event.
     pub(crate) model: String,
     pub(crate) task: String,
 }
 
 impl StepEvents {
-    /// Sends an event for each file of the project that was changed by merging the step's work.
+    /// Sends an event for each project file that was changed by merging the step's work.
     pub(crate) fn send_merged_changes(&self, merged: &MergeReport, conversation: &ConversationId) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         for change in &merged.changes {

@@ -1,7 +1,7 @@
-//! Background runs. Each has a folder with its request, its events, and a lock that it holds while
-//! it runs.
+//! Background runs. Each run has a folder with its request, its events, and a lock that its process
+//! holds until it ends.
 //!
-//! Invariant: only the lock tells whether a job runs. The system releases the lock however the
+//! Invariant: only the lock determines whether a job runs. The system releases the lock however the
 //! process ends, so another process that reuses the process id is never mistaken for the job.
 
 mod follow;
@@ -46,10 +46,9 @@ pub(crate) struct JobRequest {
     pub(crate) task: Option<String>,
 }
 
-/// The state of a job.
 #[derive(Debug)]
 pub(crate) enum JobState {
-    /// The process is running.
+    /// The job's process is running.
     Running,
     /// The job ended with a result.
     Ended(Box<TurnResult>),
@@ -160,7 +159,7 @@ impl BackgroundJob {
         LockFile::is_held(&self.file_path("lock")).unwrap_or(false)
     }
 
-    /// Returns the id of the job's process while it runs.
+    /// Returns the process id in the job's lock file. Meaningful only while the job runs.
     pub(crate) fn process_id(&self) -> Option<i32> {
         fs::read_to_string(self.file_path("lock"))
             .ok()?

@@ -1,5 +1,5 @@
-//! The parts that this binary adds to the core: the extensions of its build, the configuration
-//! sections of these extensions, and the log.
+//! Connects the binary to the core: the extensions of this build, their configuration sections, and
+//! the log.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.
@@ -44,8 +44,8 @@ pub(crate) fn build_runtime() -> anyhow::Result<Runtime> {
 pub(crate) struct Runtime(tokio::runtime::Runtime);
 
 impl Runtime {
-    /// Runs `work` to its end, then shuts down without waiting for other tasks: a host name lookup
-    /// of the system cannot be canceled, and must not delay the exit.
+    /// Runs `work` to completion, then shuts down without waiting for other tasks: the system's
+    /// host name lookup cannot be canceled, and must not delay the exit.
     pub(crate) fn block_on<T>(self, work: impl Future<Output = T>) -> T {
         let done = self.0.block_on(work);
         self.0.shutdown_background();
@@ -136,7 +136,8 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
     haft_agent::config::config_from_table(table, &config_sections())
 }
 
-/// The parts of a session that its client, the program that drives it, provides.
+/// The parts of a session that its client provides. The client is the program that drives the
+/// session, such as an editor.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
     /// The client's callbacks and observers, and the unsaved files that its user has open.
@@ -151,7 +152,8 @@ pub(crate) struct ClientParts {
     pub(crate) servers: haft_mcp::GivenServers,
 }
 
-/// Logs the sources of a session's settings: the file and the names of variables, never a value.
+/// Logs the sources of a session's settings: the configuration file and the names of environment
+/// variables, never a value.
 pub(crate) fn log_configuration(places: &Places) {
     let file = places.config_file();
     let exists = places.config_file().exists();

@@ -1,20 +1,20 @@
-//! The language of this process's messages, and yes-or-no answers in every language.
+//! Stores the language of this process's messages, and parses yes-or-no answers in every language.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A language of messages.
+/// A language in which messages can be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// The default. Every message exists in English.
+    /// English, the default. Every message exists in English.
     #[default]
     English,
-    /// Chinese in simplified characters.
+    /// Chinese, in simplified characters.
     Chinese,
 }
 
 impl Language {
-    /// Returns the language tag used by pages and the configuration.
+    /// Returns the language tag that pages and the configuration use, such as `en`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -43,12 +43,12 @@ thread_local! {
     static IS_ENGLISH_FORCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the language of all messages of this process.
+/// Sets the language in which this process shows all messages.
 pub fn set_language(language: Language) {
     IS_CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
-/// Returns the language in which messages are shown now.
+/// Returns the language in which messages are currently shown. English in [`run_in_english`].
 pub fn current_language() -> Language {
     if IS_CHINESE.load(Ordering::Relaxed) && !IS_ENGLISH_FORCED.get() {
         Language::Chinese
@@ -57,7 +57,8 @@ pub fn current_language() -> Language {
     }
 }
 
-/// Runs `word` with English as the language of messages, for text that a model or a program reads.
+/// Runs `word` with English as the language of messages. Used for text that a model or a program
+/// reads.
 pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     let before = IS_ENGLISH_FORCED.replace(true);
     let worded = word();
@@ -65,7 +66,7 @@ pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     worded
 }
 
-/// Parses a typed yes or no in any language; `None` for any other text.
+/// Parses an answer that means yes or no, in any language. Returns `None` for any other text.
 pub fn parse_yes_no(line: &str) -> Option<bool> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" | "是" => Some(true),

@@ -12,39 +12,40 @@ use haft_types::{Api, LlmMetadata, Timestamp};
 
 use crate::PageError;
 
-/// An asynchronous operation that a page calls.
+/// An asynchronous operation that a page requests from the program.
 pub type PageAction<I, O> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
 /// The operations that need the request log or a session.
 pub struct InspectorActions {
-    /// Reads all requests of a conversation, or returns `None` if it has none.
+    /// Reads all requests of a conversation. Returns `None` if the conversation has none.
     pub timeline: PageAction<TimelineQuery, Option<RequestTimeline>>,
-    /// Reads one request, or returns `None` if there is no such request.
+    /// Reads one request. Returns `None` if the conversation has no request with this number.
     pub request: PageAction<RequestQuery, Option<RequestDetails>>,
-    /// Lists the messages of a conversation for the editor.
+    /// Lists the messages of a conversation for the context editor.
     pub messages: PageAction<Conversation, EditableMessages>,
-    /// Quotes the price of an edit, and makes the edit if requested.
+    /// Quotes the price of an edit, and makes the edit if the query requests it.
     pub edit: PageAction<EditQuery, EditQuote>,
-    /// Builds the request that would be sent next.
+    /// Builds the request that the conversation would send next.
     pub next: PageAction<NextQuery, NextRequestDetails>,
-    /// Replays a conversation under other policies.
+    /// Replays a conversation under other policies, and compares the costs.
     #[cfg(feature = "lab")]
     pub compare: PageAction<CompareQuery, PolicyTable>,
 }
 
-/// Selects the conversation whose requests are drawn, and how they are drawn.
+/// Selects the conversation whose requests are drawn, and the style of the drawing.
 pub struct TimelineQuery {
     pub conversation: Conversation,
-    /// The URL prefix of a request's page, to which the request's number is appended.
+    /// The prefix of the URLs that the drawing links to. The number of a request is appended to it.
     pub links: String,
-    /// True if every column is wide enough to be clicked.
+    /// True if every column must be wide enough to be clicked.
     pub zoomed: bool,
 }
 
-/// All requests of a conversation.
+/// All requests of a conversation, with a drawing of them.
 pub struct RequestTimeline {
-    /// A note that the requests were rebuilt from the messages of an imported conversation.
+    /// A note for the user if the requests were rebuilt from the messages of an imported
+    /// conversation.
     pub note: Option<String>,
     /// The drawing of the timeline, as SVG.
     pub picture: String,
@@ -52,52 +53,53 @@ pub struct RequestTimeline {
     pub requests: Vec<TimelineRequest>,
 }
 
-/// A request of a timeline.
+/// One request of a timeline.
 pub struct TimelineRequest {
-    /// The request's number, starting at 1.
+    /// The number of the request, starting at 1.
     pub number: u64,
     pub sent_at: Timestamp,
     pub model: String,
-    /// The estimated number of tokens.
+    /// The estimated number of tokens in the request.
     pub tokens: u64,
     /// The metadata of the reply to this request.
     pub reply: Option<LlmMetadata>,
-    /// The break of the cached prefix that this request caused.
+    /// The break of the cached prefix that this request caused, if any.
     pub broken: Option<PrefixBreak>,
 }
 
-/// A break of the cached prefix: the tokens after it are sent again at full price.
+/// A break of the cached prefix. The tokens after the break are sent again at full price.
 #[derive(Clone)]
 pub struct PrefixBreak {
-    /// The cause, in the user's language.
+    /// The cause of the break, in the user's language.
     pub cause: String,
     /// The number of tokens that were sent again.
     pub tokens: u64,
-    /// The extra cost, in dollars.
+    /// The extra cost in dollars, if the price of the model is known.
     pub cost: Option<f64>,
 }
 
-/// Selects a request of a conversation.
+/// Selects one request of a conversation.
 pub struct RequestQuery {
     pub conversation: Conversation,
-    /// The request's number, starting at 1.
+    /// The number of the request, starting at 1.
     pub number: u64,
 }
 
-/// A request in detail.
+/// The details of one request.
 pub struct RequestDetails {
-    /// A note that the request was rebuilt from the messages of an imported conversation.
+    /// A note for the user if the request was rebuilt from the messages of an imported
+    /// conversation.
     pub note: Option<String>,
-    /// The number of requests in the conversation.
+    /// The number of requests in the whole conversation.
     pub requests: u64,
-    /// The API of the provider.
+    /// The API of the provider that received the request.
     pub api: Api,
     pub request: TimelineRequest,
     /// The segments of the request, in order.
     pub segments: Vec<SegmentDetails>,
-    /// The difference to the previous request, as text.
+    /// The difference from the previous request, as text.
     pub difference: Option<String>,
-    /// The body as sent, if the request log has it.
+    /// The body as it was sent, if the request log contains it.
     pub body: Option<String>,
 }
 
@@ -107,64 +109,63 @@ pub struct SegmentDetails {
     pub layer: String,
     /// The owner of the segment, in the user's language.
     pub owner: String,
-    /// The number of tokens.
+    /// The number of tokens in the segment.
     pub tokens: u32,
-    /// True if the segment is part of the prefix that did not change.
+    /// True if the segment belongs to the prefix that is unchanged since the previous request.
     pub kept: bool,
     /// True if the provider's cache can match the prefix up to the end of this segment.
     pub boundary: bool,
-    /// The beginning of the text.
+    /// The beginning of the segment's text.
     pub opening: String,
-    /// The whole text.
+    /// The complete text of the segment.
     pub text: String,
 }
 
-/// The messages of a conversation as the editor lists them.
+/// The messages of a conversation, as the context editor lists them.
 pub struct EditableMessages {
-    /// The headings of the columns.
     pub headings: Vec<&'static str>,
-    /// One row for each message; the first cell is its short id.
+    /// One row for each message. The first cell contains the short id of the message.
     pub rows: Vec<Vec<String>>,
-    /// The number of edits that are in force.
+    /// The number of edits that are in effect.
     pub edits: usize,
 }
 
-/// An edit of a conversation's context.
+/// Describes an edit of the conversation's context.
 pub struct EditQuery {
     pub conversation: Conversation,
     pub edit: PageEdit,
-    /// If true, the edit is made; otherwise its price is only quoted.
+    /// True if the edit is made; false if its price is only quoted.
     pub keep: bool,
 }
 
-/// An edit that the user submitted.
+/// An edit that the user submitted, with the short ids of the messages.
 pub enum PageEdit {
-    /// Undoes the newest edit.
+    /// Undo the newest edit.
     Undo,
-    /// Stops sending these messages.
+    /// Stop sending these messages.
     Drop(Vec<String>),
-    /// Never prunes, compresses or archives these messages.
+    /// Never prune, compress or archive these messages.
     Pin(Vec<String>),
-    /// Replaces the text of these messages with a note that gives their ids.
+    /// Replace the text of these messages with a note that contains their ids.
     Mask(Vec<String>),
-    /// Sends these messages unchanged again.
+    /// Send these messages unchanged again.
     Restore(Vec<String>),
-    /// Sends a summary in place of these messages.
+    /// Send a summary in place of these messages.
     Summarize {
-        /// The short ids of the first and the last message, as `A..B`.
+        /// The short ids of the first and the last message, in the form `A..B`.
         range: String,
-        /// The summary, if the user wrote one.
+        /// The summary, if the user wrote it.
         text: Option<String>,
-        /// True if a model writes the summary.
+        /// True if a model must write the summary.
         ask_model: bool,
     },
 }
 
-/// The price of an edit.
+/// The description and the price of an edit.
 pub struct EditQuote {
-    /// The description of the edit, in the user's language.
+    /// The description of the edit and its price, in the user's language.
     pub text: String,
-    /// The text of the summary, if the edit summarizes.
+    /// The text of the summary, if the edit is a summary.
     pub summary: Option<String>,
     pub quote: Quote,
 }
@@ -172,35 +173,34 @@ pub struct EditQuote {
 /// Selects the conversation whose next request is shown.
 pub struct NextQuery {
     pub conversation: Conversation,
-    /// The user's next prompt. Without one, a placeholder is used.
+    /// The next prompt of the user. If `None`, a placeholder is used.
     pub input: Option<String>,
 }
 
-/// The request that would be sent next.
+/// The request that a conversation would send next.
 pub struct NextRequestDetails {
-    /// The layer, owner, tokens and beginning of each segment.
+    /// One row for each segment: its layer, owner, tokens and beginning.
     pub segments: Vec<[String; 4]>,
-    /// The body of the request.
+    /// The body of the request, as it would be sent.
     pub body: String,
 }
 
-/// Selects the policies that are compared.
+/// Selects the policies to compare.
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
-    /// The policies' names.
     pub policies: Vec<String>,
 }
 
-/// The outcomes of several policies for one conversation.
+/// The result of comparing several policies for one conversation.
 #[cfg(feature = "lab")]
 pub struct PolicyTable {
     pub title: String,
     pub outcomes: Vec<PolicyOutcome>,
     /// The cells of the table, with one row for each policy.
     pub rows: Vec<Vec<String>>,
-    /// The model whose context window, cache and prices are assumed.
+    /// The model whose context window, cache and prices the comparison assumes.
     pub model: ModelSpec,
-    /// The way in which the model was determined.
+    /// The reason why this model was chosen.
     pub source: ModelSource,
 }

@@ -44,9 +44,9 @@ use crate::{PageError, localize_text};
 const CONVERSATIONS_PER_PAGE: usize = 25;
 const MESSAGES_PER_PAGE: usize = 200;
 
-/// A function that formats a part of a message as text, in the user's language.
+/// A function that formats one part of a message as text, in the user's language.
 pub type PartText = fn(&Part) -> String;
-/// A function that connects to the team's queue.
+/// A function that connects to the task queue of a team.
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
 
@@ -54,25 +54,27 @@ pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync
 pub struct Inspector {
     /// The store whose conversations are shown.
     pub store: Arc<dyn Store>,
-    /// The functions that need the request log or a session.
+    /// The operations that need the request log or a session.
     pub actions: InspectorActions,
-    /// Masks secrets in text.
+    /// Masks the secrets in all shown text.
     pub masker: Masker,
-    /// Formats a part of a message as text.
+    /// Formats one part of a message as text.
     pub part_text: PartText,
-    /// The style sheet of the timeline's drawing.
+    /// The style sheet for the drawing of the timeline.
     pub picture_style: &'static str,
     /// The folders that contain the sessions of other agents.
     #[cfg(feature = "imports")]
     pub session_roots: SessionRoots,
-    /// The value of [`AccessToken::form_token`](crate::AccessToken::form_token).
+    /// The value that every form of the site contains, from
+    /// [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub form_token: String,
-    /// The runs that the pages can start. Without them, the pages are read-only.
+    /// The runs that the pages can start. If `None`, the pages are read-only.
     pub runs: Option<PageRuns>,
-    /// Connects to the team's queue, if one is configured.
+    /// Connects to the task queue of the team, if one is configured.
     #[cfg(feature = "postgres")]
     pub open_queue: Option<OpenQueue>,
-    /// The connection to the team's queue, opened by the first page that needs it.
+    /// The connection to the task queue of the team. The first page that needs the connection opens
+    /// it.
     #[cfg(feature = "postgres")]
     pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
 }
@@ -125,7 +127,7 @@ impl Site for Inspector {
         let id = ConversationId::new(id);
         let run = self.run_page_version(&id);
         let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
-        // A run that has just started is not stored yet.
+        // A run that was just started has no stored conversation yet.
         let Some(conversation) = conversation else {
             return Some(run).filter(|run| !run.is_empty());
         };
@@ -226,8 +228,8 @@ impl Inspector {
         }
     }
 
-    /// Returns a page with an error message and links to the other pages of the conversation.
-    /// Returns the message as an error if the request is not for a page of a conversation.
+    /// Returns a page with an error message and links to the other pages of the conversation. If
+    /// the request is not for a page of a conversation, returns the message as an error.
     async fn render_error_page(
         &self,
         request: &PageRequest,
@@ -592,8 +594,8 @@ impl Inspector {
         )))
     }
 
-    /// Renders a message. Thinking, tool calls and results are folded. Images are shown only for
-    /// stored conversations, whose id is `stored`.
+    /// Renders a message. Thinking, tool calls and results are folded. `stored` is the id of the
+    /// conversation if it is stored; images are shown only in that case.
     fn render_message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
         let role = localize_text(message.role);
         let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
@@ -642,19 +644,20 @@ impl Inspector {
 
 type PageResult<T> = Result<T, PageError>;
 
-/// Returns the name of the sub-agent or of the other coding agent that the conversation belongs to.
+/// Returns the name of the sub-agent or of the other coding agent to which the conversation
+/// belongs.
 fn agent_name(metadata: &Metadata) -> Option<&str> {
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     text("agent").or(text("imported_from"))
 }
 
-/// True if another program sent the requests of a conversation: the metadata names an agent but no
-/// parent conversation.
+/// True if the requests of a conversation were sent by another program: the metadata then names an
+/// agent but no parent conversation.
 pub fn is_recorded(metadata: &Metadata) -> bool {
     metadata.contains_key("agent") && !metadata.contains_key("parent")
 }
 
-/// Returns the cost of a reply in dollars, or `None` if no part of it has a price.
+/// Returns the cost of a reply in dollars, or `None` if no part of the cost is known.
 fn compute_reply_cost(reply: &LlmMetadata) -> Option<f64> {
     let parts = [
         reply.input_cost,
@@ -682,19 +685,19 @@ fn build_page(
     )
 }
 
-/// Returns the path of one of a conversation's pages. The id is percent-encoded, because it may
-/// contain any character.
+/// Returns the path of a page that belongs to a conversation. The id is percent-encoded, because it
+/// may contain any character.
 fn conversation_path(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
-/// Renders the links to the pages of a conversation and marks the current one.
+/// Renders the links to the pages of a conversation. `shown` is the current page, which is marked.
 fn render_navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
         ("/timeline", text!("serve-timeline")),
     ];
-    // The context of another agent cannot be edited.
+    // The context of another agent's conversation cannot be edited.
     if !is_recorded(&conversation.metadata) {
         pages.extend([
             ("/live", text!("serve-run")),
@@ -832,14 +835,14 @@ fn render_segments(segments: &[SegmentDetails]) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// Returns a cost as a suffix to other text, or an empty string if the cost is unknown.
+/// Returns a cost as a suffix for other text. Returns an empty string if the cost is unknown.
 fn format_cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         text!("serve-and-cost", cost = format_dollars(usd))
     })
 }
 
-/// Renders a text folded under the first line of `headline`.
+/// Renders a text that is folded under the first line of `headline`.
 fn render_folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()

@@ -15,11 +15,11 @@ pub(super) struct Problem {
     pub(super) status: u16,
     /// The message in the service's own wording.
     pub(super) message: String,
-    /// `OpenAI`: the invalid parameter.
+    /// The invalid parameter; only for the `OpenAI` APIs.
     pub(super) param: Option<String>,
-    /// `OpenAI`: the machine-readable error code.
+    /// The machine-readable error code; only for the `OpenAI` APIs.
     pub(super) code: Option<&'static str>,
-    /// Google: the invalid fields, if the body could not be parsed as the request type.
+    /// The invalid fields, if the body could not be parsed as the request type; only for Gemini.
     pub(super) violations: Vec<Violation>,
 }
 

@@ -30,8 +30,8 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
-/// True if a model rejects a temperature. GPT models from 5.1 on accept one if the effort is `none`
-/// or absent.
+/// True if a model rejects a temperature. GPT models from 5.1 on accept a temperature if the effort
+/// is `none` or absent.
 pub(super) fn has_fixed_temperature(model: &str, effort: Option<&str>) -> bool {
     let may_not_reason =
         model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");

@@ -69,7 +69,8 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
             .location()
             .map_or((0, 0), |at| (at.line(), at.column()));
         let what = error.without_snippet().to_string();
-        // The error message starts with the position, so it's removed from the end.
+        // The error message starts with the position, so the position at the end of the parser's
+        // text is removed.
         let what = what
             .rsplit_once(" at line ")
             .map_or(what.as_str(), |(what, _)| what)
@@ -212,7 +213,7 @@ pub(super) fn check_reply(reply: &Reply, among: &Replies) -> Result<(), Problem>
     )
 }
 
-/// Deserializes a [`Usage`], but rejects misspelled fields.
+/// Deserializes a [`Usage`], and rejects unknown fields.
 pub(super) fn deserialize_usage<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Usage>, D::Error> {

@@ -104,7 +104,7 @@ impl Builder {
         );
     }
 
-    /// Adds an image that came with a result. It is placed after all results of the run.
+    /// Adds an image that came with a result. The image is placed after all results of the run.
     pub(super) fn push_result_image(&mut self, image: SeenPart) {
         self.pending_images.push(image);
     }

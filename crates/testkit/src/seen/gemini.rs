@@ -134,8 +134,8 @@ fn push_part(
     Ok(())
 }
 
-/// Returns the text under `error`, `output` or `result`, or else the whole object as JSON, and
-/// whether the tool failed.
+/// Returns the text under `error`, `output` or `result`, or else the whole object as JSON. The flag
+/// is true if the tool failed.
 fn decode_function_response(response: Option<&Value>) -> (String, bool) {
     let Some(response) = response else {
         return (String::new(), false);

@@ -74,7 +74,7 @@ impl TempHome {
         self.root.path().join("home")
     }
 
-    /// Returns the folder to work in.
+    /// Returns the project folder, in which haft runs.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }

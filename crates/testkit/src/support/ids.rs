@@ -1,4 +1,4 @@
-//! Sequential ids in the form of random ones.
+//! Sequential ids in the form of random UUIDs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,9 +1,9 @@
 //! An MCP server over HTTP with the behaviors that tests need: it answers, fails, is slow, hangs,
 //! asks the user, and changes its list of tools.
 //!
-//! Written directly on sockets and JSON, without the SDK that haft uses, so that a mistake in the
-//! SDK can't cancel itself out. Invariant: the server answers only requests that its revision
-//! defines, and keeps all messages it received.
+//! The server is written directly on sockets and JSON, without the SDK that haft uses, so that a
+//! mistake in the SDK can't cancel itself out. Invariant: the server answers only requests that its
+//! revision defines, and keeps all messages it received.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

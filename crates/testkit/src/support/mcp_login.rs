@@ -1,9 +1,9 @@
 //! The OAuth pages of an MCP server that requires a login: metadata, client registration,
 //! authorization and tokens.
 //!
-//! Written without the SDK that haft uses. Invariant: a code can be used once, and only with the
-//! secret behind its challenge; a refresh token can be used once; only the newest access token is
-//! accepted.
+//! The pages are written without the SDK that haft uses. Invariant: a code can be used once, and
+//! only with the secret behind its challenge; a refresh token can be used once; only the newest
+//! access token is accepted.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -58,13 +58,13 @@ impl Logins {
             .is_some_and(|access| authorization == Some(&format!("Bearer {access}")))
     }
 
-    /// Returns the header that tells unauthorized clients where to log in.
+    /// Returns the header that directs unauthorized clients to the login.
     pub(super) fn challenge_header(&self) -> String {
         let page = format!("{}/.well-known/oauth-protected-resource/mcp", self.origin);
         format!("www-authenticate: Bearer resource_metadata=\"{page}\"\r\n")
     }
 
-    /// Returns the response for an OAuth page; `None` if `target` isn't one.
+    /// Returns the response for an OAuth page; `None` if `target` is not an OAuth page.
     pub(super) fn serve_page(&self, target: &str, body: &[u8]) -> Option<Page> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let ok = |value: &Value| {

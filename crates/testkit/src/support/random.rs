@@ -34,8 +34,8 @@ impl Random {
         items.get(self.below(items.len()))
     }
 
-    /// Returns a text of at most `max_chars` characters. Some take several bytes, others have a
-    /// meaning in JSON.
+    /// Returns a text of at most `max_chars` characters, some of which take several bytes in UTF-8
+    /// or have a meaning in JSON.
     pub fn text(&mut self, max_chars: usize) -> String {
         const LETTERS: [char; 16] = [
             'a', 'b', 'z', ' ', '\n', '"', '\\', '{', '}', ':', 'é', '漢', '😀', '\u{0}',

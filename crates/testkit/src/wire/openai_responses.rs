@@ -19,7 +19,8 @@ fn usage_json(usage: Usage) -> Value {
     })
 }
 
-/// Returns the final status of a response, its event, and the reason if it is incomplete.
+/// Returns the final status of a response, the name of its last event, and the reason if the
+/// response is incomplete.
 fn final_status(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     match stop {
         Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
@@ -255,7 +256,7 @@ pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
     events.frames
 }
 
-/// Returns the item as first announced, with empty content.
+/// Returns an output item as the stream first announces it, with empty content.
 fn announced_item(item: &Value) -> Value {
     let mut item = item.clone();
     match item["type"].as_str() {

@@ -21,7 +21,7 @@ use crate::turn::turn_io::TurnIo;
 const ENDED_AGENTS_KEY: &str = "ended_agents";
 
 impl Session {
-    /// Appends one message that tells the model which agents have ended.
+    /// Appends one message that informs the model about all agents that have ended.
     pub(crate) async fn announce_ended_agents(
         &mut self,
         io: &mut TurnIo<'_>,

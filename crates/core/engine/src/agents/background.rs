@@ -19,7 +19,7 @@ pub(crate) type EndedAgent = (StartedAgent, AgentReport);
 pub(crate) struct BackgroundAgents {
     running: JoinSet<EndedAgent>,
     stops: Vec<CancellationToken>,
-    /// Agents that have ended but are not announced yet.
+    /// Agents that have ended, but whose end is not announced yet.
     ended: Vec<EndedAgent>,
 }
 
@@ -59,7 +59,7 @@ impl BackgroundAgents {
         std::mem::take(&mut self.ended)
     }
 
-    /// Stops all agents and returns those that were not announced.
+    /// Stops all agents and returns those whose end was not announced.
     pub(crate) async fn stop_all(&mut self) -> Vec<StartedAgent> {
         self.stops.drain(..).for_each(|stop| stop.cancel());
         while let Some(next) = self.running.join_next().await {

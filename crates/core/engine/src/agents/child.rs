@@ -51,7 +51,7 @@ impl ChildRefusal {
     }
 }
 
-/// Runs a sub-agent to its end; the implementation of [`ParentSession::run_child`].
+/// Runs a sub-agent to its end. This function implements [`ParentSession::run_child`].
 pub(super) fn run_child(
     parent: Arc<ParentSession>,
     start: ChildStart,

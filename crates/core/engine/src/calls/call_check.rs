@@ -29,11 +29,11 @@ pub(crate) struct RefusedCall {
     pub(crate) denied: bool,
 }
 
-/// Properties of the whole reply that affect its calls.
+/// Properties of a reply that affect the check of one of its calls.
 struct ReplyFacts<'a> {
     /// The reason why the model stopped.
     stop: &'a StopReason,
-    /// True for the last call of the reply.
+    /// True if the checked call is the last call of the reply.
     last: bool,
 }
 
@@ -131,8 +131,8 @@ fn premature_completion_error() -> Envelope {
     Envelope::failure("not_alone", message)
 }
 
-/// Checks arguments that a hook or the user wrote in place of the model's: the arguments must
-/// contain no masked secret and stay within the limits of a narrowed tool.
+/// Checks arguments that a hook or the user wrote in place of the model's arguments. Returns an
+/// error if they contain a masked secret or exceed the limits of a narrowed tool.
 pub(crate) fn check_replaced_arguments(
     tool: &dyn Tool,
     name: &str,

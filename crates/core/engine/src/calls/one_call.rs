@@ -1,5 +1,5 @@
-//! Runs one call in its own task, decides which calls may run in parallel, and derives what a
-//! result means for the turn.
+//! Runs one tool call in its own task, decides which calls may run in parallel, and records the
+//! results for the turn.
 
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,8 @@ pub(crate) async fn finish_call(call: &ToolCall, started: StartedCall) -> (ToolO
     (output, CallRun { ran, programs })
 }
 
-/// Records a call's result for the turn, and emits the question, plan or completion it contains.
-/// Adds advice to the result if the call failed with an equal result before.
+/// Records a call's result for the turn, and emits the question, plan or completion that the result
+/// contains. Adds advice to the result if the call failed with an equal result before.
 pub(crate) fn record_output(
     call: &ToolCall,
     output: &mut ToolOutput,
@@ -164,7 +164,7 @@ pub(crate) fn count_effect(
     }
 }
 
-/// The outcome of a call.
+/// The outcome of a call that may write or run something.
 #[derive(Clone, Copy)]
 pub(crate) enum CallOutcome {
     TookEffect,
@@ -254,13 +254,13 @@ fn call_fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     hasher.finish()
 }
 
-/// Returns true if a call may run in parallel with others, and again after a crash.
+/// Returns true if calls with this access may run in parallel, and may run again after a crash.
 pub(crate) fn is_read_only(access: Access) -> bool {
     access == Access::Read
 }
 
-/// Returns true if a call changes files or runs programs, so that it must be recorded before it
-/// begins.
+/// Returns true if calls with this access change files or run programs, so that each call must be
+/// recorded before it begins.
 pub(crate) fn has_effects(access: Access) -> bool {
     match access {
         Access::Write | Access::Execute => true,

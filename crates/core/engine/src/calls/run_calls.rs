@@ -24,7 +24,7 @@ use crate::session::{Session, secrets};
 use crate::turn::turn_io::{TurnIo, call_result_event};
 use crate::turn::{Input, ToolsDone};
 
-/// A call that may run.
+/// A call that has permission to run.
 struct PermittedCall {
     admitted: AdmittedCall,
     /// Paths outside the workspace that the call may access.

@@ -122,7 +122,7 @@ pub enum HookEvent {
     },
     /// The model ended its turn.
     Stop {
-        /// True if a hook already prevented the end of this turn.
+        /// True if a hook has already prevented the end of this turn.
         stop_hook_active: bool,
         /// The model's answer.
         last_assistant_message: String,
@@ -131,7 +131,7 @@ pub enum HookEvent {
     SubagentStop {
         /// The name of the sub-agent.
         agent_type: String,
-        /// True if a hook already prevented the end of this turn.
+        /// True if a hook has already prevented the end of this turn.
         stop_hook_active: bool,
         /// The sub-agent's answer.
         last_assistant_message: String,
@@ -215,7 +215,7 @@ impl HookEvent {
         }
     }
 
-    /// Replaces the arguments of a tool call, so that the next callback receives the changed ones.
+    /// Replaces the arguments of a tool call, so that the next callback receives the new arguments.
     pub(super) fn change_input(&mut self, input: &Value) {
         if let Self::PreToolCall { tool_input, .. } = self {
             tool_input.clone_from(input);

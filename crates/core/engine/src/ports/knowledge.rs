@@ -15,7 +15,7 @@ use super::transcript::stored_transcript;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
-/// The knowledge of one session, shared by reminders and tools.
+/// The knowledge of one session, used by reminders and tools.
 pub(crate) struct Knowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
@@ -32,8 +32,8 @@ pub(crate) struct SharedKnowledge {
 }
 
 impl Knowledge {
-    /// Opens the knowledge of a conversation and of its project. Uses `shared` in place of reading
-    /// the parts that a sub-agent shares.
+    /// Opens the knowledge of a conversation and of its project. For a sub-agent, `shared` replaces
+    /// the knowledge that it shares with the agent that started it.
     pub(crate) async fn open(
         services: &SharedServices,
         config: &SessionConfig,
@@ -94,8 +94,8 @@ impl Knowledge {
         format_useful_ranges(&shown.collect::<Vec<_>>())
     }
 
-    /// Returns the reminder about the folders above `files`, which are in the project or in the
-    /// copy of it at `copy`.
+    /// Returns the reminder with the notes on the folders above `files`. The files are in the
+    /// project, or in the copy of the project at `copy`.
     pub(crate) fn notes_reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
         let folders = self.notes.folder_notes_above(copy, files);
         let shown = folders
@@ -104,7 +104,7 @@ impl Knowledge {
         format_folder_notes(&shown.collect::<Vec<_>>())
     }
 
-    /// Returns the parts that sub-agents share.
+    /// Returns the knowledge that sub-agents share.
     pub(crate) fn shared(&self) -> SharedKnowledge {
         SharedKnowledge {
             useful: Arc::clone(&self.useful),

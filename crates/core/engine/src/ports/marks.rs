@@ -10,7 +10,7 @@ use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
 use crate::stored_state::StateDocument;
 
-/// The stored marks of a conversation.
+/// The marks on messages of a conversation, stored with the conversation.
 pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {

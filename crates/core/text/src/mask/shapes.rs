@@ -1,12 +1,12 @@
-//! Shapes of the keys of known issuers: a distinctive beginning, then a minimum number of
+//! Shapes of the keys of known issuers: a distinctive prefix, followed by a minimum number of
 //! characters of one alphabet.
 //!
-//! A shape that is too wide would mask ordinary code, so a beginning that is also a word requires
-//! more characters and a digit among them.
+//! A shape that is too wide would mask ordinary code. A prefix that is also a word therefore
+//! requires more characters and a digit among them.
 
 use std::sync::LazyLock;
 
-/// The characters of a key after its beginning.
+/// The set of characters that may follow the prefix of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyAlphabet {
     /// `A-Z a-z 0-9`
@@ -43,13 +43,13 @@ pub(super) struct Shape {
     /// The name of the kind, shown in the label that replaces a key.
     pub(super) name: &'static str,
     pub(super) start: &'static str,
-    /// The alphabet of the characters after the beginning.
+    /// The alphabet of the characters after the prefix.
     pub(super) alphabet: KeyAlphabet,
-    /// The minimum number of characters after the beginning.
+    /// The minimum number of characters after the prefix.
     pub(super) min: usize,
 }
 
-/// All shapes of `shapes.txt`. A test checks that every line parses.
+/// All shapes listed in `shapes.txt`. A test checks that every line parses.
 pub(super) static SHAPES: LazyLock<Vec<Shape>> =
     LazyLock::new(|| shape_lines().filter_map(parse_shape).collect());
 

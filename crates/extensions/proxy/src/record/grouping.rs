@@ -1,5 +1,5 @@
-//! Finds the conversation of a request: the conversation whose last request the new one extends, or
-//! with which the new one shares the most segments.
+//! Finds the conversation of a request: either the new request extends the last request of the
+//! conversation, or the two share the most segments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::RecordedBody;
 use super::entries::{intern_owner, segment_messages};
 use crate::explanation::{ConversationPast, SYSTEM_OWNER, TOOLS_OWNER};
 
-/// A recorded conversation that further requests may continue.
+/// A recorded conversation that further requests can continue.
 pub(super) struct ProxiedConversation {
     pub(super) id: ConversationId,
     api: Api,
@@ -22,13 +22,14 @@ pub(super) struct ProxiedConversation {
     /// True if the proxy has forwarded a request of this conversation since the proxy was started.
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
-    /// The ids of the stored messages.
+    /// The ids of the messages that are stored already.
     stored_messages: HashSet<MessageId>,
-    /// The names of called tools, by call id.
+    /// The names of called tools, by tool call id.
     calls: HashMap<String, String>,
-    /// The number of segments in the last request, if its reply is stored as a message of its own.
+    /// The number of segments in the last request, if the reply to it is stored as a message of its
+    /// own.
     answered_at: Option<usize>,
-    /// The number of the user's messages.
+    /// The number of messages that the user sent.
     pub(super) rounds: u32,
 }
 
@@ -88,7 +89,7 @@ impl ProxiedConversation {
             boundary: segment.boundary,
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
-        // Replies that were stored on arrival have other ids than in the requests that repeat them.
+        // A reply that was stored on arrival has a different id from its copies in later requests.
         one.stored_messages = logged
             .segments
             .iter()
@@ -151,7 +152,7 @@ impl ProxiedConversation {
         new
     }
 
-    /// Sets the tool names of results, for APIs whose results do not contain them.
+    /// Fills in the tool names of results, for APIs whose results do not contain them.
     fn set_tool_names(&self, message: &mut Message) {
         for part in &mut message.content {
             if let Part::ToolResult(result) = part
@@ -183,8 +184,8 @@ fn segment_hashes<'a>(
         .collect()
 }
 
-/// Returns the index of the conversation that a request continues, or `None` if it starts a new
-/// one.
+/// Returns the index of the conversation that a request continues, or `None` if the request starts
+/// a new conversation.
 pub(super) fn find_conversation(
     conversations: &[ProxiedConversation],
     api: Api,
@@ -203,8 +204,8 @@ pub(super) fn find_conversation(
     scored.max().map(|(_, index)| index)
 }
 
-/// Rates how well a request fits a conversation: the kind of the match, then the number of shared
-/// segments. Returns `None` if the request does not fit.
+/// Rates how well a request fits a conversation: the kind of match (3 is the best), then the number
+/// of shared segments. Returns `None` if the request does not fit.
 fn score_match(
     one: &ProxiedConversation,
     session: Option<&str>,

@@ -1,4 +1,4 @@
-//! Checks the permissions of a store's files and removes leftovers of killed processes.
+//! Checks the permissions of a store's files, and removes files left by killed processes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use haft_store::database::{self, append_suffix, search_index};
 
 use super::{Check, CheckHealth};
 
-/// Makes the files of the store private and removes leftovers.
+/// Makes the files of the store accessible to the user alone, and removes files left by killed
+/// processes.
 pub(super) fn check_files(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
         return vec![Check::new(

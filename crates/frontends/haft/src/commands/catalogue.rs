@@ -181,7 +181,8 @@ pub(crate) fn run_subcommand(
     Ok(ProcessExit::Completed)
 }
 
-/// Lists the names of a kind, each with its description.
+/// Returns the name and the description of each item of this kind. Returns nothing if the
+/// configuration cannot be loaded.
 pub(super) fn list_names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
     let Ok(place) = CatalogueContext::load(haft, &Common::default()) else {
         return Vec::new();
@@ -401,7 +402,8 @@ pub(super) fn show_item(
 }
 
 impl CatalogueListing {
-    /// Returns the item of this name; otherwise the error lists the known names.
+    /// Returns the item with this name. The error describes the problem with the item's file, or
+    /// lists the known names.
     fn find_item(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list
             .iter()

@@ -1,8 +1,8 @@
 //! Stores the prompts that were sent in a project, for later sessions.
 //!
-//! Responsible for one file per project: a JSON string per line, oldest first. Invariant: only its
-//! owner can read the file, it contains no secret that haft knows or recognizes, and concurrent
-//! sessions lose no lines of each other.
+//! Each project has one file, with a JSON string per line, oldest first. Invariant: only its owner
+//! can read the file, it contains no secret that haft knows or recognizes, and concurrent sessions
+//! lose no lines of each other.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

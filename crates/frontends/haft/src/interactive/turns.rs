@@ -83,7 +83,7 @@ impl TuiSession<'_> {
         next
     }
 
-    /// Archives older rounds.
+    /// Archives older rounds of the conversation, and handles the user's operations meanwhile.
     pub(super) async fn compact_conversation(
         &mut self,
         focus: &str,
@@ -140,8 +140,8 @@ impl TuiSession<'_> {
         next
     }
 
-    /// Returns the prompt with everything it calls expanded: a command, a server's prompt,
-    /// resources.
+    /// Returns the prompt with its slash command or server prompt expanded, and with the resources
+    /// that it mentions.
     async fn expand_prompt(
         &self,
         text: String,
@@ -164,7 +164,7 @@ impl TuiSession<'_> {
             for text in problems {
                 self.ui.send_message(UiMessage::Told { text });
             }
-            // A rule for one line of a file is not remembered, because the file may change.
+            // Rules for the command lines of a file are not saved, because the file may change.
             let approver = self.ui.create_approver(Box::new(|_| Ok(())));
             let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
@@ -241,7 +241,8 @@ impl TurnControl<'_> {
         }
     }
 
-    /// Handles an operation while the turn runs. Operations that must wait for its end are ignored.
+    /// Handles an operation while the turn runs. Operations that must wait until the turn ends are
+    /// ignored.
     async fn handle_operation(
         &mut self,
         operation: Option<Operation>,

@@ -26,7 +26,7 @@ pub(crate) fn find_code_hint(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns a message with the hint for its code.
+/// Translates a message, and adds the hint for its code.
 pub(crate) fn add_hint(message: &str, code: &str) -> String {
     let message = haft_tui::translate_message(code, message);
     match find_code_hint(code) {

@@ -1,5 +1,5 @@
-//! The log: JSON lines in `state/log` that record everything a run loaded, requested, did, and
-//! failed at. `haft logs` shows the log.
+//! The log: JSON lines in `state/log` that record what each run loaded, requested and did, and its
+//! failures. `haft logs` shows the log.
 //!
 //! Lines are masked and written by a separate thread, so that a run does not wait for the disk. The
 //! first line starts the thread, and [`flush_log`] waits for it before the process ends. A process
@@ -30,7 +30,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use file::LogFolder;
 pub(crate) use file::{Follower, for_each_line, read_newest_lines};
 
-/// Maximum bytes of one text in a line. The rest of a longer text adds no information.
+/// The maximum size of one text in a line, in bytes. Longer texts are cut.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// The prefix of the targets of haft's own crates.
@@ -39,10 +39,10 @@ const OWN_TARGET_PREFIX: &str = "haft";
 /// The message of the first line of a turn, by which `haft logs` recognizes a run.
 pub(crate) const TURN_STARTED: &str = "turn started";
 
-/// Time that the end of a process waits for the last lines.
+/// The maximum time that a process waits at its end for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The stack of the writing thread, in bytes.
+/// The stack size of the writing thread, in bytes.
 const WRITER_STACK_BYTES: usize = 256 * 1024;
 
 /// The verbosity of the log.
@@ -138,7 +138,7 @@ pub(crate) fn start_default_log(environment: &HostEnvironment) {
     }
 }
 
-/// Waits until every line is written.
+/// Waits until every line is written, or [`FLUSH_TIMEOUT`] has passed.
 pub(crate) fn flush_log() {
     if let Some(queue) = QUEUE.get() {
         queue.flush();

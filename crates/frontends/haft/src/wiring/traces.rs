@@ -27,14 +27,14 @@ use opentelemetry_sdk::trace::{
     BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
 };
 
-/// Time that the end of the process waits for the collector.
+/// The maximum time that a process waits at its end for the collector.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 static PROCESSOR: OnceLock<Option<BatchSpanProcessor>> = OnceLock::new();
 /// The turns that run in this process, by conversation.
 static TURNS: LazyLock<Mutex<HashMap<ConversationId, TurnSpans>>> = LazyLock::new(Mutex::default);
 
-/// The ids that identify a span: that of its trace and that of the span itself.
+/// The ids that identify a span: the id of its trace, and its own id.
 type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
@@ -48,7 +48,7 @@ fn span_processor() -> Option<&'static BatchSpanProcessor> {
     PROCESSOR.get_or_init(start_processor).as_ref()
 }
 
-/// Sends the remaining spans.
+/// Sends the remaining spans, and waits for the collector at most [`FLUSH_TIMEOUT`].
 pub(crate) fn flush_spans() {
     if let Some(Some(processor)) = PROCESSOR.get()
         && let Err(error @ OTelSdkError::Timeout(_)) =
@@ -90,7 +90,7 @@ fn start_processor() -> Option<BatchSpanProcessor> {
     Some(processor)
 }
 
-/// Logs the first failure of the collector, and no further ones.
+/// Exports spans, and logs only the first failure of the collector.
 #[derive(Debug)]
 struct WarnOnce {
     exporter: SpanExporter,

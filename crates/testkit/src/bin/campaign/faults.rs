@@ -1,5 +1,5 @@
 //! Checks that haft runs a command at most once despite faults of the model's server, and that the
-//! run ends as the table specifies.
+//! run ends as the table in `docs/faults.md` specifies.
 //!
 //! A small sample, with the real binary, of what the example `fault_campaign` of `haft-model` tests
 //! in one process for every byte. This campaign also covers the engine's gate, the store and the
@@ -27,7 +27,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
 /// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 const ANSWER: &str = "The command was run. Grüße, 世界.";
-/// Every reply streams more bytes than this before its end.
+/// A size in bytes that every streamed reply exceeds before its end.
 const MIN_STREAM_BYTES: usize = 6_000;
 
 /// The reply that has the fault.

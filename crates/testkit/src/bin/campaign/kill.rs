@@ -195,8 +195,8 @@ impl CaseRun {
     }
 
     /// After a random half of the kills, reads the store and searches the process table. After the
-    /// others, the next run starts at once, while the leftovers of the killed run are still being
-    /// cleaned up.
+    /// other kills, the next run starts at once, while the leftovers of the killed run are still
+    /// being cleaned up.
     fn inspect_between_runs(&mut self) -> Result<(), String> {
         if self.random.below(2) == 0 {
             return Ok(());

@@ -107,7 +107,7 @@ impl Flood {
         }
     }
 
-    /// Returns the bytes of the longest stream; `None` if unknown in advance.
+    /// Returns the size of the longest stream in bytes; `None` if the size is unknown in advance.
     fn stream_bytes(self, size: u64) -> Option<u64> {
         match self {
             Self::Endless => None,
@@ -315,7 +315,7 @@ impl ResultReport {
     }
 }
 
-/// Continues the conversation and reads a range of the file.
+/// Checks that a range of the file can be read when the conversation continues.
 fn check_read_back(
     flood: Flood,
     told: &ResultReport,

@@ -34,8 +34,8 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
 /// The number of undos and redos in one case.
 const CALLS: usize = 12;
 const FILES: [&str; 3] = ["file", "deep/file", "gone"];
-/// The edit applied to the files. `kept` remains, so that git always tracks something in the
-/// folder.
+/// The edit applied to the files. The file `kept` remains, so that git always tracks something in
+/// the folder.
 const EDIT: &str = "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
 /// Pauses between two swaps. Different pauses hit a call at different points.
 const PAUSES: [Duration; 4] = [

@@ -11,7 +11,7 @@ use crate::rules::{
     },
 };
 
-/// Block types and their fields; `None` if we don't know all fields.
+/// The block types, each with its fields; `None` if not all fields are known.
 const TYPES: &[(&str, Option<&[&str]>)] = &[
     (
         "text",

@@ -1,7 +1,7 @@
 //! Checks the JSON schema of a function.
 //!
-//! A single walk over the schema; paths are formatted as the service reports them, as a tuple of
-//! keys.
+//! All checks share one walk over the schema. Paths are formatted as the service reports them: as a
+//! tuple of keys.
 
 use serde_json::Value;
 

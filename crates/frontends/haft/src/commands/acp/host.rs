@@ -1,4 +1,4 @@
-//! The host of sessions that a protocol drives: opens them with this user's configuration.
+//! Opens sessions that another program drives over a protocol, such as an editor.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,5 @@
-//! `haft undo` and `haft redo`.
+//! `haft undo` and `haft redo`: revert file changes of a conversation, and apply reverted changes
+//! again.
 
 use std::fmt::Write as _;
 

@@ -99,7 +99,7 @@ fn text_with_value(
     value: &str,
 ) -> anyhow::Result<String> {
     let path = parse_key(key)?;
-    // No setting is a date, so a value that parses as one is a string.
+    // No setting is a date, so a value that parses as a date is a string.
     let parsed = value
         .parse::<Value>()
         .ok()

@@ -1,7 +1,7 @@
 //! `haft context diff`: compares two requests by segment.
 //!
-//! Prints the prefix they share, then the removed (−) and added (+) segments. Unchanged segments
-//! behind a change are only counted: they are sent again.
+//! Prints the prefix that both requests share, then the removed (−) and added (+) segments.
+//! Unchanged segments behind a change are only counted: they are sent again.
 
 use std::fmt::Write as _;
 
@@ -42,8 +42,8 @@ struct DiffTarget<'a> {
 
 impl<'a> DiffTarget<'a> {
     fn from_args(args: &'a DiffArgs) -> anyhow::Result<Self> {
-        // The first eight digits of an id can be a number, too; no conversation has that many
-        // requests.
+        // The eight characters of a short id can look like a number, but no conversation has that
+        // many requests.
         const SHORT_ID_LEN: usize = 8;
         let (conversation, numbers) = match args.what.split_first() {
             Some((first, rest))
@@ -150,8 +150,8 @@ impl<'a> RequestDiff<'a> {
         }
     }
 
-    /// Returns the segment of the old request for a message that the new request sends in another
-    /// form.
+    /// Returns the removed segment of the old request that contains the message of `segment` in
+    /// another form.
     fn earlier_form(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
             SegmentChange::Removed(_, old) if is_same_message(old, segment) => Some(*old),
@@ -162,7 +162,7 @@ impl<'a> RequestDiff<'a> {
         self.steps.iter().find_map(same)
     }
 
-    /// Returns the names of added, removed and changed tools, each with a sign.
+    /// Returns the names of added, removed and changed tools, each with the sign `+`, `-` or `~`.
     fn changed_tools(&self) -> Vec<String> {
         let old = &self.old.tools;
         let new = &self.new.tools;

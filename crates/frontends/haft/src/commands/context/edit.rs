@@ -333,7 +333,7 @@ impl PreparedEdit {
     }
 }
 
-/// Converts an error that other arguments can fix to a usage error.
+/// Converts an error that the user can fix with other arguments into a usage error.
 fn to_usage_error(error: &EditError) -> anyhow::Error {
     usage_error(output::hints::explain_error(error))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::exit::usage_error;
 
-/// The conversation in a file.
+/// A conversation that was read from a file.
 #[derive(Debug)]
 pub(super) struct ConversationFile {
     pub(super) id: ConversationId,

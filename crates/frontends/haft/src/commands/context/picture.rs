@@ -133,9 +133,9 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 /// The options of a drawing.
 #[derive(Default)]
 pub(super) struct PictureOptions<'a> {
-    /// The address of a request without its number. If set, each column is a link.
+    /// The URL of a request's page up to the request's number. If set, each column is a link.
     pub(super) links: Option<&'a str>,
-    /// The token count at which clearing begins.
+    /// The safe zone in tokens, drawn as a line.
     pub(super) zone: Option<u64>,
     /// If true, the chart grows with the number of columns, so that each is wide enough to click.
     pub(super) zoomed: bool,
@@ -267,7 +267,7 @@ fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64)
     svg.add_label("faint", (LEFT_MARGIN, 54.0), Anchor::Start, &line);
 }
 
-/// Maps token counts to heights.
+/// Maps token counts to heights in the chart.
 struct TokenScale {
     top: u64,
     step: u64,

@@ -29,8 +29,8 @@ pub(super) struct RequestLogReader {
 }
 
 impl RequestLogReader {
-    /// Opens the log of the named conversation, or of the current one. Returns a usage error if it
-    /// has no requests.
+    /// Opens the log of the named conversation, or of the current one. Returns a usage error if the
+    /// conversation has no requests, and prints a note if it was imported.
     pub(super) async fn open(
         haft: &Haft,
         name: Option<&str>,
@@ -142,8 +142,8 @@ impl RequestLogReader {
         ))
     }
 
-    /// Returns the encoding of a request: the one noted when it was sent, or else that of the model
-    /// as declared now.
+    /// Returns the encoding of a request: the encoding noted when the request was sent, or else the
+    /// encoding of the model's present declaration.
     pub(super) fn find_encoding(
         &self,
         noted: Option<&str>,
@@ -239,8 +239,8 @@ pub(super) fn rebuild_request(logged: &LoggedRequest, protocol: ToolProtocol) ->
     }
 }
 
-/// Returns the tools the request offered. Their tokens count only if tools are sent beside the
-/// messages.
+/// Returns the tools that the request offered. Their tokens count as 0 if the protocol describes
+/// tools in the text of messages.
 pub(super) fn collect_offered_tools(
     logged: &LoggedRequest,
     protocol: ToolProtocol,
@@ -253,8 +253,9 @@ pub(super) fn collect_offered_tools(
     }
 }
 
-/// Finds the metadata of each request's reply: of the first assistant message stored after the
-/// newest message of the request. A request that was sent again, or never answered, has none.
+/// Finds the metadata of each request's reply. The reply is the first assistant message stored
+/// after the newest message of the request. A request that was sent again, or never answered, has
+/// no reply.
 fn match_replies<'a>(
     outlines: &[RequestOutline],
     messages: &'a [Message],

@@ -1,4 +1,4 @@
-//! Views of requests as lists of segments, for requests that were sent and for the next one.
+//! Views of requests as lists of segments, for requests that were sent and for the next request.
 
 use haft_store::LoggedRequest;
 use haft_text::Masker;
@@ -27,7 +27,7 @@ pub(super) struct SegmentView<'a> {
     pub(super) boundary: bool,
 }
 
-/// The part of a message's text to include.
+/// The amount of a message's text to include: its beginning, or all of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextExtent {
     First,

@@ -36,7 +36,7 @@ pub(super) fn full_message_text(message: &Message, masker: &Masker) -> String {
     }
 }
 
-/// Things that are counted in sentences about a context.
+/// The kinds of items that are counted in sentences about a context.
 #[derive(Clone, Copy)]
 pub(super) enum Countable {
     Break,
@@ -47,7 +47,7 @@ pub(super) enum Countable {
     Tool,
 }
 
-/// Formats `n things`, or `1 thing`.
+/// Formats a number with its noun, such as `1 edit` or `2 edits`.
 pub(super) fn format_count(number: usize, thing: Countable) -> String {
     let number = format_thousands(number as u64);
     match thing {
@@ -60,7 +60,7 @@ pub(super) fn format_count(number: usize, thing: Countable) -> String {
     }
 }
 
-/// Formats a cost to append to other text, or returns an empty string if it is unknown.
+/// Formats a cost to append to other text, or returns an empty string if the cost is unknown.
 pub(super) fn cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         format!("{}{}", text!("output-comma"), format_dollars(usd))

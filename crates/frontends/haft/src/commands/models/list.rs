@@ -1,4 +1,4 @@
-//! `haft models list`: lists the usable models, or all of them.
+//! `haft models list`: lists the usable models, or all known models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ enum ModelFilter {
     All,
 }
 
-/// Returns the declared models and the built-in ones with a key.
+/// Returns the declared models, and the built-in models whose key is available.
 pub(crate) fn list_usable_models(settings: &Settings) -> anyhow::Result<Vec<ModelSpec>> {
     Ok(collect_rows(settings, ModelFilter::Usable)?
         .into_iter()

@@ -74,7 +74,8 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
     });
     page.push_str("\n\n");
     write_parameters(page, &spec.parameters);
-    // Headings and code fences of a description must not become those of the page.
+    // Headings and code fences of a description must not become headings and code fences of the
+    // page.
     let _ = write!(page, "\n````text\n{}\n````\n", spec.description);
     if !manual.example.is_empty() {
         let _ = write!(

@@ -1,4 +1,4 @@
-//! `haft tools stats`: how the tools were used in a conversation, from its stored messages.
+//! `haft tools stats`: counts the uses of each tool in a conversation, from the stored messages.
 
 use std::collections::BTreeMap;
 

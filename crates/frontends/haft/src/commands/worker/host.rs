@@ -1,4 +1,4 @@
-//! Runs a task like `haft run`: with the same plan and session, in the clone that the worker made.
+//! Runs a task of the queue like `haft run`, in the clone that the worker made.
 
 use std::error::Error;
 use std::path::Path;
@@ -27,7 +27,8 @@ use crate::haft::{Haft, Settings};
 use crate::wiring::traces;
 use crate::wiring::{self, ClientParts};
 
-/// Runs tasks with this user's configuration: keys, providers and rules are the worker's own.
+/// Runs tasks with this user's configuration: keys, providers and rules come from the worker, not
+/// from the task.
 pub(super) struct RunningHost {
     pub(super) haft: Haft,
     pub(super) settings: Settings,
@@ -43,8 +44,8 @@ impl TaskHost for RunningHost {
             // The record of a workflow is a file, so an I/O error may be a failure of the disk.
             let mut causes = error.chain().map(<dyn Error>::is::<std::io::Error>);
             let is_disk_error = run.task.request.workflow.is_some() && causes.any(|is| is);
-            // Stored in the queue for any reader, so it is not translated to this worker's
-            // language.
+            // The reason is stored in the queue for readers on any machine, so it is not translated
+            // to this worker's language.
             let why = format!("{error:#}");
             if is_disk_error || is_store_error(&error) {
                 RunEnd::Trouble(why)
@@ -231,7 +232,8 @@ impl RunningHost {
 
     pub(super) fn client_parts(&self, run: &TaskRun) -> ClientParts {
         let keeper = run.clone();
-        // Undo on this machine needs the versions, and other workers need the files.
+        // The versions are stored on this machine, for undo; the changed files are also stored in
+        // the queue, for other workers.
         let versions = SqliteVersions::new(
             &self.settings.places.versions_folder(),
             &self.settings.config.store,
@@ -258,8 +260,8 @@ fn is_store_error(error: &anyhow::Error) -> bool {
     }) || error.is::<StoreError>()
 }
 
-/// Returns the result of a run whose limits were used up by earlier runs, or `None` if something is
-/// left.
+/// Returns the result of a run whose limits were used up by earlier runs, or `None` if no limit is
+/// used up.
 fn exhausted_result(args: &RunArgs) -> Option<Value> {
     let money = args.max_budget_usd.is_some_and(|left| left <= 0.0);
     let used_up = money || args.max_total_tokens == Some(0);
@@ -269,7 +271,7 @@ fn exhausted_result(args: &RunArgs) -> Option<Value> {
 }
 
 /// Converts the report of a run to the outcome that the queue stores. After a failure of the store,
-/// the conversation is continued from the stored messages.
+/// the next attempt continues the conversation from the stored messages.
 fn end_from_report(report: &RunReport) -> RunEnd {
     if report.result.is_store_failure() {
         return RunEnd::Trouble(report.result.message.clone());

@@ -20,7 +20,7 @@ pub(super) struct TaskMeter {
     spent: TaskSpending,
     /// True if the highest possible cost of a request is recorded before it is sent.
     limited: bool,
-    /// The request of each conversation that is being built or was sent.
+    /// The newest request of each conversation, which is being built or was sent.
     requests: HashMap<ConversationId, PendingRequest>,
 }
 
@@ -123,8 +123,8 @@ impl EventSink for TaskMeter {
     }
 }
 
-/// Returns true if an event is logged. Pieces of text are stored in the conversation, and the
-/// layout of a request in its log.
+/// Returns true if an event is logged. Pieces of text are not logged, because the conversation
+/// stores them; neither is the layout of a request, which the request log stores.
 fn is_logged(body: &EventBody) -> bool {
     !matches!(
         body,

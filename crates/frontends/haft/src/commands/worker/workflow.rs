@@ -1,9 +1,9 @@
-//! Runs a task that is a workflow, as `haft workflows run` does, with its record next to the files
-//! of the task.
+//! Runs a task that is a workflow, as `haft workflows run` does. The record of the run lies next to
+//! the files of the task.
 //!
 //! Invariant: the queue stores which steps are done, and the conversation of a step that has begun,
 //! before the run goes on. Another worker repeats no step that is done, and continues the
-//! conversations of the others.
+//! conversations of the other steps.
 
 use std::io;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl RunningHost {
             model.as_deref(),
         )
         .map_err(workflows::report_select_error)?;
-        // The changes of a step in a copy exist nowhere else until they are merged.
+        // Such workflows are rejected: the changes of a step in a copy exist nowhere else until
+        // they are merged.
         if workflow.steps.iter().any(|step| step.uses_copy(&agents)) {
             return Err(usage_error(text!("worker-workflow-copies", name)));
         }
@@ -90,7 +91,7 @@ impl RunningHost {
             completed,
             ..
         } = report;
-        // What the queue stores is read on other machines, too.
+        // The result in the queue is read on other machines, too, so its message is in English.
         result.message =
             haft_messages::run_in_english(|| report::result_message(&workflow, &record, completed));
         if record
@@ -111,7 +112,7 @@ impl RunningHost {
 fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
     let kept = run.queue.read_record(run.task.id)?;
-    // Next to the clone, and removed with it.
+    // The folder lies next to the clone and is removed with it.
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
     let runs = WorkflowRuns::new(folder.clone()).with_listener(Arc::new(move |bytes| {

@@ -1,4 +1,4 @@
-//! Everything that must hold at the end of a case.
+//! Checks everything that must hold at the end of a case.
 
 use std::collections::HashSet;
 

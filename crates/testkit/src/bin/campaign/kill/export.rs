@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::workspace::Workspace;
 
-/// Exports the only conversation; `None` if there is none yet. Returns an error if there are
+/// Exports the only conversation. Returns `None` if there is none yet, and an error if there are
 /// several.
 pub(crate) fn export_only_conversation(place: &Workspace) -> Result<Option<Value>, String> {
     let listed = run_json_command(place, &["conversations", "list", "--all", "--json"])?;

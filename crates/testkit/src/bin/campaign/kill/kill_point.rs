@@ -75,7 +75,8 @@ pub(crate) enum KillPoint {
 }
 
 impl KillPoint {
-    /// Chooses a point that leaves enough of the task for the later ones of `kills_left` kills.
+    /// Chooses a point that leaves enough of the task for the remaining kills. `kills_left`
+    /// includes this kill.
     pub(crate) fn choose(
         aim: Aim,
         progress: &Progress,

@@ -121,7 +121,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After an error. Both calls do nothing if the process was already reaped.
+        // The process may still run after an error. Both calls do nothing if it was already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

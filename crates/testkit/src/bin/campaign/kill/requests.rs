@@ -5,7 +5,7 @@ use haft_testkit::{Handled, Recorded, Seen, SeenPart, SeenRole};
 
 use super::export::StoredPart;
 
-/// Decodes the requests; returns an error if one got no reply.
+/// Decodes the requests. Returns an error if a request got no reply.
 pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
         Handled::Replied { .. } => request
@@ -45,7 +45,8 @@ fn remove_reminders(mut seen: Seen) -> Seen {
     seen
 }
 
-/// Checks that every request only appends to the previous one, including the first after a kill.
+/// Checks that every request only appends to the previous one, including the first request after a
+/// kill.
 pub(crate) fn check_append_only(requests: &[Seen]) -> Result<(), String> {
     for (index, pair) in requests.windows(2).enumerate() {
         let [before, after] = pair else { continue };

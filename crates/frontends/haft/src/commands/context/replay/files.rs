@@ -1,5 +1,5 @@
 //! Reads conversations of other programs from a file or a folder. Input is bounded: a file is text
-//! of at most a gigabyte, a line of it at most 64 megabytes.
+//! of at most one gigabyte, with lines of at most 64 megabytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
