@@ -23,7 +23,7 @@ pub enum EditContextError {
     Context(#[from] ContextError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another version of haft stored the edits.
+    /// The stored edits cannot be parsed, usually because another version of haft wrote them.
     #[error("the stored edits of this conversation cannot be understood: {0}")]
     Unreadable(String),
     /// A summary would save nothing: the content that it must keep takes as much room as the
@@ -37,9 +37,9 @@ pub enum EditContextError {
 /// A message for the user that was created before the turn began, or by a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// A stable name for programs.
+    /// The stable code by which programs recognize this kind of notice.
     pub code: &'static str,
-    /// The sentence for the user.
+    /// The sentence to show to the user.
     pub message: String,
     /// True if the notice reports a failure and is shown as an error.
     pub failed: bool,

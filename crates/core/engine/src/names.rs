@@ -21,7 +21,7 @@ pub(crate) const MODULE_TOOLS: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mo
 /// The tool that changes the TODO list of the main agent.
 pub(crate) const TODO_WRITE: &str = "todo_write";
 pub(crate) const USE_SKILL: &str = "use_skill";
-/// The tool that searches for tools that are not offered.
+/// The tool that finds tools whose descriptions are not part of the request.
 pub(crate) const TOOL_SEARCH: &str = "tool_search";
 /// The heading of the list of running agents.
 pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";

@@ -36,15 +36,15 @@ use crate::stored_state::ImageDescriptions;
 use config::{Services, SessionConfig};
 use transcript::Transcript;
 
-/// An open conversation.
+/// An open conversation with its models, tools and limits. Runs one turn at a time.
 pub struct Session {
     pub(crate) config: SessionConfig,
     pub(crate) services: Services,
     pub(crate) transcript: Transcript,
     pub(crate) prompt: PromptContext,
-    /// The state that sent requests leave behind for the next request.
+    /// The facts about earlier requests on which the next request depends.
     pub(crate) sent: SentState,
-    /// The tokens, money and time used, and their limits.
+    /// The tokens, money and time used so far, with their limits.
     pub(crate) meter: Meter,
     pub(crate) permit: Arc<Permit>,
     pub(crate) hooks: HookRunner,
@@ -56,19 +56,19 @@ pub struct Session {
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
-    /// The model that writes summaries, opened when first needed.
+    /// The client of the model that writes summaries; `None` until a summary is first needed.
     pub(crate) summarizer: Option<Box<Client>>,
-    /// Stored descriptions of images.
+    /// The stored descriptions of images, for models that accept no images.
     pub(crate) image_descriptions: ImageDescriptions,
 }
 
-/// The links of a session to other agents.
+/// The connections between a session and other agents.
 pub(crate) struct AgentLinks {
     pub(crate) rank: Rank,
     /// The agents that the session can start.
     pub(crate) roster: Option<Arc<SubagentRoster>>,
     pub(crate) relayed: RelayedEvents,
-    /// Background agents that have ended, but whose end was not announced to the model.
+    /// Background agents that have ended, but whose end has not been announced to the model.
     pub(crate) unannounced: Vec<StartedAgent>,
     /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
@@ -83,7 +83,7 @@ impl Session {
         &self.config.model
     }
 
-    /// Returns all messages in order.
+    /// Returns all messages of the conversation, oldest first.
     pub fn history(&self) -> &[Arc<Entry>] {
         self.transcript.history()
     }
@@ -99,7 +99,7 @@ impl Session {
             .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
-    /// Returns the paths that the system message lists as the focus of the task.
+    /// Returns the paths that the system message lists as the files that the task is about.
     pub fn focus_files(&self) -> &[String] {
         &self.config.prompt.focus_files
     }
@@ -111,7 +111,7 @@ impl Session {
         self.prompt.render(&self.config)
     }
 
-    /// Returns the names of the offered tools in order.
+    /// Returns the names of the tools offered to the model, in the order of the registry.
     pub fn offered_tools(&self) -> Vec<String> {
         self.prompt
             .registry()

@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use crate::error::Notice;
 
-/// A document that is stored under a fixed key.
+/// A document that is stored with a conversation under a fixed key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {
-    /// The key in the store.
+    /// The key under which the store holds the document.
     const KEY: &'static str;
 }
 
@@ -32,7 +32,7 @@ macro_rules! conversation_documents {
         $(impl StateDocument for $document {
             const KEY: &'static str = $key;
         })*
-        /// The key of every document of a conversation.
+        /// The keys of all documents of a conversation.
         const CONVERSATION_KEYS: &[&str] = &[$($key),*];
     };
 }
@@ -77,7 +77,7 @@ pub(crate) struct SentEdits(pub(crate) Option<ContentHash>);
 #[serde(transparent)]
 pub(crate) struct SentDescriptions(pub(crate) Option<String>);
 
-/// The description of each declared tool that was first sent to the model, by tool name.
+/// The description under which each declared tool was first sent to the model, by tool name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ToolDescriptions(pub(crate) BTreeMap<String, ToolDescription>);
@@ -95,7 +95,7 @@ pub(crate) struct ToolDescription {
 #[serde(transparent)]
 pub(crate) struct TokenizerFactors(pub(crate) BTreeMap<String, f64>);
 
-/// True if the last notice to the model said that plan mode is on.
+/// True if the model was last informed that plan mode is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PlanModeNotice(pub(crate) bool);
@@ -154,7 +154,7 @@ impl StoredState {
         })
     }
 
-    /// Takes a document without parsing it.
+    /// Removes a document from this state and returns its JSON, or `None` if it is missing.
     fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
         self.documents.remove(T::KEY)
     }
@@ -169,8 +169,8 @@ impl StoredState {
             .ok()
     }
 
-    /// Takes a document to keep in memory, with changes written to `store`. A document that cannot
-    /// be parsed is empty in memory, and the user gets a notice.
+    /// Takes a document that stays in memory and whose changes are written to `store`. A document
+    /// that cannot be parsed is empty in memory, and the user gets a notice.
     pub(crate) fn take_kept_document<T: StateDocument + Clone + Default>(
         &mut self,
         store: &Arc<dyn Store>,
@@ -198,7 +198,7 @@ impl StoredState {
         });
     }
 
-    /// Takes the notices to show to the user.
+    /// Removes and returns the notices for the user.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

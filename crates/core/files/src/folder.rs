@@ -21,7 +21,7 @@ pub fn create_new_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Creates a folder with an unpredictable name in `parent`, which is created if it is missing.
-/// Dropping the result removes the folder.
+/// Dropping the result removes the new folder.
 pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     create_folder(parent)?;
     tempfile::Builder::new()
@@ -30,12 +30,13 @@ pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDi
         .tempdir_in(parent)
 }
 
-/// Writes the entries of a folder to disk, so that renames and new files in it survive a power cut.
+/// Writes the entries of a folder to disk, so that files that were created or renamed in it keep
+/// their names after a power cut.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns the folder that contains `path`, which is `.` for a bare file name.
+/// Returns the folder that contains `path`. For a bare file name, this is `.`.
 pub fn containing_folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())

@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The permission bits of the group and of other users.
+/// The permission bits of everyone except the owner: the group and other users.
 const OTHERS: u32 = 0o077;
 
-/// Removes the rights of the group and of other users from a file or folder. Returns its former
-/// mode, or `None` if nothing changed. Leaves missing files, symbolic links and files of other
-/// users unchanged.
+/// Removes all rights of the group and of other users from a file or folder. Returns its previous
+/// mode, or `None` if nothing was changed. Missing files, symbolic links and files of other users
+/// are left unchanged.
 pub fn tighten_mode(path: &Path) -> io::Result<Option<u32>> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -14,15 +14,16 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The folder that contains all descriptions, relative to the project's root.
+/// The folder that contains the descriptions of a project's folders, relative to the project's
+/// root.
 const CONTEXT_FOLDER: &str = ".haft/active-context";
 const DESCRIPTION_FILE: &str = "active.md";
-/// The maximum number of descriptions that are read. The number is limited because all descriptions
-/// are part of every request.
+/// The maximum number of folder descriptions that are read. The number is limited because all
+/// descriptions are part of every request.
 const MAX_DESCRIPTIONS: usize = 100;
-/// The maximum depth at which folders with descriptions are searched.
+/// The maximum depth to which the folder of descriptions is searched.
 const MAX_DEPTH: usize = 12;
-/// The maximum size of one description, in bytes.
+/// The maximum size of the description of a folder, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

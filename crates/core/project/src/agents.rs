@@ -10,7 +10,7 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// The tools that an agent may use.
+/// The tools that an agent may use: all or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentTools {
     /// All tools that are offered.
@@ -26,13 +26,13 @@ pub struct AgentDefinition {
     /// A description of the agent's purpose.
     pub description: String,
     pub tools: AgentTools,
-    /// The model that the agent uses. `None` for the model of the parent agent.
+    /// The model that the agent uses, or `None` to use the model of the parent agent.
     pub model: Option<String>,
     /// True if the agent's prompt contains the project's rules.
     pub include_rules: bool,
     /// True if the agent changes files in a git worktree of its own.
     pub worktree: bool,
-    /// The system prompt that replaces the built-in one, if any.
+    /// The system prompt that replaces the built-in one; `None` keeps the built-in prompt.
     pub system_prompt: Option<String>,
     /// The text that defines the role in the system message.
     pub role: String,

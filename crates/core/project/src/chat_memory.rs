@@ -14,7 +14,7 @@ use crate::problem::FileProblem;
 /// every request.
 const MAX_FOCUS_FILES: usize = 100;
 
-/// The data in the memory of auto-coder's chat that haft uses.
+/// The part of the memory of auto-coder's chat that haft uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMemory {
     /// The files in focus that exist in the project, relative to its root.

@@ -13,7 +13,7 @@ use crate::problem::FileProblem;
 /// The maximum depth of the subfolders that may contain commands.
 const MAX_DEPTH: usize = 4;
 
-/// A prompt that the user calls by its name.
+/// A prompt that the user calls by its name, as a slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPrompt {
     /// The name by which the command is called; `folder:name` for a command in a subfolder.
@@ -34,7 +34,7 @@ named!(CommandPrompt);
 pub enum PromptPiece {
     /// Literal text.
     Text(String),
-    /// A command line whose output is inserted: `` !`line` `` in the file.
+    /// A command line whose output is inserted in its place: `` !`line` `` in the file.
     Command(String),
 }
 

@@ -12,11 +12,12 @@ use crate::knowledge::KnowledgeKind;
 /// The folders in which one program stores one kind of knowledge.
 struct Convention {
     kind: KnowledgeKind,
-    /// Folders below a project's root, in order of precedence.
+    /// Folders below a project's root that contain the knowledge, in order of precedence.
     project: &'static [&'static str],
-    /// Folders below the user's home, in order of precedence.
+    /// Folders below the user's home that contain the knowledge, in order of precedence.
     home: &'static [&'static str],
-    /// Folders below the user's home that contain a `repos` folder with one folder per project.
+    /// Folders below the user's home whose subfolder `repos/PROJECT` contains the knowledge for the
+    /// project `PROJECT`.
     repositories: &'static [&'static str],
 }
 
@@ -35,22 +36,22 @@ fn conventions_for(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convent
         .filter(move |convention| convention.kind == kind)
 }
 
-/// Returns the folders below a project's root that contain knowledge of this kind.
+/// Returns the folders below a project's root that contain knowledge of the kind `kind`.
 pub(crate) fn project_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.project)
         .copied()
 }
 
-/// Returns the folders below the user's home that contain knowledge of this kind.
+/// Returns the folders below the user's home that contain knowledge of the kind `kind`.
 pub(crate) fn home_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.home)
         .copied()
 }
 
-/// Returns the folders below the user's home that contain knowledge of this kind in
-/// `repos/PROJECT`.
+/// Returns the folders below the user's home whose `repos/PROJECT` subfolder contains knowledge of
+/// the kind `kind`.
 pub(crate) fn repository_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.repositories)
@@ -76,8 +77,8 @@ pub(crate) fn rule_file_extensions(folder: &Path) -> &'static [&'static str] {
 pub(crate) const INSTRUCTION_FILES: [&str; 3] =
     ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
-/// The folder in which auto-coder stores its descriptions of a project's folders. It has the
-/// structure of haft's own folder.
+/// The folder in which auto-coder stores its descriptions of a project's folders. Its structure is
+/// that of `.haft/active-context`.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
 /// The file in which auto-coder's chat stores its memory of a project.

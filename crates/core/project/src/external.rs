@@ -37,7 +37,7 @@ const SCRIPT_EXTENSIONS: [(&str, &[&str]); 8] = [
     ("rs", &[]),
 ];
 
-/// An external tool: a program in a tools folder.
+/// An external tool: a program in a tools folder, which the model can run with a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalTool {
     /// The file name of the tool.

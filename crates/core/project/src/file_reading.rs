@@ -14,7 +14,7 @@ use crate::problem::FileProblem;
 /// The maximum size of a file in bytes. Larger files are skipped and reported.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The content of a file.
+/// The content of a file, together with the file's resolved path.
 pub(crate) struct FileText {
     pub(crate) text: String,
     /// The path of the file, with all links resolved.
@@ -31,7 +31,7 @@ pub(crate) enum ReadBounds {
 }
 
 impl ReadBounds {
-    /// Returns the area in which the files that `real` refers to must be. `real` is the path of a
+    /// Returns the locations in which files that `real` refers to may be. `real` is the path of a
     /// file, with all links resolved. A file in the project may only refer to files in the project;
     /// a file of the user may refer to any file.
     pub(crate) fn for_references_in(knowledge: &KnowledgePaths, real: &Path) -> Self {
@@ -57,8 +57,8 @@ pub(crate) fn read_file(
     read_named_file(knowledge, path, within, problems)
 }
 
-/// Reads a file whose path is written in another file. Fails if the file is outside the area
-/// `within`.
+/// Reads a file whose path is written in another file. Fails if the file is outside the locations
+/// that `within` allows.
 pub(crate) fn read_named_file(
     knowledge: &KnowledgePaths,
     path: &Path,
@@ -131,8 +131,8 @@ fn read_bytes_within(
     Ok((real, bytes))
 }
 
-/// Opens the file `inside` below the folder `root` without following any link. A component of the
-/// path may have been replaced by a link after the path was resolved.
+/// Opens the file `inside` below the folder `root` without following any link. This matters because
+/// a component of the path may have been replaced by a link after the path was resolved.
 fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(root, folder, Mode::empty())?;

@@ -80,10 +80,10 @@ pub(crate) fn split_file<T: DeserializeOwned + Default>(
     }
 }
 
-/// Keys with values that people often write without the quotes that YAML requires.
+/// Keys whose values people often write without the quotes that YAML requires.
 const FREE_TEXT_KEYS: [&str; 2] = ["description", "argument-hint"];
 
-/// Keys that end the unquoted multi-line value of the key before them.
+/// Keys that may follow an unquoted value of several lines, and therefore end this value.
 const KNOWN_KEYS: [&str; 14] = [
     "name",
     "description",

@@ -23,7 +23,7 @@ use crate::problem::FileProblem;
 /// The maximum timeout of a hook, in seconds.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// The `[hooks]` section: groups of commands for each hook point.
+/// `[hooks]`: groups of commands for each hook point.
 pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
 
 /// Hook commands that share a matcher.
@@ -38,7 +38,7 @@ pub struct HookGroup {
     pub hooks: Vec<HookCommand>,
 }
 
-/// The command of a hook, with its settings.
+/// The command line of a hook, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookCommand {
@@ -46,11 +46,11 @@ pub struct HookCommand {
     pub kind: HookKind,
     /// The command line, which is run with `/bin/sh`.
     pub command: String,
-    /// The timeout in seconds.
+    /// The timeout of the hook, in seconds.
     #[serde(default = "default_timeout")]
     pub timeout: u64,
-    /// True if the hook runs in the sandbox of commands. Only the user's own hooks may run outside
-    /// it.
+    /// True if the hook is run in the sandbox of commands. Only the user's own hooks may be run
+    /// outside the sandbox.
     #[serde(default = "default_sandbox")]
     pub sandbox: bool,
 }
@@ -89,11 +89,11 @@ pub struct Hook {
     pub level: Level,
     /// The configuration file that declares the hook.
     pub path: PathBuf,
-    /// The program whose names and formats the hook uses.
+    /// The program whose tool names, hook point names and data formats the hook uses.
     pub dialect: HookDialect,
 }
 
-/// The program whose names of tools and hook points a hook uses.
+/// The program whose names for tools and hook points a hook uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
     /// The hook uses haft's names of tools and hook points.
@@ -125,7 +125,7 @@ impl Matcher {
         })
     }
 
-    /// Returns the pattern as it is written in the configuration.
+    /// Returns the pattern as written in the configuration.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -203,7 +203,7 @@ pub fn load_project_hooks(
     found
 }
 
-/// The section of a project's configuration file that declares hooks.
+/// The part of a project's configuration file that declares hooks.
 #[derive(Deserialize)]
 struct ProjectConfigFile {
     #[serde(default)]

@@ -82,8 +82,8 @@ pub fn load_code_law(
     Some(Instructions { path, text })
 }
 
-/// Reads the instruction files of `folders`, then the user's own. Links to one file and copies of
-/// one text are loaded only once.
+/// Reads the instruction files of `folders`, and then the user's own. If several paths link to one
+/// file, or several files have equal texts, the text is loaded only once.
 pub fn load_instructions(
     knowledge: &KnowledgePaths,
     folders: &[PathBuf],
@@ -110,7 +110,8 @@ pub fn load_instructions(
 struct InstructionReader<'a> {
     knowledge: &'a KnowledgePaths,
     seen_paths: HashSet<PathBuf>,
-    /// The texts that were already loaded. `CLAUDE.md` is often a copy of `AGENTS.md`.
+    /// The texts that were already loaded, so that a copy is skipped: `CLAUDE.md` is often a copy
+    /// of `AGENTS.md`.
     seen_texts: HashSet<String>,
     found: Vec<Instructions>,
     problems: &'a mut Vec<FileProblem>,

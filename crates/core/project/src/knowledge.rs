@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compat;
 
-/// A kind of knowledge that is stored in folders.
+/// A kind of file that guides or extends the model's work, each stored in folders of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KnowledgeKind {
     /// Texts that guide the model.
@@ -42,11 +42,11 @@ impl KnowledgeKind {
 /// The owner of a knowledge folder, and the projects to which the folder applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A folder of the project.
+    /// A folder inside the project.
     Project,
-    /// A folder of the user, for all projects.
+    /// A folder of the user that applies to all projects.
     User,
-    /// A folder of the user, for one project.
+    /// A folder of the user that applies to one project only.
     Repository,
 }
 
@@ -68,7 +68,7 @@ pub struct KnowledgeFolder {
     pub level: Level,
 }
 
-/// The paths from which the folders with knowledge are derived.
+/// The paths from which the knowledge folders of a project and its user are derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgePaths {
     /// The root of the project.
@@ -79,13 +79,13 @@ pub struct KnowledgePaths {
     pub trusted: bool,
     /// The user's configuration folder.
     pub user: PathBuf,
-    /// The user's home folder, which contains the folders of other programs.
+    /// The user's home folder, in which other programs have their folders.
     pub home: Option<PathBuf>,
 }
 
 impl KnowledgePaths {
-    /// Returns the last component of the root's path. The user's folders for this project have this
-    /// name.
+    /// Returns the last component of the root's path. It is also the name of the user's folders for
+    /// this project.
     pub fn project_name(&self) -> String {
         self.root
             .file_name()
@@ -131,13 +131,13 @@ impl KnowledgePaths {
         found
     }
 
-    /// Returns the project's folder for one kind of knowledge, without the folders of other
-    /// programs.
+    /// Returns haft's own folder in the project for one kind of knowledge.
     pub fn project_folder(&self, kind: KnowledgeKind) -> PathBuf {
         self.root.join(".haft").join(kind.folder_name())
     }
 
-    /// Returns the folder for one kind of knowledge in the user's configuration folder.
+    /// Returns the folder for one kind of knowledge in the user's configuration folder, which
+    /// applies to all projects.
     pub fn user_folder(&self, kind: KnowledgeKind) -> PathBuf {
         self.user.join(kind.folder_name())
     }

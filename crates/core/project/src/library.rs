@@ -17,11 +17,11 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The URL of the repository that is used unless the user sets another source.
+/// The URL of the library repository that is used unless the user sets another source.
 pub const DEFAULT_REPOSITORY_URL: &str = "https://github.com/allwefantasy/llm_friendly_packages";
 /// The maximum number of documents that are read for one library.
 const MAX_FILES: usize = 200;
-/// The maximum depth at which documents of a library are searched.
+/// The maximum depth to which the folder of a library is searched for documents.
 const MAX_DEPTH: usize = 8;
 
 /// The maximum size of the list of libraries, in bytes.
@@ -39,8 +39,8 @@ pub struct Libraries {
 struct StoredLibraries {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The libraries that each project uses, in the form `domain/user/library`, by the project's
-    /// root.
+    /// The libraries that each project uses, by the project's root. Each library has the form
+    /// `domain/user/library`.
     projects: BTreeMap<String, Vec<String>>,
 }
 
@@ -84,7 +84,7 @@ pub enum LibraryChange {
     Unchanged,
 }
 
-/// One document of a library.
+/// A document of a library, with its heading and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryDocument {
     /// The heading of the document: `user/library`, and the path of the file within the library.
@@ -155,8 +155,8 @@ impl Libraries {
         Ok(LibraryChange::Changed)
     }
 
-    /// Removes a library from the list of a project. `name` may be the full or a short name of the
-    /// library.
+    /// Removes a library from the list of a project. `name` may be the full name of the library or
+    /// a short name.
     pub fn remove_library(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read_list()?;
         let used = stored.projects.entry(project_key(root)).or_default();

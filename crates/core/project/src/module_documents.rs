@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::knowledge::KnowledgePaths;
 
-/// The name of the file that documents the module in its folder.
+/// The name of the file that documents a module, in the module's folder.
 pub const DOCUMENT_FILE: &str = ".ac.mod.md";
 /// The maximum number of folders that are searched for a module document.
 const MAX_FOLDERS: usize = 500;

@@ -12,7 +12,7 @@ pub trait Named {
     fn name(&self) -> &str;
     /// Returns the path of the file that defines the item.
     fn path(&self) -> &Path;
-    /// Returns the level of the folder that contains the file.
+    /// Returns the level of the folder that contains the file of the item.
     fn level(&self) -> Level;
 }
 
@@ -47,7 +47,7 @@ pub struct Shadowed {
     pub by: ShadowedBy,
 }
 
-/// The item that takes precedence over a shadowed one.
+/// The item that takes precedence over a shadowed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShadowedBy {
     File(PathBuf),
@@ -60,7 +60,7 @@ pub enum ShadowedBy {
 pub struct NamedItems<T> {
     /// The items that are used, sorted by name.
     pub items: Vec<T>,
-    /// The items that are not used, because others take precedence.
+    /// The items that are not used, because other items with their names take precedence.
     pub shadowed: Vec<Shadowed>,
 }
 

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that run the file given as their argument, whatever its name.
+/// Programs that run the file given as an argument, regardless of its extension.
 const INTERPRETERS: &[&str] = &[
     "bash",
     "bun",
@@ -39,7 +39,7 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
-/// Suffixes that interpreters append to the name of a module or a folder.
+/// Suffixes that interpreters append to the name of a module or folder to find its file.
 const MODULE_SUFFIXES: &[&str] = &[
     ".js",
     ".mjs",
@@ -70,10 +70,10 @@ const PROJECT_VARIABLES: &[&str] = &[
 /// The maximum number of words in all command lines together. If there are more, the search is
 /// given up; no command line that a person reviewed has nearly as many.
 const MAX_WORDS: usize = 1_000;
-/// The maximum number of folders in which the files are searched.
+/// The maximum number of folders in which named files are searched for.
 const MAX_FOLDERS: usize = 16;
 
-/// The extensions of files that count as run whenever a command line names them.
+/// The extensions of files that are treated as programs whenever a command line names them.
 const SCRIPT_EXTENSIONS: &[&str] = &[
     "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl",
     "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
@@ -221,8 +221,8 @@ fn strip_output_targets(line: &str) -> String {
     kept
 }
 
-/// Returns every piece of a line that could be a path, in order: the words as a shell splits them,
-/// and pieces of these words.
+/// Returns every piece of a line that could be a path, in order: the words into which a shell
+/// splits the line, and pieces of these words.
 fn split_path_candidates(line: &str) -> Vec<String> {
     let line = PROJECT_VARIABLES
         .iter()
@@ -265,7 +265,7 @@ fn is_interpreter(word: &str) -> bool {
         || INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// Converts a word to a path relative to `root`, without leading slashes.
+/// Removes the path of `root` and leading slashes from the beginning of a word.
 fn strip_root<'a>(root: &Path, word: &'a str) -> &'a str {
     let below = root
         .to_str()
@@ -278,7 +278,7 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{', '$', '`'])
 }
 
-/// Collects the paths that a path with patterns may refer to. The value of a variable is unknown,
+/// Collects the paths to which a path with patterns may refer. The value of a variable is unknown,
 /// so a variable matches everything.
 fn expand_pattern(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let [part, rest @ ..] = parts else {
@@ -301,7 +301,7 @@ fn expand_pattern(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
 }
 
 /// Returns the path of a file relative to `root`, or `None` if the file does not exist or is
-/// outside. The path of a link in the project is returned without resolving the link.
+/// outside `root`. A link in the project is returned by its own path, not by its target's.
 fn path_in_project(root: &Path, path: &Path) -> Option<String> {
     if !path.is_file() {
         return None;

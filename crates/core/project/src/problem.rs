@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
     pub path: PathBuf,
-    /// The line number, from 1, if it is known.
+    /// The number of the line that contains the problem, counted from 1, if it is known.
     pub line: Option<usize>,
     /// A description of the problem and of its consequence.
     pub what: String,
@@ -23,7 +23,7 @@ impl FileProblem {
         }
     }
 
-    /// Sets the line number, from 1.
+    /// Sets the line number, counted from 1.
     #[must_use]
     pub fn at_line(mut self, line: usize) -> Self {
         self.line = Some(line);

@@ -20,7 +20,7 @@ use crate::problem::FileProblem;
 pub enum RuleScope {
     /// The rule is part of every request.
     Always,
-    /// The rule is part of every request. Its text is an index of the other rules.
+    /// The rule is part of every request and contains an index of the other rules.
     Index,
     /// The rule is sent once a matching file is read, edited or mentioned.
     Matching(PathPatterns),
@@ -46,7 +46,8 @@ impl PathPatterns {
         self.set.is_match(path)
     }
 
-    /// Compiles the patterns. Invalid patterns are skipped, and a problem is returned for each.
+    /// Compiles the patterns. Invalid patterns are skipped, and a description of the problem is
+    /// returned for each of them.
     fn new(patterns: Vec<String>) -> (Self, Vec<String>) {
         let mut builder = GlobSetBuilder::new();
         let mut wrong = Vec::new();

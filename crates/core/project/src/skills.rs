@@ -35,7 +35,8 @@ impl Skill {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Returns at most `max_files` other files of the skill, relative to its folder.
+    /// Returns at most `max_files` files of the skill other than `SKILL.md`, relative to its
+    /// folder.
     pub fn list_files(&self, max_files: usize) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.folder().to_owned()];

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Footprint;
 
-/// The version of the footprint format that new entries record. Version 2 added the files named by
-/// hooks and servers.
+/// The version of the footprint format that is recorded in new entries. Version 2 added the files
+/// named by hooks and servers.
 const FOOTPRINT_VERSION: u32 = 2;
 
 /// The maximum size of the list of trusted folders, in bytes.
@@ -96,7 +96,8 @@ struct TrustFile {
     folder: Vec<TrustRecord>,
 }
 
-/// The entry of a trusted folder: the files that haft would run, and the grants to its servers.
+/// The entry of a trusted folder in the list: the files that haft would run, and the grants to the
+/// project's servers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
@@ -104,8 +105,8 @@ pub struct TrustRecord {
     trusted_at: Timestamp,
     #[serde(default)]
     edition: u32,
-    /// The files that haft would run when the folder was trusted, with their content hashes, by
-    /// path relative to the folder.
+    /// The content hash of each file that haft would run, as of the time when the folder was
+    /// trusted, by path relative to the folder.
     #[serde(default)]
     pub runs: BTreeMap<String, ContentHash>,
     /// The access granted to the project's servers, by server name.
@@ -113,8 +114,8 @@ pub struct TrustRecord {
     pub servers: BTreeMap<String, ServerGrant>,
 }
 
-/// The access of a project's server in addition to the project itself and the access of commands.
-/// It is requested by the server, or granted when the folder was trusted.
+/// Access that a project's server has in addition to the project itself and the access of commands.
+/// The access is either requested by the server, or granted when the folder was trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerGrant {
@@ -155,7 +156,7 @@ impl TrustList {
         )
     }
 
-    /// Returns the entry of a folder. Returns an empty entry if the folder was never trusted.
+    /// Returns the entry of a folder, or an empty entry if the folder was never trusted.
     pub fn find_record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
         Ok(self
             .read_list()?
@@ -165,8 +166,8 @@ impl TrustList {
             .unwrap_or_default())
     }
 
-    /// Trusts a folder with its current content. The grants to its servers are kept. `root` is the
-    /// canonical path of the folder.
+    /// Trusts a folder with its current content, and keeps the existing grants to its servers.
+    /// `root` is the canonical path of the folder.
     pub fn trust_folder(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
         self.trust_and_grant(root, now, self.find_record(root)?.servers)
     }

@@ -6,7 +6,7 @@
 
 use crate::numbers::format_thousands;
 
-/// The maximum size of a text after a cut.
+/// The maximum size of a text that is cut to its head and tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutLimits {
     /// The maximum number of lines, including the marker line.
@@ -25,7 +25,7 @@ impl Default for CutLimits {
     }
 }
 
-/// The size of the text that is already missing between a head and a tail.
+/// The size of the part of a text that is missing between a head and a tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// The number of line ends in the missing text.
@@ -34,12 +34,13 @@ pub struct Gap {
     pub bytes: u64,
 }
 
-/// The result of a cut: the shortened text, and the counts of all and of omitted lines and bytes.
+/// The result of cutting a text: the shortened text, and the counts of all and of omitted lines and
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The text to show, with a marker line where something is missing.
+    /// The shortened text, with a marker line in place of the omitted part.
     pub text: String,
-    /// The number of lines in the whole text. The last line counts even without a line end.
+    /// The number of lines in the whole text. The last line counts even if it has no line end.
     pub total_lines: u64,
     /// The size of the whole text in bytes.
     pub total_bytes: u64,
@@ -54,16 +55,17 @@ impl Cut {
     }
 }
 
-/// Bytes reserved for the marker line and the line end before it.
+/// The number of bytes reserved for the marker line and the line end before it.
 const MARKER_BYTES: usize = 100;
 
-/// Shortens a text to `limits`, keeping its head and tail.
+/// Shortens a text to `limits`. Lines are omitted from the middle, so that the head and the tail
+/// remain.
 pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
     cut_ends(text, Gap::default(), "", limits)
 }
 
-/// Like [`cut_lines`], for a text whose middle is already missing: `gap` is the size of the missing
-/// text between `head` and `tail`.
+/// Like [`cut_lines`], but for a text whose middle is already missing: `gap` is the size of the
+/// missing part between `head` and `tail`.
 pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let last = if tail.is_empty() && gap.bytes == 0 {
         head
@@ -151,8 +153,8 @@ fn format_marker(lines: u64, bytes: u64) -> String {
     }
 }
 
-/// Returns as many whole lines from the start of the text as fit into `lines` and `bytes`. Part of
-/// the next line is added only if the whole lines fill at most half of `bytes`.
+/// Returns as many whole lines from the start of the text as fit into the limits `lines` and
+/// `bytes`. If the whole lines fill at most half of `bytes`, a part of the next line is added.
 fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {

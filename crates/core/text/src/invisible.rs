@@ -1,7 +1,6 @@
 //! Finds and reveals invisible characters: bidirectional overrides, zero-width characters, tags.
 
-/// True if the character has no glyph of its own or changes the order in which other characters are
-/// shown.
+/// True if the character is invisible or changes the order in which other characters are shown.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}'                      // soft hyphen

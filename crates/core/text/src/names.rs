@@ -4,7 +4,7 @@
 /// The maximum length of a skill's or an MCP server's name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The rule that a name must follow, depending on its use.
+/// A rule for valid names. Each variant is the rule for one kind of name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// The name of a template variable, such as a step of a workflow: ASCII letters, digits and
@@ -27,7 +27,7 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// True if `name` follows the rule. An empty name follows no rule.
+    /// True if `name` follows the rule. Always false for an empty name.
     pub fn allows(self, name: &str) -> bool {
         let length = 1..=MAX_NAME_BYTES;
         let plain = |c: char| self.allows_char(c);
@@ -45,8 +45,8 @@ impl NameRule {
             }
     }
 
-    /// True if the rule allows the character in a name, for parsers that read a name character by
-    /// character.
+    /// True if the rule allows the character anywhere in a name. Used by parsers that read a name
+    /// character by character.
     pub fn allows_char(self, c: char) -> bool {
         match self {
             Self::Identifier => c.is_ascii_alphanumeric() || c == '_',

@@ -62,7 +62,7 @@ pub fn reveal_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(sanitize(&shown).into_owned())
 }
 
-/// Like [`sanitize`], for bytes of unknown encoding: invalid UTF-8 becomes `U+FFFD`.
+/// Like [`sanitize`], but for bytes of unknown encoding. Invalid UTF-8 becomes `U+FFFD`.
 pub fn sanitize_bytes(bytes: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(bytes)).into_owned()
 }

@@ -12,8 +12,8 @@ use std::str::Chars;
 use unicode_width::UnicodeWidthChar;
 
 const ESC: char = '\x1b';
-/// The last column that a cursor movement can reach in a shorter line. A terminal stops at its edge
-/// too. Without this limit, a short sequence could create a very long line.
+/// The last column that cursor movements can reach beyond the end of a line. Real terminals limit
+/// the cursor to their width. Without a limit, a short sequence could create a very long line.
 const MAX_CURSOR_COLUMN: usize = 200;
 const TAB_STOP: usize = 8;
 
@@ -22,7 +22,7 @@ pub(crate) fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Returns the text that a terminal would finally show.
+/// Returns the text as a terminal would show it after the last character.
 pub(crate) fn render_screen(text: &str) -> String {
     let mut screen = TerminalText {
         out: String::with_capacity(text.len()),
@@ -51,7 +51,7 @@ pub(crate) fn render_screen(text: &str) -> String {
     screen.finish()
 }
 
-/// Applies the sequence after an `ESC`.
+/// Reads and applies the escape sequence that follows an `ESC`.
 fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     match chars.peek().copied() {
         Some('[') => {
@@ -71,9 +71,9 @@ fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     }
 }
 
-/// Applies a control sequence, the text after `CSI`: parameters, intermediates and a final
-/// character. Only sequences that move the cursor inside the current line or erase cells of it have
-/// an effect.
+/// Reads and applies a control sequence, which follows `CSI`: parameters, intermediates and a final
+/// character. Only sequences that move the cursor in the current line or erase parts of that line
+/// have an effect.
 fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
@@ -175,8 +175,8 @@ impl TerminalText {
         }
     }
 
-    /// Returns the current line, split into columns. After this call, characters are placed one by
-    /// one until the line ends.
+    /// Returns the current line, split into columns. From then on, characters are placed one by one
+    /// until the line ends.
     fn current_row(&mut self) -> &mut TerminalRow {
         let Self {
             out,
@@ -209,15 +209,15 @@ impl TerminalText {
     }
 }
 
-/// Marks the second column of a wide character. Control characters are never stored, so this mark
-/// cannot be confused with text.
+/// The content of the second column of a wide character. Control characters are never stored, so
+/// this mark cannot be confused with text.
 const WIDE_TAIL: char = '\0';
 
 /// One line of the terminal, split into columns, with a cursor.
 #[derive(Default)]
 struct TerminalRow {
     cells: Vec<char>,
-    /// Zero-width characters, by the column of the character that they modify.
+    /// The zero-width characters that modify another character, by the column of that character.
     marks: BTreeMap<usize, String>,
     cursor: usize,
 }
@@ -246,7 +246,8 @@ impl TerminalRow {
         }
     }
 
-    /// Sets one cell. If the cell was half of a wide character, the other half becomes blank.
+    /// Writes a character to one column. If that column was half of a wide character, the other
+    /// half becomes blank.
     fn set_cell(&mut self, column: usize, c: char) {
         if column >= self.cells.len() {
             self.cells.resize(column + 1, ' ');
@@ -277,8 +278,8 @@ impl TerminalRow {
         self.cursor = self.cursor.saturating_sub(count);
     }
 
-    /// Applies `CSI K`: 0 erases from the cursor to the end, 1 from the start to the cursor, 2 the
-    /// whole line.
+    /// Applies `CSI K`. The value 0 erases from the cursor to the end of the line, 1 from the start
+    /// to the cursor, and 2 the whole line.
     fn erase_cells(&mut self, what: usize) {
         let (from, to) = match what {
             0 => (self.cursor.min(self.cells.len()), self.cells.len()),

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// The arguments of a call that uses another agent's tool name.
+/// The arguments, by name, of a call that is written for another agent's tool.
 pub(crate) type Arguments = Map<String, Value>;
 
-/// Renames an argument. If an argument with the new name exists, it is kept and the renamed one is
-/// dropped.
+/// Renames an argument. If both names exist, the argument with the new name is kept and the other
+/// is removed.
 pub(crate) fn rename_argument(arguments: &mut Arguments, from: &str, to: &str) {
     if let Some(value) = arguments.shift_remove(from) {
         arguments.entry(to).or_insert(value);

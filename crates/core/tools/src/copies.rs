@@ -20,7 +20,7 @@ pub struct CopyRequest<'a> {
     pub trusted: bool,
     /// The folder that contains the copies of all conversations.
     pub folder: &'a Path,
-    /// The environment of child processes.
+    /// The environment variables of child processes.
     pub environment: &'a [(String, String)],
     /// The running processes and the sandbox of the session that starts the sub-agent.
     pub running: &'a Running,
@@ -30,15 +30,15 @@ pub struct CopyRequest<'a> {
 
 /// Creates copies of projects. All methods block on the disk.
 pub trait ProjectCopies: Send + Sync {
-    /// Opens the existing copy of a conversation, or creates one. An error is the reason why there
-    /// is no copy.
+    /// Opens the existing copy of a conversation, or creates one. The error is the reason why the
+    /// copy could not be opened.
     fn open_copy(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
 }
 
 /// A copy of the project in which a sub-agent works.
 pub trait ProjectCopy: Send + Sync {
-    /// Returns the workspace of an agent that works in the copy: `of`, with the project replaced
-    /// with the copy.
+    /// Returns the workspace of an agent that works in the copy: like the workspace `of`, but with
+    /// the copy in place of the project.
     fn workspace(&self, of: &Workspace) -> Workspace;
 
     /// Returns a sentence for each unused copy that was removed while it had unmerged changes,

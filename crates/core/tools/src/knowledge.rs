@@ -60,7 +60,7 @@ pub(crate) fn get_session_value<T: Any + Send + Sync>(
     context.state.get().ok_or_else(nothing)
 }
 
-/// Converts an error of a port to a failure. Appends `hint` if the error is an unknown id.
+/// Converts an error of a port to a failure. Appends `hint` if the error reports an unknown id.
 pub(crate) fn failure_from_port(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } if hint.is_empty() => error.to_string(),

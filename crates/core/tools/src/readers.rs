@@ -10,7 +10,7 @@ use haft_tool::{DocumentReader, EditorBuffers, Tool};
 pub struct Readers {
     /// Extracts text from documents, for `read_file`, `count_tokens` and `extract_to_text`.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// The open buffers of an editor, for `read_file`.
+    /// Provides the unsaved content of files that are open in an editor, for `read_file`.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
     /// Tools that are listed among the built-in tools, such as `undo_edit`, in order.
     pub tools: Vec<Arc<dyn Tool>>,

@@ -15,7 +15,7 @@ use crate::files::disk::{LoadedFile, compute_file_state};
 /// The context of a tool call that works on files, with methods to access the files.
 pub struct FileScope {
     context: ToolContext,
-    /// The number of entries that walks omitted because a permission rule hides them.
+    /// The number of entries that folder walks omitted because permission rules hide them.
     pub(crate) left_out: Arc<AtomicUsize>,
 }
 

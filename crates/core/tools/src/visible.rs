@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-/// Makes the control characters of one line of a file visible. Unlike the output of a program, a
-/// file is not rendered as by a terminal: an escape sequence or a lone carriage return is shown,
-/// because it is part of the content.
+/// Makes the control characters of one line of a file visible. Escape sequences and lone carriage
+/// returns are shown instead of interpreted as by a terminal, because they are part of the file's
+/// content.
 pub fn reveal_line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
         let pictured: String = text

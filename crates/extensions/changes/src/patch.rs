@@ -18,7 +18,8 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// An error in the text of a patch. Line numbers refer to the patch and begin at 1.
+/// The reason why the text of a patch cannot be parsed. Line numbers refer to the patch and begin
+/// at 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum PatchError {
     #[error("a patch begins with a line `{BEGIN}`")]
@@ -107,8 +108,8 @@ fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
     }
 }
 
-/// Returns the indentation of the first line if all lines of the patch begin with that indentation,
-/// else an empty string.
+/// Returns the indentation of the patch's first line if all other lines begin with it, else an
+/// empty string.
 fn find_common_indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -134,8 +135,8 @@ enum OpenSection {
     Add {
         path: String,
         lines: Vec<String>,
-        /// The number of empty lines that were read last. They belong to the file only if another
-        /// line of the file follows.
+        /// The number of empty lines read since the last non-empty line. They belong to the file
+        /// only if another line of the file follows.
         blank: usize,
     },
     Update {
@@ -149,8 +150,8 @@ enum OpenSection {
 #[derive(Default)]
 struct PatchChunk {
     block: EditBlock,
-    /// The number of empty lines that were read last. They belong to the chunk only if another line
-    /// of the chunk follows.
+    /// The number of empty lines read since the last non-empty line. They belong to the chunk only
+    /// if another line of the chunk follows.
     blank: usize,
     ended: bool,
 }
@@ -171,12 +172,12 @@ impl PatchChunk {
 struct PatchReader {
     sections: Vec<PatchSection>,
     open: OpenSection,
-    /// True if spaces before a marker were ignored.
+    /// True if the patch contained a marker that was accepted despite leading spaces.
     padded: bool,
 }
 
 impl PatchReader {
-    /// Removes the spaces before a marker and returns the rest of the line. Returns `None` if the
+    /// Returns the line without its leading spaces if a marker follows them. Returns `None` if the
     /// line has no leading spaces, or if it may be file content, as inside a chunk.
     fn find_indented_marker<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();

@@ -171,7 +171,7 @@ fn format_report(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     }
 }
 
-/// Returns the word for an outcome, and the reason if the file was skipped.
+/// Returns the word that names an undo outcome, and, if the file was skipped, the reason.
 fn describe_outcome(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         UndoOutcome::Restored => ("restored", None),

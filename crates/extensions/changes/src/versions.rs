@@ -58,18 +58,18 @@ pub enum VersionsError {
     #[error("content {hash} in {} is damaged and is not used", .path.display())]
     DamagedContent {
         hash: ContentHash,
-        /// The path of the database.
+        /// The path of the database that holds the content.
         path: PathBuf,
     },
     /// The database cannot be read.
     #[error("{} is damaged: {detail}; move it away, only undo of earlier changes is lost with it", .path.display())]
     Damaged {
-        /// The path of the database.
+        /// The path of the damaged database.
         path: PathBuf,
         /// A description of the damage.
         detail: String,
     },
-    /// Any other error of the store.
+    /// The store failed for a reason other than damage, such as an I/O error.
     #[error(transparent)]
     Store(StoreError),
 }
@@ -83,7 +83,7 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// Holds a lock on the store or on versions in it until the guard is dropped.
+/// A guard that holds a lock on the store, or on versions in the store, until the guard is dropped.
 pub struct VersionsGuard {
     _held: Box<dyn Send + Sync>,
 }
@@ -97,8 +97,8 @@ impl VersionsGuard {
     }
 }
 
-/// A callback that receives the paths changed by calls, undos, and redos, before their results are
-/// used.
+/// A callback that receives the paths changed by a call, undo or redo, before the result of that
+/// operation is used.
 pub type ChangeListener = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
 /// An SQLite database of file contents, the steps that changed files, and the state of trees at
@@ -137,7 +137,8 @@ impl SqliteVersions {
         }
     }
 
-    /// Passes the changed paths to the callback, if one is set.
+    /// Passes the changed paths to the callback set by [`Self::with_change_listener`], if there is
+    /// one.
     pub(crate) fn notify_changed(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         self.on_change
             .as_ref()
@@ -151,8 +152,8 @@ impl SqliteVersions {
     }
 
     /// Deletes the changes of these conversations, with the contents that only these changes refer
-    /// to, and overwrites the deleted data. The states of trees are deleted too; the next scan
-    /// reads all files again.
+    /// to, and overwrites the deleted data. The scan states of all trees are deleted as well, so
+    /// the next scan reads all files again.
     pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
         if !self.exists() {
             return Ok(());
@@ -302,9 +303,9 @@ impl SqliteVersions {
         )
     }
 
-    /// Records the changes of a call that were found by comparing two scans: each path with its
-    /// version before and after. Changes that another step made after the step `since` are skipped.
-    /// Returns the recorded paths.
+    /// Records a call's file changes that were found by comparing two scans: each path with its
+    /// versions before and after the call. A change is skipped if another step recorded it after
+    /// the step `since`. Returns the recorded paths.
     pub fn save_scanned(
         &self,
         conversation: &ConversationId,
@@ -325,7 +326,7 @@ impl SqliteVersions {
         Ok(noted)
     }
 
-    /// Returns the steps of a conversation, in order.
+    /// Returns the recorded calls, undos and redos of a conversation, oldest first.
     pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
         self.with_connection(|connection| steps::list_steps(connection, conversation))
     }
@@ -364,8 +365,8 @@ impl SqliteVersions {
         self.with_transaction(|connection| steps::finish_reversal(connection, step, left))
     }
 
-    /// Returns the files of the tree at `root` as the last scan found them, by path relative to
-    /// `root`.
+    /// Returns the state of each file at the last scan of the tree at `root`, with its path
+    /// relative to `root`.
     pub fn known_files(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
         self.with_connection(|connection| trees::read_tree(connection, root))
     }
@@ -400,8 +401,8 @@ impl SqliteVersions {
             .map_err(|error| self.folder_error("lock", error))
     }
 
-    /// Waits until no other process runs an undo or redo, then returns a guard that prevents others
-    /// from starting one.
+    /// Waits until no other process runs an undo or redo, then returns a guard that prevents other
+    /// processes from starting an undo or redo.
     pub fn lock_undo(&self) -> Result<VersionsGuard, VersionsError> {
         LockFile::acquire(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)

@@ -35,11 +35,11 @@ const SUBMODULE_MODE: &str = "160000";
 /// The file name of a temporary git index, in the folder that [`Git::own_folder`] returns.
 const INDEX_NAME: &str = "index";
 
-/// The copy of the project in which one sub-agent works.
+/// A copy of the project in which one sub-agent works, as a git worktree.
 struct Worktree {
     git: Git,
     root: PathBuf,
-    /// The folder of the copy.
+    /// The path of the copy's top folder.
     at: PathBuf,
     /// The folder that contains all copies.
     within: PathBuf,
@@ -53,21 +53,21 @@ struct Worktree {
     swept: Vec<String>,
 }
 
-/// The project files as a git tree object.
+/// A snapshot of the project files, stored as a git tree object.
 struct TreeSnapshot {
     tree: String,
     /// Paths whose index entry was kept because a git filter applies to them.
     filtered: Vec<OsString>,
 }
 
-/// Project paths that are not merged because a git filter applies to them: `made` by the agent, or
-/// `absent` from the copy since the copy was created.
+/// Project paths that are not merged because a git filter applies to them. `made` lists those that
+/// the agent wrote, and `absent` those that were missing from the copy from the start.
 struct LeftOut {
     made: Vec<PathBuf>,
     absent: Vec<PathBuf>,
 }
 
-/// Creates copies of projects, as worktrees of their git repositories.
+/// Creates copies of projects for sub-agents, as worktrees of the projects' git repositories.
 pub struct GitWorktrees;
 
 impl ProjectCopies for GitWorktrees {

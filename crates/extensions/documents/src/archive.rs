@@ -17,7 +17,7 @@ const MAX_PARTS: usize = 20_000;
 const MAX_PART: u64 = 64 * 1024 * 1024;
 /// The maximum unpacked size of all parts together, in bytes.
 const MAX_TOTAL: u64 = 160 * 1024 * 1024;
-/// The maximum unpacked size of parts to which [`MAX_RATIO`] does not apply, in bytes.
+/// The unpacked size up to which [`MAX_RATIO`] does not apply to a part, in bytes.
 const MAX_UNCHECKED_PART: u64 = 4 * 1024 * 1024;
 /// The maximum compression ratio of a part. The XML of real spreadsheets has a ratio of about 20.
 const MAX_RATIO: u64 = 250;

@@ -7,8 +7,8 @@
 use super::xml::XmlError;
 use super::{DocumentText, MAX_TEXT_BYTES};
 
-/// The maximum number of nested tables that are written as tables. Deeper tables become text of a
-/// cell.
+/// The maximum nesting depth of tables that are written as tables. The text of a table nested more
+/// deeply goes into a cell of the surrounding table.
 const MAX_TABLES: usize = 8;
 
 /// Collects the paragraphs and tables of a document as text.
@@ -22,7 +22,7 @@ pub(super) struct TextFlow {
     cut: bool,
 }
 
-/// A table whose end has not been reached.
+/// A table that is still being read: its current row, and its open cell if there is one.
 #[derive(Default)]
 struct OpenTable {
     row: Vec<String>,
@@ -56,14 +56,15 @@ impl TextFlow {
         }
     }
 
-    /// Ends the current paragraph. Does nothing if the paragraph is empty.
+    /// Ends the current paragraph, without a prefix. Does nothing if the paragraph is empty.
     pub(super) fn end_open_paragraph(&mut self) {
         if !self.paragraph.is_empty() {
             self.end_paragraph("");
         }
     }
 
-    /// Writes a separate line, even inside a table. A second empty line in a row is omitted.
+    /// Writes a line of its own, even while a table is open. A second empty line in a row is
+    /// omitted.
     pub(super) fn push_line(&mut self, line: &str) {
         if line.is_empty() && (self.text.is_empty() || self.text.ends_with("\n\n")) {
             return;
@@ -85,7 +86,8 @@ impl TextFlow {
         self.push_line(heading);
     }
 
-    /// Returns [`XmlError::Enough`], which ends the walk, if the text has reached its limit.
+    /// Returns [`XmlError::Enough`], which ends the walk of the document, if the text has reached
+    /// [`MAX_TEXT_BYTES`].
     pub(super) fn check_limit(&self) -> Result<(), XmlError> {
         if self.cut {
             Err(XmlError::Enough)

@@ -3,7 +3,7 @@
 use super::MAX_TEXT_BYTES;
 use super::flow::TextFlow;
 
-/// The maximum number of columns, which is that of Excel. Further columns are omitted.
+/// The maximum number of columns in a row, as in Excel. Further columns are omitted.
 const MAX_COLUMNS: usize = 16_384;
 /// The maximum size of a cell, in bytes. Spreadsheet programs allow 32,767 characters.
 const MAX_CELL_BYTES: usize = 128 * 1024;

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentText};
 
-/// True if the content has the keys of a notebook in format 4. Other files may have the extension
-/// `.ipynb`, too.
+/// True if the content has the keys of a notebook in format 4. The extension `.ipynb` is no proof,
+/// because other files may have it.
 pub(super) fn is_notebook(bytes: &[u8]) -> bool {
     let begins = bytes.trim_ascii_start().starts_with(b"{");
     let contains = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
@@ -135,8 +135,8 @@ fn push_output(flow: &mut TextFlow, output: &CellOutput) {
     }
 }
 
-/// Writes the plain text of a result. All other representations of the result are only mentioned,
-/// with their sizes.
+/// Writes the plain-text representation of a cell's result. All other representations, such as
+/// images, are only mentioned with their sizes.
 fn push_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),

@@ -8,7 +8,7 @@ use super::grid::{GridRow, format_cell, sheet_heading};
 use super::xml::{Element, Node, XmlError, walk_xml};
 use super::{DocumentError, DocumentText, Format, MAX_TEXT_BYTES};
 
-/// The maximum number of copies that are written of a repeated cell or row.
+/// The maximum number of times that a repeated cell or row is written.
 const MAX_REPEATS: usize = 1_000;
 
 /// Returns the format of an archive, or `None` if it is not an OpenDocument file.
@@ -79,12 +79,12 @@ fn read_page_text(
     Ok(words.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The state of reading an OpenDocument file.
+/// Reads the nodes of an OpenDocument file, and collects the file's text.
 #[derive(Default)]
 struct OdfReader {
     flow: TextFlow,
     sheets: bool,
-    /// The number of open elements that are paragraphs or headings.
+    /// The nesting depth inside paragraph and heading elements. 0 outside them.
     paragraphs: usize,
     level: usize,
     lists: usize,
@@ -92,8 +92,8 @@ struct OdfReader {
     /// The text of the open footnote or comment, and the nesting depth inside it.
     open_note: Option<(String, usize)>,
     notes: Vec<String>,
-    /// One flag for each open frame, true if a content of the frame was read. Further contents of a
-    /// frame are alternatives to the first.
+    /// One flag for each open frame, outermost first: true if one of the frame's contents was read.
+    /// The remaining contents are alternatives to it and are skipped.
     frames: Vec<bool>,
     /// True if the next text is the first text in the notes of a slide.
     notes_begin: bool,

@@ -36,7 +36,7 @@ fn format_from_content_type(content_type: &str) -> Option<Format> {
     family.map(|(_, format)| *format)
 }
 
-/// Returns the name and the content type of each part.
+/// Returns the name and the content type of each part that the archive declares.
 fn read_content_types(
     archive: &mut DocumentArchive<'_>,
 ) -> Result<Vec<(String, String)>, DocumentError> {
@@ -69,7 +69,7 @@ fn find_main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentE
         .ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
 
-/// A relation from one part of an archive to another.
+/// A relation from one part of an archive to a target, such as another part or a web address.
 struct Relation {
     /// The last segment of the relation's type, such as `header`.
     kind: String,

@@ -30,7 +30,7 @@ const CHILD_ARG: &str = "__haft_read_pdf";
 /// The time limit for reading an empty file. For other files, the limit grows with the size.
 const BASE_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT_PER_MIB: Duration = Duration::from_millis(500);
-/// The maximum time limit, which applies to the largest files.
+/// The time limit for reading the largest files.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 /// The memory limit for reading an empty file, in bytes. For other files, the limit grows with the
 /// size.
@@ -114,7 +114,7 @@ pub(super) fn read_pdf(
     Ok(format_pages(&text))
 }
 
-/// Writes a heading before each page, and removes superfluous empty lines.
+/// Returns the extracted text with a heading before each page and without superfluous empty lines.
 fn format_pages(text: &str) -> DocumentText {
     let mut flow = TextFlow::default();
     let mut empty = true;

@@ -10,10 +10,10 @@ use std::io::BufRead;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// The maximum nesting of elements. Real documents are nested much less deeply.
+/// The maximum nesting depth of elements. Real documents are nested much less deeply.
 const MAX_DEPTH: usize = 256;
 
-/// The reason why a walk ended early.
+/// The reason why the walk of an XML document ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     #[error("{0}")]
@@ -27,7 +27,7 @@ pub(super) enum XmlError {
     Enough,
 }
 
-/// A node that the walk passes to its visitor.
+/// An XML node that [`walk_xml`] passes to its visitor: a start tag, an end tag or text.
 pub(super) enum Node<'a> {
     Open(Element<'a>),
     /// The end of the element with this local name.
@@ -44,8 +44,8 @@ impl Element<'_> {
         local_name(self.0.name().into_inner())
     }
 
-    /// Returns the value of an attribute. If `name` has a prefix, it is compared with the
-    /// attribute's whole name, else with the local name only.
+    /// Returns the value of an attribute. A `name` with a namespace prefix is compared with the
+    /// attribute's whole name, any other with the local name only.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let wanted = |key: &str| {
             if name.contains(':') {

@@ -64,7 +64,8 @@ pub(crate) fn read_conversation(
     builder.finish(ImportFormat::AutoCoder.name(), about)
 }
 
-/// Converts a message to OpenAI's format, with the calls and results from its metadata.
+/// Converts a message to OpenAI's format. Tool calls and results are taken from the message's
+/// metadata.
 fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said.get("role"), "content": said.get("content") });
     let wire = said
@@ -89,7 +90,7 @@ fn read_usage(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// True if the messages contain the metadata about tools or tokens that auto-coder writes.
+/// True if the messages contain auto-coder's own metadata about tool calls or token counts.
 pub(crate) fn has_auto_coder_metadata(messages: &[Value]) -> bool {
     let marks = [
         "/metadata/_agentic_wire",

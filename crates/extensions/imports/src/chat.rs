@@ -96,7 +96,8 @@ struct ChatLogFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Converts one message, which gets the time `at`. The message is not added to `builder`.
+/// Converts one message of the API's format to haft's format, with the time `at`. The message is
+/// not added to `builder`.
 pub(crate) fn read_message(
     builder: &ConversationBuilder,
     raw: &RawValue,

@@ -26,7 +26,8 @@ struct SessionLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
-    /// The id of the parent line, if the lines before this one were summarized.
+    /// The id of the line that logically precedes this line, if the earlier lines were replaced by
+    /// a summary.
     logical_parent_uuid: Option<String>,
     timestamp: Option<Timestamp>,
     #[serde(default)]
@@ -66,7 +67,7 @@ struct ClaudeCodeBlock<'a> {
     source: Option<Value>,
 }
 
-/// A line with a message of the user or the assistant, and the parsed message.
+/// A line of the session with a user or assistant message, together with the parsed message.
 struct SessionMessage<'a> {
     line: SessionLine<'a>,
     message: ApiMessage<'a>,
@@ -137,8 +138,8 @@ fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<
     }
 }
 
-/// Returns the indices of the lines from the first to the newest message. If a parent line is
-/// missing, the previous message in the file is used as the parent.
+/// Returns the indices of the lines on the branch that leads from the first to the newest message.
+/// If a parent line is missing, the previous message in the file is used as the parent.
 fn find_newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
@@ -236,8 +237,9 @@ fn parse_blocks<'a>(
     blocks
 }
 
-/// Returns the messages of the newest branch. The blocks and results of its replies are included
-/// even if they are on other branches, because parallel calls are stored on separate branches.
+/// Returns the messages of the newest branch. Further blocks of the branch's replies, and the
+/// results of their calls, are included even if they are on other branches, because parallel calls
+/// are stored on separate branches.
 fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let mut replies = HashSet::new();
     let mut calls = HashSet::new();
@@ -272,8 +274,8 @@ fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMe
         .collect()
 }
 
-/// Moves all lines of a reply to the position of its first line. The result of a call that ran
-/// while the reply was still streaming may be between them.
+/// Moves all lines of a reply to the position of its first line. In the file, the lines may be
+/// separated by the result of a call that ran while the reply was still streaming.
 fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
@@ -289,7 +291,7 @@ fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     keyed.into_iter().map(|(_, said)| said).collect()
 }
 
-/// Joins the lines of a reply into one message.
+/// Joins consecutive lines that belong to one reply into one message.
 #[derive(Default)]
 struct ReplyBuilder {
     open: Option<(Option<String>, Message)>,

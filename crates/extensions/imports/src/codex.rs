@@ -26,13 +26,13 @@ struct RolloutLine<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// The state of reading a rollout file.
+/// Reads the lines of a rollout file, and collects the messages of the conversation.
 struct RolloutReader {
     builder: ConversationBuilder,
     about: ConversationHeader,
     model: Option<String>,
     provider: String,
-    /// The reply that is being collected from several lines.
+    /// The model's reply that is being put together from several lines.
     reply: Option<Message>,
     /// The total usage of the session so far, if the file contains it.
     total: Option<ReportedUsage>,
@@ -101,7 +101,8 @@ impl RolloutReader {
         }
     }
 
-    /// Adds a token count to the last reply. The count may come after the results of the reply.
+    /// Adds a token count to the last reply. The file may contain the count after the results of
+    /// the reply's calls.
     fn read_token_count(&mut self, event: &Value) {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
@@ -129,8 +130,9 @@ impl RolloutReader {
         }
     }
 
-    /// Returns the usage of the newest request. Depending on the version of codex, it is reported
-    /// directly, as the difference of two totals, or without an envelope.
+    /// Returns the usage of the newest request. Depending on the version of codex, the event
+    /// contains this usage, only the session's total, from which the previous total is subtracted,
+    /// or bare counts without an envelope.
     fn find_request_usage(&mut self, event: &Value) -> Option<ReportedUsage> {
         let total = event.pointer("/info/total_token_usage").map(read_usage);
         let before = self.total;

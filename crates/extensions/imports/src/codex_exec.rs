@@ -140,8 +140,7 @@ fn push_item(builder: &mut ConversationBuilder, item: &Value) {
     builder.extend_reply(part);
 }
 
-/// Adds a to-do list as a call of the tool `update_plan`. Each version of the list becomes a call
-/// of its own.
+/// Adds one version of a to-do list as a call of the tool `update_plan`.
 fn push_plan(builder: &mut ConversationBuilder, item: &Value) {
     if get_text(item, "type") != Some("todo_list") {
         return;
@@ -174,7 +173,7 @@ fn push_plan(builder: &mut ConversationBuilder, item: &Value) {
     );
 }
 
-/// Adds a call together with its result.
+/// Adds a tool call, followed by its result.
 fn push_call(
     builder: &mut ConversationBuilder,
     item: &Value,

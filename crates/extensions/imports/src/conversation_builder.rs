@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::{ImportError, ImportedConversation, tool_data};
 
-/// The metadata key for the name of the format from which a conversation was imported.
+/// The key under which a conversation's metadata stores the name of the format it was imported
+/// from.
 const IMPORTED_FROM: &str = "imported_from";
 
 /// Collects the messages of a conversation that is being imported.
@@ -23,7 +24,7 @@ pub(crate) struct ConversationBuilder {
     calls: HashMap<String, ToolCall>,
     round: u32,
     now: Timestamp,
-    /// The number of lines and parts that could not be imported.
+    /// The number of lines and message parts that could not be imported.
     pub(crate) skipped: usize,
 }
 
@@ -49,8 +50,8 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates a message from `parts`. If `at` is `None`, the message gets the time of the previous
-    /// message.
+    /// Creates a message from `parts`, without adding it. If `at` is `None`, the message gets the
+    /// time of the previous message.
     pub(crate) fn new_message(
         &self,
         role: Role,
@@ -68,9 +69,9 @@ impl ConversationBuilder {
         )
     }
 
-    /// Creates a message from text that the recorded program added. At the start of the
-    /// conversation, this is a system message; later, a user message with the origin
-    /// [`Origin::Engine`].
+    /// Creates a message from text that neither the user nor the model wrote, but the program that
+    /// recorded the conversation. At the start of the conversation, this is a system message;
+    /// later, a user message with the origin [`Origin::Engine`].
     pub(crate) fn new_instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         if self
             .messages
@@ -116,7 +117,7 @@ impl ConversationBuilder {
         self.messages.len()
     }
 
-    /// True if one of the last 64 results is the result of `call`.
+    /// True if one of the last 64 tool results belongs to the call with the id `call`.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let results = self.messages.iter().rev().flat_map(Message::tool_results);
         results.take(64).any(|result| result.tool_call_id == call)
@@ -130,7 +131,8 @@ impl ConversationBuilder {
             .map(|first| id_from_messages(first).to_string())
     }
 
-    /// Adds a message under its own id. If another message already has that id, a new id is used.
+    /// Adds a message that has an id. If another message already has that id, the added message
+    /// gets a new one, and the old one is kept in its metadata.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short_id()) {
             message
@@ -146,8 +148,8 @@ impl ConversationBuilder {
         self.messages.push(message);
     }
 
-    /// Returns an id that is derived from the position and content of `message` and that no other
-    /// message of the conversation has.
+    /// Derives an id for `message` from its position and content. No other message of the
+    /// conversation has this id.
     fn unused_id(&self, message: &Message) -> MessageId {
         let mut hasher = Hasher::default();
         hasher
@@ -195,7 +197,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// Returns the newest reply of the model.
+    /// Returns the model's most recent reply for modification, or `None` if there is no reply yet.
     pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
         self.messages
             .iter_mut()
@@ -312,7 +314,7 @@ pub(crate) struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    /// Returns the difference between two totals, of which `before` is the earlier one.
+    /// Subtracts the earlier total `before` from this total, class by class.
     pub(crate) fn subtract(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -338,13 +340,14 @@ pub(crate) fn parse_json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the string under `key` in a JSON object.
+/// Returns the string under `key` in a JSON object, or `None` if the value is missing or not a
+/// string.
 pub(crate) fn get_text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Parses consecutive JSON values. The list ends before an invalid value, because the last value of
-/// a killed session may be truncated.
+/// Parses consecutive JSON values. Parsing stops at the first invalid value, because the last value
+/// of a killed session may be truncated.
 pub(crate) fn parse_json_values(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {
@@ -357,13 +360,13 @@ pub(crate) fn parse_json_values(text: &str) -> Result<Vec<Value>, ImportError> {
     Ok(all)
 }
 
-/// Returns the number under `key` in a JSON object, or 0 if it is missing.
+/// Returns the non-negative integer under `key` in a JSON object, or 0 if there is none.
 pub(crate) fn get_count(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Copies some values of a JSON object to metadata under new names. `keys` contains pairs of old
-/// and new name. Null and missing values are omitted.
+/// Copies values of a JSON object to new metadata. Each pair in `keys` contains a key of the object
+/// and the metadata key under which its value is copied. Null and missing values are omitted.
 pub(crate) fn select_metadata(object: &Value, keys: &[(&str, &str)]) -> Metadata {
     let known = |(theirs, ours): &(&str, &str)| {
         let value = object.get(theirs).filter(|value| !value.is_null())?;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::conversation_builder::{ConversationBuilder, ConversationHeader, get_count};
 use crate::{ImportError, ImportedConversation, SourceText, time};
 
-/// The source format that is recorded for documents other than haft's own exports.
+/// The format name that is recorded as the source of documents that haft did not export itself.
 const SOURCE_NAME: &str = "files";
 
 /// Reads a file that contains one document, or one document per line.
@@ -156,8 +156,8 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
     Ok(())
 }
 
-/// Reads the content of a message: text, parts in haft's own format, or any other JSON, which is
-/// kept as text.
+/// Reads the content of a message, which is a text or a list of parts in haft's own format. Any
+/// other JSON is kept as text.
 fn read_content(raw: Option<&RawValue>) -> Result<Vec<Part>, String> {
     let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else {
         return Ok(Vec::new());

@@ -157,8 +157,8 @@ fn read_reply(
     reply
 }
 
-/// Reads content that is text or a list of parts in the format of Google's API. Repeated results
-/// are omitted.
+/// Reads content that is text or a list of parts in the format of Google's API. Tool results that
+/// the conversation already contains are omitted.
 fn read_parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     let part = |piece: &Value| {
         if let Some(result) = piece.get("functionResponse") {

@@ -154,7 +154,8 @@ fn read_part(piece: &Value) -> Option<Part> {
     })
 }
 
-/// Converts the result of an MCP call: the content for the model, and the exit code of a command.
+/// Converts the result of an MCP call to haft's format. Keeps the content meant for the model and,
+/// for a command, its exit code.
 fn convert_result(result: &Value) -> Envelope {
     if let Some(error) = get_text(result, "error") {
         return Envelope::failure("failed", error);

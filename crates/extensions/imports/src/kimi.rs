@@ -58,7 +58,8 @@ fn take_thoughts(said: &mut Value) -> String {
     thoughts.join("\n")
 }
 
-/// Joins the texts in a result into one text, separated by line breaks.
+/// Replaces a list of text parts in a tool result by one text, joined by line breaks. Does nothing
+/// if a part is not a text.
 fn join_texts(said: &mut Value) {
     let Some(parts) = said.get("content").and_then(Value::as_array) else {
         return;
@@ -69,8 +70,8 @@ fn join_texts(said: &mut Value) {
     }
 }
 
-/// Marks a message that the program added. Sets the status and exit code of a result from its
-/// `<system>` tag.
+/// Marks a message that kimi-cli itself added, and sets the status and exit code of each tool
+/// result from the `<system>` tag in its text.
 fn mark_origin_and_status(mut message: Message) -> Message {
     let added = matches!(message.content.first(), Some(Part::Text { text, .. }) if text.starts_with("<system"));
     if message.role == Role::User && added {

@@ -53,7 +53,7 @@ pub use session_folders::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ImportFormat {
-    /// JSON documents with one conversation each, as exported by haft or in a similar layout.
+    /// JSON documents with one conversation each, as exported by haft, or with similar keys.
     Document,
     /// Messages in the format of OpenAI's Chat Completions API: a list, or an object with
     /// `messages`.
@@ -90,7 +90,7 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// All formats, in the order of their declaration.
+    /// All formats, in the order in which this enum declares them.
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
@@ -118,28 +118,28 @@ impl FromStr for ImportFormat {
     }
 }
 
-/// A text to import, and the default time for its messages.
+/// A text to import, and the time for messages that contain no time.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {
     /// The content of the file to import.
     pub text: &'a str,
-    /// The time that messages without a time get.
+    /// The time that is assigned to messages that contain no time.
     pub now: Timestamp,
 }
 
-/// A conversation that was read from a text.
+/// A conversation that was read from another program's text, with the number of skipped parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedConversation {
     /// The conversation, ready to be stored.
     pub document: ConversationDocument,
-    /// The number of lines and parts that could not be read or that have no equivalent in haft.
+    /// The number of lines and message parts that could not be read or have no equivalent in haft.
     pub skipped: usize,
 }
 
 /// The reason why a text cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The format of the text is none of the known ones.
+    /// The text is in none of the supported formats.
     #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::NAMES.join(", "))]
     Unknown,
     /// The text is not valid JSON.
@@ -159,7 +159,7 @@ pub enum ImportError {
         number: usize,
         problem: String,
     },
-    /// A value in the text has the wrong type or form.
+    /// A JSON value in the text has the wrong type or is malformed, such as an invalid time.
     #[error("`{key}` is `{value}`, which is not {expected}")]
     Value {
         /// The JSON key of the value.
@@ -177,7 +177,7 @@ pub enum ImportError {
     Empty,
 }
 
-/// Reads all conversations in a text. If `format` is `None`, the format is detected.
+/// Reads all conversations in a text. If `format` is `None`, the format is detected from the text.
 pub fn read_conversations(
     source: SourceText<'_>,
     format: Option<ImportFormat>,

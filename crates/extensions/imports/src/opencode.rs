@@ -93,7 +93,8 @@ fn push_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value])
     });
 }
 
-/// The part of a reply that came from one request: text and calls, with the results of the calls.
+/// The part of a reply that the model produced in one request: its text and tool calls, with the
+/// results of these calls.
 #[derive(Default)]
 struct ReplyStep {
     said: Vec<Part>,

@@ -56,7 +56,8 @@ pub(crate) fn read_events(source: SourceText<'_>) -> Result<ImportedConversation
     )
 }
 
-/// True if `value` is an event of `OpenHands`, or a pair of events.
+/// True if `value` is an event of `OpenHands`, or a list that begins with one, such as an action
+/// and its observation.
 pub(crate) fn is_event(value: &Value) -> bool {
     let first = value
         .as_array()
@@ -226,8 +227,8 @@ impl EventReader {
         self.builder.push(message);
     }
 
-    /// Returns the call in the model's own form if the event contains it. Otherwise builds a call
-    /// from the action.
+    /// Returns the tool call as the model made it, if the event contains that. Otherwise builds a
+    /// call from the action that was executed.
     fn read_call(&self, event: &Value, action: &str) -> ToolCall {
         let id = call_id(event, event.get("id"))
             .unwrap_or_else(|| format!("call_at_{}", self.builder.message_count()));
@@ -267,8 +268,8 @@ impl EventReader {
     }
 }
 
-/// Returns the id of a call: the id that the model gave, or an id derived from the number of the
-/// action.
+/// Returns the id of a tool call: the id in the event's metadata, or one derived from `number`,
+/// which is the number of the action. Returns `None` if both are missing.
 fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
     let own = event
         .pointer("/tool_call_metadata/tool_call_id")
@@ -277,8 +278,8 @@ fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
         .or_else(|| Some(format!("call_{}", number?)))
 }
 
-/// Builds the result of a call. `about` contains the exit code, directly or in its metadata. The
-/// exit code -1 means that the command is still running.
+/// Builds the result of a call. The exit code is read from `about`, at the top level or in its
+/// metadata; -1 is ignored, because it means that the command is still running.
 fn build_result_envelope(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
     let code = ["/exit_code", "/metadata/exit_code"]
         .iter()

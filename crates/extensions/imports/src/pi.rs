@@ -41,8 +41,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     builder.finish(ImportFormat::Pi.name(), about)
 }
 
-/// Returns a flag for each entry. The flag is true if the entry leads to the newest entry, or if
-/// the entries have no ids.
+/// Returns one flag for each entry: true if the entry is the newest entry or one of its ancestors.
+/// If the entries have no ids, all flags are true.
 fn mark_newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::conversation_builder::get_text;
 use crate::{ImportError, time};
 
-/// A session that is stored in a database.
+/// An entry in a list of the sessions that another agent's database contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
     /// The id of the session in the database.
@@ -29,9 +29,10 @@ pub struct StoredSession {
     pub changed: Option<Timestamp>,
 }
 
-/// Exports sessions that are not stored as one text file: all sessions of a database, only
-/// `session` of a database, or the session of an opencode or `OpenHands` folder whose messages are
-/// in other files. Returns `None` if the file at `path` is itself the text.
+/// Exports sessions that are not stored as one text file. If `path` is a database, these are all
+/// its sessions, or only the one with the id `session`; if it belongs to an opencode or `OpenHands`
+/// folder, they are the one session whose messages are in other files of that folder. Returns
+/// `None` if the file at `path` is itself the text to import.
 pub fn read_stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -42,7 +43,7 @@ pub fn read_stored_text(path: &Path, session: Option<&str>) -> Result<Option<Str
     Ok(export_from_folder(path))
 }
 
-/// Lists the sessions in a database that have messages, ordered by id.
+/// Lists those sessions in a database that have messages, ordered by id.
 pub fn list_stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let database = Database::open(path)?;
     let size = format!(
@@ -89,7 +90,7 @@ pub fn is_database(path: &Path) -> bool {
         && begin == *MAGIC
 }
 
-/// An open database of goose or opencode, and the names of its tables.
+/// An open database of goose or opencode, with the names that distinguish the two layouts.
 struct Database {
     connection: Connection,
     /// The name of the table that contains the sessions.
@@ -152,7 +153,7 @@ impl Database {
         )
     }
 
-    /// Exports one session in the format of the export command of its program.
+    /// Exports one session in the format that the export command of goose or opencode writes.
     fn export_session(&self, session: &Value) -> Result<String, ImportError> {
         let id = get_text(session, "id");
         let mut session = session.clone();
@@ -190,7 +191,8 @@ impl Database {
     }
 }
 
-/// Converts a row to a JSON object. Columns that contain JSON are parsed.
+/// Converts a database row to a JSON object with the column names as keys. Texts that contain JSON
+/// are parsed.
 fn row_to_object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
     let mut object = Map::new();
     for (index, name) in names.iter().enumerate() {
@@ -217,9 +219,9 @@ fn append_to_name(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Exports a session that is stored in a folder: of `OpenHands` (`base_state.json`,
-/// `events/*.json`), or of an opencode version before its database (`session/PROJECT/ID.json`,
-/// `message/ID/*.json`, `part/MESSAGE/*.json`).
+/// Exports a session that is stored as a folder of files: by `OpenHands` (`base_state.json`,
+/// `events/*.json`), or by an older version of opencode without a database
+/// (`session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`).
 fn export_from_folder(path: &Path) -> Option<String> {
     let values = |folder: PathBuf| {
         let mut files: Vec<_> = fs::read_dir(folder)

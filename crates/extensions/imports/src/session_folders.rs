@@ -17,7 +17,7 @@ struct SessionFolder {
     format: ImportFormat,
     /// The path below the home folder, or below the project if it starts with `./`.
     folder: &'static str,
-    /// The prefix and the possible suffixes of a session file's name.
+    /// The prefix and the possible suffixes of the session files' names.
     name: (&'static str, &'static [&'static str]),
     /// The number of levels of subfolders that are searched.
     depth: usize,
@@ -93,13 +93,13 @@ const SESSION_FOLDERS: [SessionFolder; 10] = [
 /// The maximum size of a session file, in bytes. Larger files are not read.
 const MAX_SESSION_BYTES: u64 = 64 << 20;
 
-/// The folders below which session folders are searched. Sessions below a folder that is `None` are
-/// not found.
+/// The home folder and the project folder, below which other agents' session folders are searched.
+/// Sessions below a folder that is `None` are not found.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRoots {
-    /// The home folder of the user.
+    /// The user's home folder, if it is known.
     pub home: Option<PathBuf>,
-    /// The folder of the project.
+    /// The root folder of the project, if there is one.
     pub project: Option<PathBuf>,
 }
 
@@ -109,7 +109,7 @@ pub enum SessionError {
     /// The session file cannot be read.
     #[error("{0}")]
     Io(std::io::Error),
-    /// The session file is larger than the maximum size.
+    /// The session file is larger than 64 MiB, so it is not read.
     #[error("the session is too large")]
     TooLarge,
     /// The session file can be read, but its content cannot be imported.
@@ -117,7 +117,7 @@ pub enum SessionError {
     Import(ImportError),
 }
 
-/// The location of a session: its file, and its id within the file.
+/// The location of a session: its file and, if the file contains several sessions, its id.
 #[derive(Clone, Debug)]
 pub struct SessionPlace {
     /// The file that contains the session.
@@ -128,7 +128,7 @@ pub struct SessionPlace {
     pub format: ImportFormat,
 }
 
-/// A session of another agent, which is not yet imported.
+/// A session of another agent that could be imported.
 #[derive(Clone, Debug)]
 pub struct ForeignSession {
     /// The format of the session file.
@@ -147,7 +147,7 @@ pub struct ForeignSession {
     pub changed: Timestamp,
 }
 
-/// Returns the session folders of all agents in a form for users, separated by commas.
+/// Returns a comma-separated list of all agents' session folders, for a message to the user.
 pub fn format_session_folders() -> String {
     SESSION_FOLDERS
         .map(|one| {

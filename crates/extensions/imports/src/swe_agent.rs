@@ -73,7 +73,7 @@ fn is_demonstration(said: &Value) -> bool {
     flag("is_demo") || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
 }
 
-/// Converts a message to the keys of OpenAI's format.
+/// Renames the keys of a message to those of OpenAI's format.
 fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
     let blocks = said

@@ -21,8 +21,9 @@ use haft_context::TOOL_NAME_KEY;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-/// Adds the data that haft's own tool would have returned to the results of a message. The name of
-/// that tool is recorded in the metadata.
+/// Extends each tool result of a message with the data that the corresponding haft tool would have
+/// returned. If the message has only one result, the name of that haft tool is recorded in the
+/// metadata.
 pub(crate) fn add_tool_data(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {
         return;
@@ -114,8 +115,8 @@ fn find_haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'sta
     })
 }
 
-/// True if the text of a result reports that the tool did nothing. Needed for recordings without an
-/// error flag.
+/// True if the text of a result reports a failed call. Needed because some recordings have no error
+/// flag.
 fn reports_failure(text: &str) -> bool {
     const FAILURE_PREFIXES: [&str; 9] = [
         "The user doesn't want to",
@@ -132,7 +133,7 @@ fn reports_failure(text: &str) -> bool {
     FAILURE_PREFIXES.iter().any(|mark| begin.starts_with(mark))
 }
 
-/// The arguments of a call to another agent's tool, which must be an object.
+/// The arguments of a call to another agent's tool, as a JSON object.
 struct ForeignArguments(Value);
 
 impl ForeignArguments {
@@ -141,23 +142,23 @@ impl ForeignArguments {
         value.is_object().then_some(Self(value))
     }
 
-    /// Returns the first argument of those in `names` that is a string.
+    /// Returns the value of the first name in `names` whose argument is a string.
     fn first_text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(name)?.as_str())
     }
 
-    /// Returns the first argument of those in `names` that is a number.
+    /// Returns the value of the first name in `names` whose argument is a non-negative integer.
     fn first_number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.0.get(name)?.as_u64())
     }
 
-    /// Returns the first argument of those in `names` that is a list.
+    /// Returns the value of the first name in `names` whose argument is a list.
     fn first_list(&self, names: &[&str]) -> Option<&Vec<Value>> {
         names.iter().find_map(|name| self.0.get(name)?.as_array())
     }
 
-    /// Returns the path of the file that the call is about, given directly or as the only entry of
-    /// a list.
+    /// Returns the path of the file to which the call applies. Returns `None` if the arguments name
+    /// no file or several files.
     fn file_path(&self) -> Option<&str> {
         const PATH_KEYS: [&str; 7] = [
             "path",

@@ -6,7 +6,7 @@
 use haft_text::format_thousands;
 use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
 
-/// The name that selects the assumed model.
+/// The model name with which a user selects the assumed model.
 pub const ASSUMED_MODEL_NAME: &str = "assumed";
 
 /// Cache prices as multiples of the input price, and the kind of cache they apply to.
@@ -16,11 +16,12 @@ pub struct PriceTable {
     pub read: f64,
     /// The price of a token written to the cache, as a multiple of the input price.
     pub write: f64,
-    /// The kind of cache.
+    /// The kind of cache to which the prices apply.
     pub rule: CacheKind,
 }
 
-/// The cache prices with which policies are compared.
+/// The typical cache prices of providers, one table for each kind of cache, with which policies are
+/// compared.
 pub const PRICE_TABLES: [PriceTable; 3] = [
     PriceTable {
         read: 0.1,
@@ -39,7 +40,7 @@ pub const PRICE_TABLES: [PriceTable; 3] = [
     },
 ];
 
-/// The reason why a replay uses its model.
+/// The origin of the model that a replay simulates: chosen, recorded or assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelSource {
     /// The user or the configuration chose the model.
@@ -86,7 +87,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
     }
 }
 
-/// Returns the cache rule of this kind with the values that the provider documents.
+/// Returns a cache rule of this kind, with the values that the provider documents for its cache.
 pub fn documented_cache(rule: CacheKind) -> CacheRule {
     let usual = CacheRule {
         rule,

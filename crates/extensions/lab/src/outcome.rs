@@ -6,7 +6,7 @@ use crate::recorded::RecordedConversation;
 use crate::replay::{Coverage, Recording, replay_recording};
 use crate::variant::Variant;
 
-/// The figures of one policy, added up over several conversations.
+/// The results of replaying conversations under one policy, added up over all conversations.
 #[derive(Clone, Debug)]
 pub struct PolicyOutcome {
     /// The name of the policy as the user wrote it.
@@ -15,33 +15,34 @@ pub struct PolicyOutcome {
     pub requests: Vec<RequestOutcome>,
     /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
-    /// The number of requests that did not extend the previous request, so that the cached prefix
-    /// was lost.
+    /// The number of requests that did not extend the previous request, so that part of the cached
+    /// prefix was lost.
     pub breaks: usize,
-    /// The number of tool calls that requested content again that had been left out.
+    /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
     /// The number of recorded tool calls that replace text.
     pub edits: usize,
-    /// The number of edits of text that occurs only in messages that the request left out.
+    /// The number of edits that replace text which occurs only in messages left out of the request.
     pub blind_edits: usize,
-    /// The number of results that were left out or shortened before an assistant message followed
+    /// The number of tool results that were left out or shortened before the model could answer
     /// them.
     pub unseen_results: usize,
-    /// The cost of sending missing text again, in USD; `None` if the model has no prices.
+    /// The additional cost of sending omitted text again, in USD; `None` if the model has no
+    /// prices.
     pub reread_cost: Option<f64>,
-    /// The number of must-keep facts that the last requests contain.
+    /// The number of must-keep facts in the last request of each conversation, added up.
     pub kept: Coverage,
     /// The number of times that older rounds or steps were archived.
     pub archives: usize,
-    /// The number of requests that equal the sent requests byte for byte; `None` if the sent
-    /// requests are unknown.
+    /// The number of replayed requests that equal the originally sent requests byte for byte;
+    /// `None` if the sent requests are unknown.
     pub same_bytes: Option<usize>,
 }
 
 /// The tokens and the cost of one replayed or sent request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestOutcome {
-    /// The tokens by class, such as read from the cache or written to it.
+    /// The token counts by class, such as tokens read from the cache or written to it.
     pub usage: Usage,
     /// The cost of the input in USD; `None` if the model has no prices.
     pub cost: Option<f64>,
@@ -70,8 +71,9 @@ impl PolicyOutcome {
 
     /// Replays the conversations one after another, each with its own cache.
     ///
-    /// `matches_body` is called with every request and the body that was really sent, if the body
-    /// is known. It returns true if the request would be sent as exactly that body.
+    /// If the body that was originally sent is known, `matches_body` is called with the replayed
+    /// request and that body. It returns true if the replayed request would be sent as exactly that
+    /// body.
     pub fn from_replays(
         variant: &Variant,
         conversations: &[RecordedConversation],
@@ -119,9 +121,9 @@ impl PolicyOutcome {
         outcome
     }
 
-    /// Creates an outcome from the provider's token counts of the requests that were really sent.
-    /// Compare it only with replays of the same conversations, which
-    /// [`RecordedConversation::has_enough_counts`] selects.
+    /// Creates an outcome from the provider's token counts for the requests that were actually
+    /// sent. Compare it only with replays of conversations for which
+    /// [`RecordedConversation::has_enough_counts`] is true.
     pub fn from_provider_counts(
         name: &str,
         conversations: &[RecordedConversation],
@@ -161,8 +163,9 @@ impl PolicyOutcome {
             .filter(|_| !self.requests.is_empty())
     }
 
-    /// Returns the cost of all input in USD, including the cost of sending missing text again.
-    /// Returns `None` without prices, or if the outcome is about requests that were really sent.
+    /// Returns the cost of all input in USD, including the cost of sending omitted text again.
+    /// Returns `None` if the model has no prices, or if the outcome describes requests that were
+    /// actually sent.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost?)
     }

@@ -74,7 +74,8 @@ impl PlotColumn {
 /// policies stay unchanged.
 pub type Wording<'a> = &'a dyn Fn(&str) -> String;
 
-/// Draws the outcomes as SVG: a panel of columns and a cost line for each policy.
+/// Draws the outcomes as SVG: for each policy, a panel with the token columns, and a line in a
+/// common chart of costs.
 pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) -> String {
     let longest = outcomes
         .iter()
@@ -164,7 +165,7 @@ fn draw_legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
     }
 }
 
-/// The position and scale of a panel.
+/// The position and scale of the panel that is being drawn.
 struct PlotPanel<'a> {
     floor: f64,
     slot: f64,
@@ -341,7 +342,8 @@ fn draw_line_chart(
     );
 }
 
-/// Returns the color of the policy with this index.
+/// Returns the color for the policy with this index. The colors repeat if there are more policies
+/// than colors.
 fn policy_color(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }

@@ -21,19 +21,20 @@ use serde_json::{Value, json};
 
 use crate::replay::{RecordedStep, RequestSurroundings};
 
-/// The assumed time between two requests if none was recorded. Most requests take about this long.
+/// The assumed time between two requests if their times were not recorded. Most requests take about
+/// this long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(7);
 
 /// A recorded conversation that can be replayed.
 pub struct RecordedConversation {
     /// The name of the conversation as shown to the user.
     pub name: String,
-    /// All messages, in order.
+    /// All messages of the conversation, oldest first.
     pub history: Vec<Arc<Entry>>,
     /// The requests that were sent to the model.
     pub steps: Vec<RecordedStep>,
-    /// The parts of the requests besides the messages: one entry per step, or one entry for all
-    /// steps. Never empty.
+    /// The system message, tools and other parts that requests contain besides the conversation's
+    /// messages: one entry per step, or one entry for all steps. Never empty.
     pub surroundings: Vec<RecordedSurroundings>,
     /// The provider's token counts, one per request, if recorded.
     pub counted: Vec<Usage>,
@@ -43,30 +44,29 @@ pub struct RecordedConversation {
     pub bodies: Vec<Vec<u8>>,
 }
 
-/// The parts of a request besides the conversation's messages.
+/// The parts that a recorded request contains besides the conversation's messages.
 pub struct RecordedSurroundings {
-    /// The system message.
+    /// The system message of the request.
     pub system: Arc<Entry>,
-    /// The offered tools.
+    /// The tools that the request offers to the model.
     pub tools: Arc<ToolSet>,
-    /// The rules and other standing texts that were sent.
+    /// The rules and other standing texts that were sent with the request.
     pub documents: Option<Documents>,
-    /// The reminders, if any were sent.
+    /// The reminders that were sent with the request, if there were any.
     pub reminders: Option<Reminders>,
     /// The cache key of the conversation, for providers that route requests by key.
     pub cache_key: Option<String>,
 }
 
-/// Settings for reminders that are made up for recordings without any.
+/// Settings for the made-up reminders that are added to a recording without reminders.
 #[derive(Clone, Copy, Debug)]
 pub struct ImaginedReminders {
     /// The approximate length of the reminders, in tokens; 0 for no reminders.
     pub tokens: u32,
-    /// The share of requests that change the reminders, from 0 to 1. The first change creates the
-    /// reminders; with 0, they exist from the beginning.
+    /// The share of requests that change the reminders, from 0 to 1. With 0, the reminders exist
+    /// from the beginning; otherwise, the first change creates them.
     pub changes: f64,
-    /// True if the reminders exist from the first request on, false if the first change creates
-    /// them.
+    /// True if the reminders exist from the first request on, whatever the share of changes is.
     pub from_first: bool,
 }
 
@@ -177,14 +177,14 @@ impl RecordedConversation {
         }))
     }
 
-    /// True if the provider's counts are known for at least nine of ten requests, which is enough
-    /// for a comparison.
+    /// True if the provider's token counts are known for at least nine of ten requests, which is
+    /// enough to compare them with a replay.
     pub fn has_enough_counts(&self) -> bool {
         !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
 
-    /// Returns the parts of the request at this step besides its messages. Parts that were not
-    /// recorded per step are shared by all steps.
+    /// Returns the parts that the request at this step contains besides its messages. If the parts
+    /// were recorded only once, they apply to all steps.
     pub fn surroundings(&self, step: usize) -> RequestSurroundings<'_> {
         let aside = &self.surroundings[step.min(self.surroundings.len() - 1)];
         RequestSurroundings {
@@ -279,8 +279,8 @@ fn count_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     })
 }
 
-/// Returns one step for each request of a recording. A request was sent wherever an assistant
-/// message follows a user message or a tool result.
+/// Finds the requests of a recording: one was sent wherever an assistant message follows a user
+/// message or a tool result.
 fn find_steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
@@ -307,7 +307,8 @@ fn find_steps(said: &[Message]) -> Vec<RecordedStep> {
 }
 
 impl ImaginedReminders {
-    /// Returns the reminders of the request at this step: a made-up TODO list.
+    /// Returns the made-up reminders for the request at this step, in the form of a TODO list.
+    /// Returns `None` if there are none at this step.
     fn reminders_at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str =
             "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";

@@ -19,14 +19,15 @@ use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
 /// The tool with which a model requests an omitted message again.
 const RECALL_TOOL: &str = "recall";
 
-/// The results of a conversation so far, by the file or command they are about.
+/// The tool results of a conversation so far, by the file that was read or the command that was
+/// run.
 #[derive(Debug, Default)]
 pub(crate) struct Regrets {
     /// The position of each message in the conversation.
     places: HashMap<MessageId, usize>,
     /// Calls whose results have not been processed yet, by call id.
     waiting: HashMap<String, ToolCall>,
-    /// Reads by file: first line, last line, and the message with the result.
+    /// The reads of each file: first line, last line, and the message with the result.
     reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
     runs: HashMap<(String, String), Vec<MessageId>>,
     /// The number of messages at the beginning that are archived.
@@ -37,10 +38,10 @@ pub(crate) struct Regrets {
     pub(crate) asked_tokens: u64,
 }
 
-/// The messages that the last request left out.
+/// The messages that were left out of the last request.
 struct Gone<'a> {
     cleared: Option<&'a BTreeSet<MessageId>>,
-    /// Messages before this position are left out, too.
+    /// All messages before this position were left out, in addition to those in `cleared`.
     before: usize,
     places: &'a HashMap<MessageId, usize>,
 }
@@ -56,8 +57,8 @@ impl Gone<'_> {
 }
 
 impl Regrets {
-    /// Adds the messages that are new since the last request. Returns how many of their calls
-    /// request content that the last request left out.
+    /// Adds the messages that are new since the last request. Returns the number of tool calls in
+    /// these messages that request content which the last request left out.
     pub(crate) fn count_new_regrets(
         &mut self,
         new: &[Arc<Entry>],

@@ -26,28 +26,28 @@ use crate::regret::Regrets;
 use crate::variant::Variant;
 use crate::visibility::{seen_edits, unseen_results};
 
-/// One request of a recording.
+/// A recorded request: its time, and the number of messages that were recorded before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedStep {
-    /// The number of messages recorded before the request, which is the maximum that it could
-    /// contain.
+    /// The number of messages recorded before the request, which is the maximum number of messages
+    /// that the request could contain.
     pub messages: usize,
-    /// The time at which the request was sent, from an arbitrary start.
+    /// The time at which the request was sent, measured from an arbitrary start.
     pub at: Duration,
 }
 
-/// The parts of a request besides the conversation's messages.
+/// The parts that a replayed request contains besides the conversation's messages.
 #[derive(Clone)]
 pub struct RequestSurroundings<'a> {
-    /// The system message.
+    /// The system message of the request.
     pub system: &'a Arc<Entry>,
     /// The input from which the system message was rendered. Set if the message may be shortened.
     pub system_input: Option<&'a SystemInput<'a>>,
-    /// The offered tools.
+    /// The tools that the request offers to the model.
     pub tools: &'a Arc<ToolSet>,
     /// The rules and other standing texts to send.
     pub documents: Option<&'a Documents>,
-    /// The reminders to send, if any.
+    /// The reminders to send, or `None` to send none.
     pub reminders: Option<Reminders>,
     /// The cache key of the conversation, for providers that route requests by key.
     pub cache_key: Option<&'a str>,
@@ -56,16 +56,16 @@ pub struct RequestSurroundings<'a> {
 /// A recorded conversation, as [`replay_recording`] reads it.
 #[derive(Clone, Copy)]
 pub struct Recording<'a> {
-    /// All messages, in order.
+    /// All messages of the conversation, oldest first.
     pub history: &'a [Arc<Entry>],
     /// The requests that were sent to the model.
     pub steps: &'a [RecordedStep],
-    /// A function that returns the parts of a request besides its messages, by the number of the
-    /// step.
+    /// A function that takes the number of a step and returns the parts that its request contains
+    /// besides the messages.
     pub beside: &'a dyn Fn(usize) -> RequestSurroundings<'a>,
 }
 
-/// The figures of one request of a replay.
+/// The usage, the cost and other figures of one replayed request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replayed {
     /// The input tokens by class, according to the simulated cache.
@@ -76,8 +76,8 @@ pub struct Replayed {
     pub cause: Option<Cause>,
     /// The number of tokens that pruning left out of the request.
     pub pruned_tokens: u64,
-    /// The number of messages after the newest copy of a reminder, for the kind of reminder whose
-    /// newest copy is furthest from the end. `None` without reminders.
+    /// The number of messages after the newest copy of a reminder. If there are several kinds of
+    /// reminders, the largest of these numbers counts. `None` without reminders.
     pub reminder_distance: Option<usize>,
 }
 
@@ -88,25 +88,25 @@ pub struct Replay {
     pub requests: Vec<Replayed>,
     /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
-    /// The number of tool calls that requested content again that had been left out.
+    /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
     /// The number of recorded tool calls that replace text.
     pub edits: usize,
-    /// The number of edits of text that occurs only in messages that the request left out.
+    /// The number of edits that replace text which occurs only in messages left out of the request.
     pub blind_edits: usize,
-    /// The number of results that were left out or shortened before an assistant message followed
+    /// The number of tool results that were left out or shortened before the model could answer
     /// them.
     pub unseen_results: usize,
-    /// The cost of sending missing text again, in USD: one additional request for each regret and
-    /// each blind edit, and the missing text in all later requests until results are cleared again.
-    /// `None` without prices.
+    /// The additional cost of sending omitted text again, in USD: one additional request for each
+    /// regret and each blind edit, and the repeated text in all later requests until old results
+    /// are cleared again. `None` if the model has no prices.
     pub reread_cost: Option<f64>,
     /// The last request that could be built.
     pub last: Option<Request>,
-    /// The number of recorded messages when the last request was built.
+    /// The number of recorded messages that precede the last request.
     pub last_messages: usize,
     /// The number of times that older rounds or steps were archived. Each archive needs a summary
-    /// request, which `requests` counts too.
+    /// request, which is included in `requests`.
     pub archives: usize,
 }
 
@@ -129,12 +129,12 @@ impl Replay {
         sum
     }
 
-    /// Returns the cost of all input in USD, or `None` without prices.
+    /// Returns the cost of all input in USD, or `None` if the model has no prices.
     pub fn total_cost(&self) -> Option<f64> {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
-    /// Returns the cost of all input in USD, including the cost of sending missing text again.
+    /// Returns the cost of all input in USD, including the cost of sending omitted text again.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost.unwrap_or_default())
     }
@@ -221,8 +221,8 @@ pub(crate) fn join_strings(value: &Value) -> String {
     }
 }
 
-/// Replays a recording under another policy. `see` is called with the step and every request as it
-/// would be sent, except for summary requests.
+/// Replays a recording under another policy. `see` is called for every request, except for summary
+/// requests, with the number of the step and the request as it would be sent.
 pub fn replay_recording(
     recording: &Recording<'_>,
     variant: &Variant,
@@ -344,9 +344,9 @@ struct Rereads<'a> {
     model: &'a ModelSpec,
     /// The cost so far in USD; `None` without prices.
     cost: Option<f64>,
-    /// The input tokens of the newest request.
+    /// The number of input tokens of the newest request.
     request: u64,
-    /// The tokens that were sent again and have been part of every request since.
+    /// The number of tokens that were sent again and have been part of every request since then.
     carried: u64,
 }
 
@@ -360,8 +360,8 @@ impl<'a> Rereads<'a> {
         }
     }
 
-    /// Adds the cost of `requests` additional requests. The input of these requests is read from
-    /// the cache, except for the `counted` tokens that are sent again.
+    /// Adds the cost of `requests` additional requests, whose input is read from the cache, and of
+    /// `counted` tokens that these requests send again.
     fn pay(&mut self, requests: usize, counted: u64) {
         if requests == 0 {
             return;
@@ -389,7 +389,8 @@ impl<'a> Rereads<'a> {
         });
     }
 
-    /// Resets the repeated text, because clearing old results removed it, too.
+    /// Resets the count of repeated tokens, because clearing old results removed the repeated text
+    /// as well.
     fn forget(&mut self) {
         self.carried = 0;
     }
@@ -401,8 +402,8 @@ impl<'a> Rereads<'a> {
     }
 }
 
-/// Returns the number of messages after the newest copy of a reminder, for the kind of reminder
-/// whose newest copy is furthest from the end.
+/// Returns the number of messages after the newest copy of a reminder, or the largest of these
+/// numbers if there are several kinds of reminders.
 fn max_reminder_distance(request: &Request) -> Option<usize> {
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (behind, segment) in request.segments.iter().rev().enumerate() {

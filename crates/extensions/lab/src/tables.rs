@@ -28,7 +28,8 @@ pub const OUTCOME_HEADINGS: [&str; 16] = [
     "MUST-KEEP",
 ];
 
-/// Formats the table cells of one policy. `first` is the cost of the first policy, for comparison.
+/// Formats the table cells of one policy. Its cost is compared with `first`, the cost of the first
+/// policy.
 fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     let usage = outcome.total_usage();
     let all = usage.all_input().max(1) as f64;

@@ -10,7 +10,7 @@ use std::fmt;
 use haft_context::{Compress, Policy, View};
 use haft_types::ModelSpec;
 
-/// A policy with its name.
+/// A policy that can be replayed, with its name and the replay's own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
     /// The name of the policy as the user wrote it.

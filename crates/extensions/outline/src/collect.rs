@@ -24,7 +24,8 @@ use crate::{DefinitionKind, SourceLanguage};
 /// The maximum length of a definition's name, in characters. Longer names are cut.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The maximum number of query matches in progress. No ordinary text needs more.
+/// The maximum number of query matches that tree-sitter tracks at once. No ordinary text needs
+/// more.
 const MAX_OPEN_MATCHES: u32 = 65_536;
 
 /// The limits on the work for one text, and on the size of the outline.
@@ -32,9 +33,9 @@ const MAX_OPEN_MATCHES: u32 = 65_536;
 pub struct OutlineLimits {
     /// The maximum length of a text, in bytes. Longer texts are rejected.
     pub bytes: usize,
-    /// The time limit for parsing and searching together.
+    /// The time limit for parsing the text and finding the definitions, together.
     pub time: Duration,
-    /// The maximum number of definitions that are returned.
+    /// The maximum number of definitions that are returned. Further definitions are only counted.
     pub definitions: usize,
 }
 
@@ -48,7 +49,7 @@ impl Default for OutlineLimits {
     }
 }
 
-/// A definition in a source text.
+/// A definition in a source text, such as a function or a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub kind: DefinitionKind,
@@ -56,13 +57,13 @@ pub struct Definition {
     pub name: String,
     /// The first line of the definition, from 1.
     pub start_line: usize,
-    /// The last line of the definition, which belongs to it.
+    /// The last line of the definition, inclusive.
     pub end_line: usize,
     /// The number of definitions that contain this definition.
     pub depth: usize,
 }
 
-/// The definitions of a source text.
+/// The definitions that were found in a source text, and whether some may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The definitions, in the order in which they begin.
@@ -73,7 +74,7 @@ pub struct Outline {
     pub left_out: usize,
 }
 
-/// The reason why no outline could be made of a text.
+/// The reason why no outline could be created for a text.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlineError {
     /// The text exceeds the maximum length.
@@ -84,8 +85,7 @@ pub enum OutlineError {
         /// The maximum length, in bytes.
         limit: usize,
     },
-    /// The text contains zero bytes, which grammars mistake for the end of the text again and
-    /// again.
+    /// The text contains zero bytes. Grammars mistake each of them for the end of the text.
     #[error("the source holds zero bytes: it is no text")]
     NotText,
     #[error("parsing was given up after {} ms", .limit.as_millis())]
@@ -139,7 +139,8 @@ pub fn outline_source(
     ))
 }
 
-/// Checks during the work whether the time limit is exceeded or the caller has canceled.
+/// Checks, while a text is being processed, whether the time limit is exceeded or the caller has
+/// canceled the work.
 struct OutlineWatch<'a> {
     started: Instant,
     limit: Duration,
@@ -294,7 +295,8 @@ fn span_from_match(
     })
 }
 
-/// Returns the prefix that the matching pattern of the query sets for names, or an empty string.
+/// Returns the prefix for the names of definitions that the matched pattern of the query sets, or
+/// an empty string.
 fn find_name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings

@@ -11,14 +11,16 @@ macro_rules! kinds {
         }
 
         impl DefinitionKind {
-            /// Returns the word for the kind. Queries use this word as the name of a capture.
+            /// Returns the English word for the kind, such as `class`. Queries use it as the name
+            /// of a capture.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$kind => $word,)*
                 }
             }
 
-            /// Returns the kind that has this word.
+            /// Returns the kind for which [`Self::word`] returns `word`, or `None` if there is no
+            /// such kind.
             pub(crate) fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$kind),)*
@@ -45,7 +47,7 @@ kinds! {
     Trait = "trait",
     /// A block that defines methods of a type, outside of the definition of the type.
     Impl = "impl",
-    /// An alias of a type.
+    /// A type alias.
     Type = "type",
     Function = "function",
     /// A function that belongs to a type.
@@ -56,7 +58,7 @@ kinds! {
     Property = "property",
     /// A value that cannot be reassigned.
     Constant = "constant",
-    /// A variable at the level of a module.
+    /// A module-level variable.
     Variable = "variable",
     Macro = "macro",
 }

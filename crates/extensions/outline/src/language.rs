@@ -10,7 +10,7 @@ use crate::packed;
 /// A language in which definitions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, VariantNames)]
 pub enum SourceLanguage {
-    /// Bash, and other shells to the extent that their syntax agrees.
+    /// Bash, and other shells as far as their syntax is compatible with Bash.
     Bash,
     C,
     #[strum(serialize = "C++")]
@@ -126,7 +126,7 @@ fn looks_like_cpp(source: &str) -> bool {
     })
 }
 
-/// Returns the language of a script by its `#!` line.
+/// Returns the language of a script whose `#!` line is `line`, or `None` if it is not supported.
 fn parse_shebang(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;

@@ -33,8 +33,8 @@ impl Grammar {
         }
     }
 
-    /// Returns the grammar and its query, which are compiled on the first call. The error is the
-    /// reason why that failed.
+    /// Returns the grammar and its query, after unpacking and compiling them on the first call. The
+    /// error is the reason why that failed.
     pub(crate) fn get_or_compile(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
             let language = self.language.unpack()?;

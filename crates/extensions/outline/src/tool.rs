@@ -91,10 +91,10 @@ fn outline_failure(name: &str, error: &OutlineError) -> ToolFailure {
     )
 }
 
-/// The result of parsing one file.
+/// The result of parsing one file: its outline, or the reason why there is none.
 enum ParsedFile {
     Source(Outline),
-    /// The file is not text, or not in a supported language.
+    /// The file does not contain text, or not in a supported language.
     Foreign,
     Failed(OutlineError),
     Unreadable(ToolFailure),
@@ -125,7 +125,8 @@ fn parse_file(scope: &FileScope, path: &Path, name: &str) -> ParsedFile {
     }
 }
 
-/// The lines of the result that fit into the limits, and the total number of files and definitions.
+/// The lines of a tool result that fit into its limits, and the total number of files and
+/// definitions.
 struct DefinitionListing {
     limits: OutputLimits,
     lines: Vec<String>,

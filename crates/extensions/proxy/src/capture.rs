@@ -10,18 +10,19 @@ use bytes::Bytes;
 use haft_types::Api;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-/// The maximum number of bytes held in memory for the recorder. Traffic beyond this limit is
-/// forwarded without being recorded.
+/// The maximum number of bytes that are held in memory until the recorder has processed them.
+/// Traffic beyond this limit is forwarded without being recorded.
 const MAX_HELD_BYTES: usize = 512 << 20;
 
-/// Traffic that is passed to the [`TrafficRecorder`](crate::TrafficRecorder).
+/// An observed request or reply that is passed to the [`TrafficRecorder`](crate::TrafficRecorder).
 #[derive(Debug)]
 pub enum Traffic {
-    /// A request of one of the four supported APIs was forwarded, completely or not.
+    /// A request to one of the four supported APIs was forwarded, completely or in part.
     Request(SeenRequest),
-    /// The reply to a request of a supported API has ended, completely or not.
+    /// The reply to a request to a supported API has ended, completely or prematurely.
     Reply(SeenReply),
-    /// An exchange that is not a request of a supported API was forwarded.
+    /// A request that is not addressed to a supported API was forwarded, and its reply was
+    /// received.
     Other {
         /// The HTTP method of the request.
         method: String,
@@ -56,7 +57,8 @@ pub struct SeenReply {
     pub(crate) elapsed: Duration,
 }
 
-/// The captured bytes of a body. Dropping this value returns its share of the memory limit.
+/// The captured bytes of a request or reply body. Dropping this value makes its share of the memory
+/// limit available again.
 #[derive(Debug, Default)]
 pub(crate) struct CapturedBody {
     chunks: Vec<Bytes>,
@@ -113,7 +115,8 @@ impl Drop for CapturedBody {
 
 type Ended = Box<dyn FnOnce(CapturedBody) + Send>;
 
-/// A forwarded body that passes the captured bytes to a callback when it ends.
+/// A body that is captured while it is forwarded. When it ends, the captured bytes are passed to a
+/// callback.
 pub(crate) struct Tee {
     inner: Incoming,
     captured: CapturedBody,

@@ -6,7 +6,8 @@ use std::io::Read;
 /// The maximum decompressed size of a body, in bytes, as a protection against decompression bombs.
 const MAX_DECODED_BYTES: u64 = 256 << 20;
 
-/// Decompresses a body. Returns `None` if the encoding is unknown or nothing can be decompressed.
+/// Decompresses a body as far as possible. Returns `None` if the encoding is unknown or not even
+/// the beginning can be decompressed.
 pub(crate) fn decode_body<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let read = |reader: &mut dyn Read| {
         let mut out = Vec::new();

@@ -20,7 +20,7 @@ pub struct RequestExplanation {
     /// True for requests outside the agent's own conversation, such as those for a title, a summary
     /// or a check.
     pub is_side: bool,
-    /// The model, as `provider/model`.
+    /// The model that the request names, as `provider/model`.
     pub model: String,
     /// The HTTP status of the reply.
     pub status: u16,
@@ -31,15 +31,18 @@ pub struct RequestExplanation {
     /// The first difference from the previous request, or `None` if this request only appends to
     /// it.
     pub broken: Option<RecordedBreak>,
-    /// The estimated usage that a cache following the provider's rules would have produced.
+    /// The usage estimated by a simulated cache that follows the provider's rules.
     pub predicted: Usage,
     /// The usage that the provider reported.
     pub billed: Option<Usage>,
-    /// The cost of the reported usage in USD, if the model has a price.
+    /// The cost of the reported usage in USD. `None` if no usage was reported or the model has no
+    /// price.
     pub cost: Option<f64>,
-    /// The cost in USD that the request would have had if nothing that was sent before had changed.
+    /// The estimated cost of the request in USD if the client had only appended to the previous
+    /// request. `None` if the model has no price.
     pub append_only_cost: Option<f64>,
-    /// The input tokens that even a client that only appends could not have read from the cache.
+    /// The estimated number of input tokens that could not have been read from the cache even if
+    /// the client had only appended to the previous request.
     pub append_only_uncached: u64,
 }
 
@@ -56,7 +59,7 @@ pub struct RecordedBreak {
     pub cause: Cause,
 }
 
-/// The state of a conversation that its next request is compared with.
+/// The state of a recorded conversation with which its next request is compared.
 pub(crate) struct ConversationPast {
     pub(crate) model: String,
     pub(crate) segments: Vec<Segment>,
@@ -68,7 +71,7 @@ pub(crate) struct ConversationPast {
 pub(crate) struct RequestComparison {
     pub(crate) broken: Option<RecordedBreak>,
     pub(crate) predicted: Usage,
-    /// The number of tokens in segments that were never sent before.
+    /// The number of tokens in segments that no earlier request contained.
     pub(crate) new_tokens: u64,
     pub(crate) tokens: u64,
 }
@@ -85,8 +88,8 @@ impl ConversationPast {
         }
     }
 
-    /// Compares a request with the previous one of the conversation, then stores the request as the
-    /// newest one. `at` is the time since an arbitrary starting point.
+    /// Compares a request with the conversation's previous request, then stores it as the newest
+    /// one. `at` is the time since an arbitrary starting point.
     pub(crate) fn compare_and_advance(
         &mut self,
         request: &Request,
@@ -147,8 +150,8 @@ fn find_break(past: &ConversationPast, model: &str, current: &[Segment]) -> Opti
     })
 }
 
-/// Infers why `new` differs from `old`. Both begin at the first difference, and `old` must not be
-/// empty.
+/// Infers why the segments `new` differ from the previous request's segments `old`. Both slices
+/// begin at the first difference, and `old` must not be empty.
 fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
     let hashes = |segments: &[Segment]| {
         segments
@@ -201,8 +204,9 @@ pub(crate) const TOOLS_OWNER: &str = "tools";
 /// The owner name of segments that contain system text.
 pub(crate) const SYSTEM_OWNER: &str = "system";
 
-/// Returns the usage of a client that only appends: everything sent before is read from the cache,
-/// and the rest is new. The estimated share of new tokens is applied to the reported usage.
+/// Estimates the usage of a client that only appends, for which everything sent before is read from
+/// the cache. If the provider reported a usage, its input is divided according to the estimated
+/// share of new tokens.
 pub(crate) fn estimate_append_only_usage(
     comparison: &RequestComparison,
     billed: Option<Usage>,

@@ -54,7 +54,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The reason why the proxy could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// An upstream is not a valid URL.
+    /// The configured address of an upstream is not a valid URL.
     #[error("`{url}` is not an upstream: it must be an http:// or https:// URL")]
     Upstream {
         /// The URL as the user wrote it.
@@ -73,7 +73,7 @@ pub enum ProxyError {
     Certificates(#[from] rustls::Error),
 }
 
-/// The upstream URLs, one for each API.
+/// The upstream URLs, one for each provider, and the proxies through which they are reached.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
     openai: Uri,
@@ -101,14 +101,14 @@ impl Upstreams {
         })
     }
 
-    /// Sets the HTTP proxies through which upstreams are reached.
+    /// Sets the HTTP proxies through which the upstreams are reached.
     #[must_use]
     pub fn with_proxies(self, proxies: UpstreamProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// Returns the upstream for a request. If the path is not that of a model request, the provider
-    /// is derived from the headers or the beginning of the path.
+    /// Returns the upstream for a request, chosen by its path. If the path does not belong to a
+    /// request to a model, the upstream is chosen by the headers or the beginning of the path.
     fn choose_upstream(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
@@ -135,8 +135,8 @@ fn parse_upstream(url: &str) -> Result<Uri, ProxyError> {
     }
 }
 
-/// Returns the upstream URL for the path of `requested`. The path of `upstream` is put in front
-/// unless the requested path already starts with it.
+/// Returns the URL to which a request for `requested` is forwarded. The path of `upstream` is put
+/// in front of the requested path, unless that already starts with it.
 fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = requested.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -168,8 +168,9 @@ struct Forwarder {
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
-/// Forwards traffic until `end` resolves. The listener should accept connections from this machine
-/// only. If the receiver of `traffic` is dropped, forwarding continues without a record.
+/// Forwards requests and replies until `end` resolves, and passes copies to `traffic` for
+/// recording. The listener should accept connections from this machine only. If the receiver of
+/// `traffic` is dropped, forwarding continues without recording.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,

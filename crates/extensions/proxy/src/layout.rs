@@ -14,7 +14,7 @@ use haft_types::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The kind of a segment. The order of the variants is the order in which providers pass the kinds
+/// The kind of a request's segment. The variants are in the order in which providers pass the kinds
 /// to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SegmentKind {
@@ -23,13 +23,12 @@ pub(crate) enum SegmentKind {
     Message,
 }
 
-/// One segment of a request body, as JSON without cache markers.
+/// One tool, system text or message of a request body, as JSON without cache markers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodySegment {
     pub(crate) kind: SegmentKind,
     pub(crate) text: String,
-    /// True if a cache marker requests the provider to cache the prefix up to the end of this
-    /// segment.
+    /// True if a cache marker asks the provider to cache the prefix up to the end of this segment.
     pub(crate) boundary: bool,
 }
 
@@ -41,7 +40,7 @@ pub struct BodyLayout {
     marks: Vec<CutMark>,
 }
 
-/// A piece of a request body: text, or a run of segments.
+/// A piece of a body's layout: text outside of segments, or a run of segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum LayoutPiece {
@@ -54,7 +53,7 @@ enum LayoutPiece {
     },
 }
 
-/// A cache marker that was cut from a segment.
+/// A cache marker that was removed from a segment, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CutMark {
     segment: usize,
@@ -62,7 +61,7 @@ struct CutMark {
     text: String,
 }
 
-/// A body split into segments.
+/// A request body split into segments, with the layout to restore it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SplitBody {
     pub(crate) model: Option<String>,
@@ -72,7 +71,8 @@ pub(crate) struct SplitBody {
     pub(crate) session: Option<String>,
 }
 
-/// Splits a body into segments. Returns `None` if the body is not a request of this API.
+/// Splits a request body into segments. Returns `None` if the body is not a valid request to this
+/// API.
 pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(body).ok()?;
     let (messages, systems): (&str, &[&str]) = match api {
@@ -216,8 +216,8 @@ impl BodyLayout {
         body
     }
 
-    /// Moves the cache markers of a segment to their positions in its masked text. `place` maps
-    /// each old position to the new one.
+    /// Moves the cache markers of a segment after its text was masked. `place` maps each position
+    /// in the original text to the position in the masked text.
     pub(crate) fn move_markers(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
         self.marks
             .iter_mut()

@@ -41,7 +41,7 @@ pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Pa
     split
 }
 
-/// Returns the role of a message in the format of any supported API.
+/// Returns the role of a message, which may be in the format of any supported API.
 pub(crate) fn parse_role(value: &Value) -> Role {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match (text("role"), text("type")) {
@@ -54,7 +54,7 @@ pub(crate) fn parse_role(value: &Value) -> Role {
     }
 }
 
-/// Formats a tool as its name, followed by its JSON.
+/// Formats the definition of a tool as the tool's name, followed by its JSON.
 fn format_tool(value: &Value, json: &str) -> String {
     let declaration = value.get("function").unwrap_or(value);
     match declaration.get("name").and_then(Value::as_str) {
@@ -116,7 +116,8 @@ fn parse_chat_call(value: &Value) -> Option<Part> {
     ))
 }
 
-/// Parses one part of a message, or one item of a list of items. Returns `None` for an empty text.
+/// Parses one part of a message, or one item of a Responses API list. Returns `None` for an empty
+/// text.
 pub(crate) fn parse_part(value: &Value) -> Option<Part> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let null = Value::Null;

@@ -36,8 +36,8 @@ use grouping::ProxiedConversation;
 pub const NAMESPACE: &str = "proxy";
 /// The metadata key that marks a conversation as recorded by the proxy.
 pub const RECORDED_BY_KEY: &str = "recorded_by";
-/// The maximum number of recorded conversations that can be continued after a restart. The newest
-/// conversations are chosen.
+/// The number of recorded conversations, newest first, that requests can continue after a restart
+/// of the proxy.
 const MAX_CONTINUED: usize = 32;
 
 /// An event that the recorder reports to the front end.
@@ -61,13 +61,13 @@ pub enum ProxyEvent {
     },
 }
 
-/// The layout of a recorded request's body, and its metadata. Stored with the request, in place of
-/// an encoding.
+/// The layout of a recorded request's body, and its metadata. The request log stores this value as
+/// the encoding of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBody {
     /// The model's specification at the time of the request.
     pub spec: ModelSpec,
-    /// The layout with which the body is restored from its segments.
+    /// The layout that is needed to restore the body from its segments.
     pub layout: BodyLayout,
     /// The HTTP method of the request.
     pub method: String,
@@ -78,8 +78,8 @@ pub struct RecordedBody {
 }
 
 impl RecordedBody {
-    /// Parses the encoding of a logged request. Returns `None` for haft's own requests, which are
-    /// not encoded in this way.
+    /// Parses the encoding of a logged request. Returns `None` for a request that haft itself sent,
+    /// whose encoding has another format.
     pub fn from_encoding(encoding: &str) -> Option<Self> {
         serde_json::from_str(encoding).ok()
     }
@@ -91,7 +91,7 @@ impl RecordedBody {
     }
 }
 
-/// A recorded reply, stored under [`exchange_key`].
+/// A recorded reply. Stored in the state of its conversation under [`exchange_key`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedExchange {
     /// The HTTP status of the reply.
@@ -100,16 +100,17 @@ pub struct RecordedExchange {
     pub headers: Vec<(String, String)>,
     /// The decompressed body, with secrets masked.
     pub body: String,
-    /// True if `body` is base64, because the body is not text.
+    /// True if `body` is encoded as base64, because it is not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_base64: bool,
     /// True if the body arrived completely.
     pub is_whole: bool,
-    /// The time from the request to the end of the reply.
+    /// The time from the request to the end of the reply, in milliseconds.
     pub milliseconds: u64,
 }
 
-/// Returns the key under which a reply is stored in the state of its conversation.
+/// Returns the key under which the reply to the request `number` is stored in the state of its
+/// conversation.
 pub fn exchange_key(number: u64) -> String {
     format!("exchange/{number}")
 }
@@ -126,16 +127,16 @@ pub fn to_readable_message(message: &Message, owner: &str) -> Message {
 pub struct RecorderSetup {
     /// The store that receives the record.
     pub store: Arc<dyn Store>,
-    /// The known models and their prices.
+    /// The catalogue of known models and their prices.
     pub catalogue: Catalogue,
-    /// Secrets that are masked in recorded text.
+    /// Additional secrets that are masked in all recorded text.
     pub secrets: Vec<String>,
     pub clock: Arc<dyn Clock>,
     /// The source of ids for new conversations.
     pub ids: Arc<dyn IdSource>,
 }
 
-/// Records traffic, one request or reply at a time.
+/// Records the forwarded traffic as conversations, one request or reply at a time.
 pub struct TrafficRecorder {
     setup: RecorderSetup,
     masker: Masker,
@@ -155,13 +156,13 @@ struct PreparedRequest {
     spec: ModelSpec,
 }
 
-/// Traffic that cannot be recorded before an earlier reply is recorded.
+/// A request or reply that cannot be recorded until an earlier reply has been recorded.
 enum WaitingTraffic {
     Request(Box<PreparedRequest>),
     Reply(SeenReply),
 }
 
-/// A recorded request whose reply has not ended.
+/// A recorded request whose reply has not ended, with the data needed to explain it.
 struct OpenExchange {
     conversation: ConversationId,
     number: u64,
@@ -351,7 +352,7 @@ impl TrafficRecorder {
             })
     }
 
-    /// Creates a conversation for a request that does not continue any other conversation.
+    /// Creates a conversation for a request that continues none of the recorded conversations.
     async fn create_conversation(
         &mut self,
         prepared: &PreparedRequest,
@@ -545,7 +546,7 @@ impl TrafficRecorder {
         store.append_message(id, &message).await
     }
 
-    /// Converts the reply to a message of its conversation.
+    /// Converts a parsed reply to an assistant message of its conversation.
     fn build_reply_message(
         &self,
         open: &OpenExchange,
@@ -589,8 +590,9 @@ impl TrafficRecorder {
         }
     }
 
-    /// Returns the specification of a model, looked up under the provider that has this upstream,
-    /// or else under the default provider of the API.
+    /// Returns the specification of the model that a request names. The model is looked up under
+    /// the provider whose address is the request's upstream, or else under the default provider of
+    /// the API.
     fn find_model(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
         let model = model
             .or_else(|| model_from_path(&seen.path))
@@ -634,7 +636,8 @@ impl TrafficRecorder {
     }
 }
 
-/// Returns the decompressed text of a body, or a message that describes why it cannot be recorded.
+/// Returns the decompressed text of a body. The error is a message that describes why the body
+/// cannot be recorded.
 fn decode_body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
@@ -672,7 +675,7 @@ fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a st
 
 const MASKED: &str = "[masked]";
 
-/// True if a header with this name contains a key.
+/// True if the name of a header suggests that its value is a key or another secret.
 fn is_secret_header(name: &str) -> bool {
     const SECRET: [&str; 4] = ["authorization", "api-key", "cookie", "token"];
     let name = name.to_ascii_lowercase();
@@ -691,7 +694,7 @@ fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// True if a query parameter with this name contains a key.
+/// True if the name of a query parameter suggests that its value is a key.
 fn is_secret_parameter(name: &str) -> bool {
     matches!(
         name.to_ascii_lowercase().as_str(),
@@ -708,7 +711,7 @@ fn extract_query_secrets(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Masks the keys in the query of a path.
+/// Masks the API keys in the query string of a path.
 pub(crate) fn mask_path(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return path.to_owned();
@@ -723,7 +726,8 @@ pub(crate) fn mask_path(path: &str) -> String {
     )
 }
 
-/// Returns a hash that differs for each occurrence of a text in a request.
+/// Hashes a segment's text together with its kind and the number of its occurrence, so that equal
+/// segments of a request get different hashes.
 fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
     Hasher::default()
         .update(&[kind as u8])

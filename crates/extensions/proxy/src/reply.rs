@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message_parts::{build_thinking_part, parse_part};
 
-/// A parsed reply. The reply may be incomplete.
+/// A parsed reply, which may be incomplete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedReply {
     pub(crate) parts: Vec<Part>,
@@ -84,7 +84,7 @@ impl ReplyReader {
         }
     }
 
-    /// Reads an event or a body that has no `type` field.
+    /// Reads an event of a stream, or a complete body, that has no `type` field.
     fn read_untyped(&mut self, event: &Value) {
         self.read_usage(event.get("usage").or(event.get("usageMetadata")));
         if let Some(output) = event.get("output").and_then(Value::as_array) {
@@ -219,8 +219,8 @@ impl ReplyReader {
         }
     }
 
-    /// Adds the token counts of a provider, converted to classes that do not overlap. Later counts
-    /// of a stream replace earlier ones.
+    /// Records the token counts that a provider reports, converted to classes that do not overlap.
+    /// Later counts in a stream replace earlier ones.
     fn read_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.filter(|usage| usage.is_object()) else {
             return;

@@ -48,7 +48,7 @@ impl UpstreamProxies {
     }
 }
 
-/// Connects to upstreams, through an HTTP proxy if one is set.
+/// Opens connections to upstreams, through an HTTP proxy if one is configured for the upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamConnector {
     pub(crate) http: HttpConnector,

@@ -9,10 +9,11 @@ const TARGET_LINES: usize = 40;
 const MIN_LINES: usize = 12;
 /// The maximum length of a passage, in lines.
 const MAX_LINES: usize = 64;
-/// The maximum size of a passage, in bytes. A single longer line is a passage, too.
+/// The maximum size of a passage, in bytes. A single line that is longer becomes a passage of its
+/// own.
 const MAX_BYTES: usize = 6 * 1024;
 
-/// Keywords that precede the name in a definition, in many languages.
+/// Keywords that precede the defined name in definitions of many programming languages.
 const DEFINITION_KEYWORDS: [&str; 22] = [
     "class",
     "const",
@@ -38,16 +39,16 @@ const DEFINITION_KEYWORDS: [&str; 22] = [
     "type",
 ];
 
-/// A passage of a text, as it is indexed.
+/// A passage of a text, with the parts of it that are indexed separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextChunk {
     /// The first line of the passage, from 1.
     pub(crate) start: usize,
-    /// The last line of the passage, which belongs to it.
+    /// The last line of the passage, inclusive.
     pub(crate) end: usize,
     /// The lines of the passage that are headings or define a name.
     pub(crate) names: String,
-    /// The comment lines of the passage, as recognized in most languages.
+    /// The comment lines of the passage, found by the comment markers that most languages use.
     pub(crate) comments: String,
     /// The complete text of the passage.
     pub(crate) text: String,
@@ -89,8 +90,8 @@ pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
     found
 }
 
-/// Returns the index of the line after the passage that begins at `start`. The line is chosen so
-/// that the next passage begins well.
+/// Returns the index of the line after the passage that begins at `start`, chosen so that the next
+/// passage begins at a heading or after an empty line if possible.
 fn find_chunk_end(lines: &[&str], start: usize) -> usize {
     let mut bytes = 0;
     let mut limit = start;
@@ -114,7 +115,7 @@ fn find_chunk_end(lines: &[&str], start: usize) -> usize {
         .unwrap_or(limit)
 }
 
-/// Rates how well a passage would begin at line `at`. Higher is better.
+/// Rates how suitable line `at` is as the beginning of a passage. Higher is better.
 fn score_boundary(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at

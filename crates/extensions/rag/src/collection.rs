@@ -7,7 +7,7 @@ use crate::local::{Local, Passage};
 use crate::remote::{Remote, RemoteError};
 use crate::{PassageResults, RagError, hybrid};
 
-/// A named collection that the model can query.
+/// A named collection of documents that the model can query.
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub name: String,
@@ -16,7 +16,7 @@ pub struct Collection {
     pub kind: CollectionKind,
 }
 
-/// Selects whether an index or a server answers for a collection.
+/// Determines what answers questions to a collection: an index or a server.
 #[derive(Clone, Debug)]
 pub enum CollectionKind {
     /// An index over local folders.
@@ -25,15 +25,15 @@ pub enum CollectionKind {
     Remote(Arc<Remote>),
 }
 
-/// The answer of a collection to a question.
+/// The answer of a collection to a question: passages of files, or a text from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionAnswer {
-    /// Passages of files, from a collection over folders.
+    /// Passages of files, which a collection over local folders returns.
     Passages(PassageResults),
     /// The text that a server returned.
     Text {
         text: String,
-        /// The sources of the text, if the server reports them.
+        /// The sources on which the text is based. Empty if the server does not report them.
         sources: Vec<String>,
     },
 }
@@ -41,13 +41,13 @@ pub enum CollectionAnswer {
 /// The reason why a question could not be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The index or a folder could not be read.
+    /// The collection over local folders could not be used.
     #[error(transparent)]
     Local(#[from] RagError),
     /// The request to the server failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The search panicked or was aborted.
+    /// The task that ran the search panicked or was aborted.
     #[error("the search broke off: {0}")]
     Broken(String),
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use haft_text::NameRule;
 use serde::{Deserialize, Serialize};
 
-/// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
+/// One `[rag.NAME]` section, which defines a collection: the local folders to index, or the server
+/// that answers questions.
 ///
 /// ```
 /// use haft_rag::{CollectionConfig, CollectionSource};
@@ -33,7 +34,7 @@ pub struct CollectionConfig {
     pub api_key_env: Option<String>,
 }
 
-/// Selects whether folders or a server answer for a collection.
+/// The source of a collection's answers: local folders or a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectionSource {
     /// The local folders to index.
@@ -41,7 +42,7 @@ pub enum CollectionSource {
     Url(url::Url),
 }
 
-/// The error for a section that does not define a valid collection.
+/// The error for a `[rag.NAME]` section that does not define a valid collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`[rag.{name}]`: {why}")]
 pub struct CollectionConfigError {

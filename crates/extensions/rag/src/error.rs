@@ -11,15 +11,15 @@ pub enum RagError {
     /// A file of the index could not be created, locked, or removed.
     #[error("cannot {action} `{}`: {source}", .path.display())]
     Io {
-        /// The failed action, as a verb such as `create`, for the error message.
+        /// A verb for the error message that names the failed action, such as `create`.
         action: &'static str,
         path: PathBuf,
         source: std::io::Error,
     },
-    /// Another process is building the index, which is still empty.
+    /// Another process is still building the index, which contains no passages yet.
     #[error("another process is building the index `{}`; try again when it is done", .0.display())]
     Busy(PathBuf),
-    /// The database of the index failed.
+    /// The database of the index could not be read or written.
     #[error("the index `{}` failed: {source}; it can be deleted, and is made again", .path.display())]
     Database {
         path: PathBuf,

@@ -21,10 +21,10 @@ use crate::tool::create_rag_tool;
 /// The name of the configuration section, which is also the code of notices about it.
 const SECTION: &str = "rag";
 
-/// The notice for a run with a cost limit, which does not use the configured embedding model.
+/// The notice that a run does not use the configured embedding model, because it has a cost limit.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
 
-/// Adds the tool that queries the user's collections to a session.
+/// Adds a tool to each session that queries the user's collections.
 pub struct RagExtension;
 
 impl Extension for RagExtension {
@@ -80,24 +80,24 @@ enum CollectionSetupError {
     Server(#[from] RemoteError),
 }
 
-/// The collections in the configuration, and the problems with them.
+/// The usable collections in the configuration, and messages about the unusable ones.
 #[derive(Default)]
 pub struct ConfiguredCollections {
     /// The collections that can be queried, ordered by name.
     pub collections: Vec<Collection>,
-    /// The problems of the other collections and of the embedding model.
+    /// A message for each collection that cannot be queried, and for an unusable embedding model.
     pub problems: Vec<String>,
-    /// The keys of servers. They must not be shown or stored.
+    /// The API keys for servers, which must not be shown or stored.
     keys: Vec<String>,
     /// The server that computes embeddings for collections over folders.
     embedder: Option<Arc<Remote>>,
-    /// Messages for the user that are not about failures.
+    /// Messages for the user that report no failure.
     remarks: Vec<String>,
 }
 
 impl ConfiguredCollections {
     /// Loads the configured collections. If an embedding model is configured, collections over
-    /// folders use it.
+    /// folders are also searched by meaning.
     pub fn load(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
         if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
@@ -240,7 +240,7 @@ impl ConfiguredCollections {
     }
 }
 
-/// Returns the collection over `folders`. Its index is stored among haft's own files.
+/// Creates a collection over `folders`. Its index is stored in haft's own data folder.
 pub fn create_local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
     let index = format!("{}.db", haft_types::encode_file_name(name));
     Local::new(folders, places.rag_folder().join(index))

@@ -41,16 +41,16 @@ const SECRET_NAMES: [&str; 22] = [
     "*.tfstate",
 ];
 
-/// A file that may belong to a collection.
+/// A file in a collection's folder that is a candidate for indexing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectionFile {
     pub(crate) path: PathBuf,
-    /// The size and the times of the file as text, which changes whenever the file may have
+    /// The size and the times of the file, as text. Comparing it shows whether the file may have
     /// changed.
     pub(crate) stamp: String,
 }
 
-/// Lists the files of a folder that may belong to a collection, in no particular order.
+/// Lists the files below a folder that are candidates for indexing, in no particular order.
 pub(crate) fn list_files(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
     builder
@@ -106,7 +106,7 @@ pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes the content of a file, whose encoding is detected. Returns `None` if the content is not
+/// Detects the encoding of a file's content and decodes it. Returns `None` if the content is not
 /// text.
 pub(crate) fn decode_text(bytes: &[u8]) -> Option<String> {
     if let Some((encoding, mark)) = encoding_rs::Encoding::for_bom(bytes) {

@@ -20,7 +20,8 @@ const MAX_NEW_VECTORS: usize = 2_048;
 /// The maximum length of a text that is embedded, in characters. Many models reject longer texts.
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// Returns at most `top` passages that answer the question best, by keywords and by meaning.
+/// Returns the best passages for a question, at most `top`, searching both by keywords and by
+/// meaning.
 pub(crate) async fn query_hybrid(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
@@ -61,8 +62,8 @@ fn add_failure_note(mut found: PassageResults, why: &RemoteError) -> PassageResu
     found
 }
 
-/// Computes embeddings for passages that have none yet. Returns the number of passages that remain
-/// without an embedding.
+/// Computes embeddings for at most [`MAX_NEW_VECTORS`] passages that have none yet. Returns the
+/// number of passages that remain without an embedding.
 async fn embed_pending_passages(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
@@ -104,7 +105,8 @@ fn prepare_text(text: &str) -> String {
     }
 }
 
-/// Runs `work` on a blocking thread, because the index reads files and waits for locks.
+/// Runs `work` on a thread for blocking operations, because using the index means reading files and
+/// waiting for locks.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, crate::RagError> + Send + 'static,
 ) -> Result<T, AskError> {

@@ -23,7 +23,7 @@ use crate::error::RagError;
 
 /// The id in the header of the database file, which is `haft` in ASCII.
 const APPLICATION_ID: i32 = 0x6861_6674;
-/// The version of the schema. After a change of this number, every index is recreated.
+/// The version of the schema. An index with another version is recreated.
 const FORMAT_VERSION: i32 = 2;
 /// The maximum time to wait for another process. Writers lock the database only for a batch of
 /// files.
@@ -42,7 +42,7 @@ const SCHEMA: &str = "
         tokenize = \"porter unicode61 remove_diacritics 2 tokenchars '_'\");
 ";
 
-/// An open index of passages.
+/// An open index of passages, in an SQLite database.
 pub(crate) struct PassageIndex {
     connection: Connection,
 }
@@ -57,7 +57,8 @@ pub(crate) enum IndexCondition {
 }
 
 impl PassageIndex {
-    /// Opens the index. Creates it if it does not exist, and recreates it if it is unusable.
+    /// Opens the index in the file `path`. Creates the index if it does not exist, and recreates it
+    /// if it is unusable.
     pub(crate) fn open(path: &Path) -> Result<(Self, IndexCondition), RagError> {
         let _alone = lock_index(path)?;
         match Self::open_database(path) {
@@ -125,7 +126,7 @@ impl PassageIndex {
     }
 }
 
-/// True if the error means that the database is unusable, because it is damaged or has a different
+/// True if `error` shows that the database is unusable, because it is damaged or has a different
 /// schema.
 pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
@@ -176,7 +177,7 @@ fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes the database, and the files that SQLite creates next to it.
+/// Removes the database at `path`, and the files that SQLite creates next to it.
 pub(crate) fn remove_database(path: &Path) -> Result<(), RagError> {
     for file in [
         path.to_owned(),

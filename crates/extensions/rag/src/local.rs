@@ -15,12 +15,13 @@ use crate::index::{
 };
 use crate::remote::{EmbeddingCost, Remote};
 
-/// The maximum number of passages that an answer contains of one file.
+/// The maximum number of passages from one file in an answer.
 const MAX_PASSAGES_PER_FILE: usize = 2;
-/// The number of hits that are taken from each ranking when two rankings are fused.
+/// The number of hits that are taken from each of the two rankings, by keywords and by embedding,
+/// before they are fused.
 const FUSION_CANDIDATES: usize = 50;
 
-/// A collection over local folders.
+/// A collection of the files in local folders, which are searched through an index.
 #[derive(Clone, Debug)]
 pub struct Local {
     folders: Vec<PathBuf>,
@@ -35,7 +36,7 @@ pub struct Passage {
     pub path: PathBuf,
     /// The first line of the passage, from 1.
     pub start_line: usize,
-    /// The last line of the passage, which belongs to it.
+    /// The last line of the passage, inclusive.
     pub end_line: usize,
     /// The text of the passage, with secrets masked.
     pub text: String,
@@ -44,12 +45,12 @@ pub struct Passage {
     pub score: f64,
 }
 
-/// The passages that answer a question.
+/// The passages that answer a question, with notes about the index and the costs of embeddings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PassageResults {
-    /// The passages. Those of the best file come first.
+    /// The passages, grouped by file. The passages of the best file come first.
     pub passages: Vec<Passage>,
-    /// Messages for the user about the index.
+    /// Messages for the user about the index, such as missing folders.
     pub notes: Vec<String>,
     /// The cost of each embedding request whose price is known.
     pub embedding: Vec<EmbeddingCost>,
@@ -89,14 +90,16 @@ impl Local {
         &self.folders
     }
 
-    /// Updates the index to the current content of the folders. Also returns messages for the user.
+    /// Updates the index to the current content of the folders. Returns the numbers of updated
+    /// files, and messages for the user.
     pub fn update(&self) -> Result<(IndexUpdate, Vec<String>), RagError> {
         let (update, notes) = self.run_with_index(|index| index.update(&self.folders))?;
         let notes = self.collect_notes(&update, notes)?;
         Ok((update, notes))
     }
 
-    /// Updates the index, and returns at most `top` passages that answer the question best.
+    /// Updates the index, and returns the best passages for a question, at most `top`, searching by
+    /// keywords.
     pub fn query(&self, question: &str, top: usize) -> Result<PassageResults, RagError> {
         let ((update, hits), notes) = self.run_with_index(|index| {
             let update = match index.update(&self.folders) {
@@ -147,7 +150,8 @@ impl Local {
             .map(drop)
     }
 
-    /// Returns at most `top` passages that answer the question best, by keywords and by embedding.
+    /// Returns the best passages for a question, at most `top`, searching by keywords and by the
+    /// question's embedding.
     pub(crate) fn query_hybrid(
         &self,
         question: &str,
@@ -192,7 +196,7 @@ impl Local {
         }
     }
 
-    /// Runs `work` on the index. If the index proves to be damaged, it is recreated and updated,
+    /// Runs `work` on the index. If the index turns out to be damaged, it is recreated and updated,
     /// and `work` is run again.
     fn run_with_index<T>(
         &self,

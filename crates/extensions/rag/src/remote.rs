@@ -14,7 +14,7 @@ const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 /// The time limit of a request. It is generous, because the server may search and generate text.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A client of a server that answers for a collection or computes embeddings.
+/// A client of a server that answers questions to a collection or computes embeddings.
 #[derive(Clone)]
 pub struct Remote {
     url: Url,
@@ -51,11 +51,11 @@ pub enum RemoteError {
     InvalidReply { host: String, why: String },
 }
 
-/// The answer of a server to a question.
+/// The text and the sources with which a server answered a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteAnswer {
     pub text: String,
-    /// The sources of the answer, if the server reports them.
+    /// The sources on which the answer is based. Empty if the server does not report them.
     pub sources: Vec<String>,
 }
 
@@ -64,9 +64,9 @@ pub struct RemoteAnswer {
 pub struct EmbeddingCost {
     /// The name of the model, as `provider/model`.
     pub model: String,
-    /// The number of tokens that the request used.
+    /// The tokens that the request used, by class.
     pub usage: Usage,
-    /// The cost of these tokens.
+    /// The cost of the request.
     pub cost: Cost,
 }
 
@@ -140,7 +140,7 @@ impl Remote {
         &self.url
     }
 
-    /// Sends a question and returns the answer.
+    /// Sends a question to the server and returns its answer.
     pub async fn ask_question(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
         let body = json!({
             "model": self.model,
@@ -158,8 +158,8 @@ impl Remote {
         &self.model
     }
 
-    /// Returns one embedding for each text, in the order of the texts. All embeddings have one
-    /// length. Also returns the cost, if a price is set.
+    /// Returns one embedding for each text, in the order of the texts, and the cost of the request
+    /// if a price is set. All embeddings have equal length.
     pub(crate) async fn embed_texts(
         &self,
         texts: &[String],
@@ -223,8 +223,8 @@ impl Remote {
     }
 }
 
-/// Parses a reply with embeddings. Returns the embeddings in the order of the texts, and the number
-/// of tokens.
+/// Parses a reply that contains `wanted` embeddings. Returns them in the order of the texts, with
+/// the number of tokens that the request used.
 fn parse_vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
     #[derive(Deserialize)]
     struct EmbeddingReply {
@@ -261,8 +261,8 @@ fn host_with_port(url: &Url) -> String {
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Returns the message of the innermost cause. The outer errors only report that the request
-/// failed.
+/// Returns the message of an error's innermost cause, because the outer errors only report that the
+/// request failed.
 fn root_cause_text(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".to_owned();

@@ -30,7 +30,7 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// The maximum number of passages in an answer.
 const MAX_PASSAGES: usize = 10;
 
-/// The secret that clients must send with each request.
+/// A secret that clients of the server must send with each request.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -50,7 +50,7 @@ impl Token {
 pub struct RagServer {
     /// The collections to serve. A client selects one by its name.
     pub collections: Vec<Collection>,
-    /// The token that clients must send.
+    /// The token that clients must send with each request.
     pub token: Token,
     /// The clock for the timestamps in answers.
     pub clock: Arc<dyn Clock>,
@@ -92,7 +92,7 @@ pub async fn serve_collections(
 
 type Reply = Response<Full<Bytes>>;
 
-/// An HTTP error that is sent to the client: status and message.
+/// An HTTP error with which the server answers a request: status and message.
 struct RequestRefusal(StatusCode, String);
 
 impl RagServer {
@@ -139,8 +139,8 @@ impl RagServer {
         }
     }
 
-    /// Checks the host, the origin, and the token of a request. An error is the reason to reject
-    /// the request.
+    /// Checks the host, the origin, and the token of a request. The error is the answer with which
+    /// the request is rejected.
     fn check_request(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
         let header = |name| {
             request
@@ -283,8 +283,8 @@ fn is_loopback_host(host: &str) -> bool {
     is_loopback_name(host) || host.rsplit_once(':').is_some_and(with_port)
 }
 
-/// The fields of a chat request that are used. All other fields, such as parameters for models, are
-/// ignored.
+/// The fields of a chat completion request that the server uses. All other fields, such as the
+/// temperature, are ignored.
 #[derive(Deserialize)]
 struct ChatQuery {
     #[serde(default)]
@@ -295,7 +295,7 @@ struct ChatQuery {
 }
 
 impl ChatQuery {
-    /// Returns the text of the last user message.
+    /// Returns the text of the last user message, or `None` if there is none.
     fn last_question(&self) -> Option<String> {
         let last = self
             .messages
@@ -314,7 +314,7 @@ impl ChatQuery {
     }
 }
 
-/// Formats an answer as text. Also returns its sources.
+/// Formats an answer as a text for the client, and returns it with the list of its sources.
 fn format_answer(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
         CollectionAnswer::Text { text, sources } => (text.clone(), sources.clone()),

@@ -25,8 +25,8 @@ pub(crate) fn find_synonyms(terms: &[String]) -> Vec<&'static str> {
     found
 }
 
-/// Removes a common English ending. The result is only compared with the words of a group, which
-/// are shortened in this way, too.
+/// Removes a common English ending from a word of more than four letters. The result need not be a
+/// word, because it is only compared with other results of this function.
 fn strip_ending(word: &str) -> &str {
     if word.len() <= 4 {
         return word;

@@ -6,8 +6,8 @@
 
 use haft_text::{TermScript, TermStyle};
 
-/// The style in which documents and questions are split into words: as source code, because many
-/// documents are source code.
+/// The rules by which documents and questions are split into words. They are those for source code,
+/// because many documents are source code.
 const TERM_STYLE: TermStyle = TermStyle::Code;
 
 /// The maximum length of a word, in characters. Longer words are considered to be data and are
@@ -25,7 +25,7 @@ const STOP_WORDS: [&str; 85] = [
     "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Appends the terms of `text`, each followed by a space.
+/// Appends the search terms in `text` to `into`, each followed by a space.
 pub(crate) fn push_terms(text: &str, into: &mut String) {
     visit_terms(text, &mut |term| {
         into.push_str(term);
@@ -33,15 +33,15 @@ pub(crate) fn push_terms(text: &str, into: &mut String) {
     });
 }
 
-/// Returns the terms of `text`, each followed by a space.
+/// Returns the search terms in `text` as one string, each followed by a space.
 pub(crate) fn split_terms(text: &str) -> String {
     let mut all = String::with_capacity(text.len() + text.len() / 4);
     push_terms(text, &mut all);
     all
 }
 
-/// Returns the terms of a question in order. Stop words are omitted, unless the question consists
-/// only of stop words.
+/// Returns the search terms of a question, in the order of the question. Stop words are omitted,
+/// unless the question consists only of stop words.
 pub(crate) fn split_question_terms(question: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut stop_words = Vec::new();

@@ -155,8 +155,8 @@ fn to_failed_output(error: &AskError) -> ToolOutput {
     }
 }
 
-/// Formats an answer for the model. The text of documents is sanitized, and cannot close the code
-/// fence that encloses it.
+/// Formats an answer for the model. The text of documents is sanitized, and enclosed in a code
+/// fence that it cannot close.
 fn format_answer(
     context: &ToolContext,
     collection: &Collection,

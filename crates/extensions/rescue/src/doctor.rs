@@ -14,7 +14,7 @@ use haft_store::StoreConfig;
 use haft_types::Clock;
 use serde::Serialize;
 
-/// The result of one check.
+/// The outcome of one check of a store, from no problem to lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckHealth {
@@ -34,10 +34,10 @@ pub enum CheckHealth {
 /// --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The part that was checked.
+    /// The name of the part of the store that was checked.
     pub name: &'static str,
     pub health: CheckHealth,
-    /// The result as a sentence.
+    /// The result of the check, as a sentence.
     pub message: String,
     /// The problems that were found, one per entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -54,8 +54,8 @@ impl Check {
         }
     }
 
-    /// Sets the details. At most 50 entries are kept, followed by an entry with the number of
-    /// omitted ones.
+    /// Sets the list of problems. At most 50 entries are kept, followed by an entry with the number
+    /// of omitted entries.
     #[must_use]
     pub fn with_details(mut self, mut details: Vec<String>) -> Self {
         const MAX_DETAILS: usize = 50;
@@ -69,10 +69,10 @@ impl Check {
     }
 }
 
-/// The paths and settings of the store to check.
+/// The paths of a store's database, backups and file versions, and the settings for checking them.
 #[derive(Clone)]
 pub struct StoreFiles {
-    /// The path of the database.
+    /// The path of the store's database file.
     pub database: PathBuf,
     /// The folder that contains the backups.
     pub backups: PathBuf,

@@ -14,16 +14,16 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::StoreFiles;
 
-/// The conversations that share work with the conversations to purge.
+/// The conversations that contain work or messages of the conversations to purge.
 #[derive(Debug, Default)]
 pub struct RelatedConversations {
-    /// The conversations of sub-agents, including sub-agents of sub-agents.
+    /// The conversations of sub-agents, including the sub-agents of those sub-agents.
     pub sub_agents: Vec<ConversationId>,
-    /// The conversations that share messages with a purged conversation through forks.
+    /// The conversations that, because of forks, share messages with a conversation to purge.
     pub forks: Vec<ConversationId>,
 }
 
-/// Finds the conversations related to the conversations in `ids`, including those in the trash.
+/// Finds the conversations, in the trash or not, that are related to the conversations in `ids`.
 pub fn find_related_conversations(
     store: &StoreFiles,
     ids: &[ConversationId],
@@ -128,8 +128,8 @@ fn remove_if_exists(path: &std::path::Path) -> std::io::Result<()> {
     }
 }
 
-/// Statements that delete all rows of a conversation. Rows are deleted before the rows they refer
-/// to.
+/// The SQL statements that delete all rows of a conversation, in an order in which no row is
+/// deleted before the rows that refer to it.
 const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM requests WHERE conversation = ?1",
     "DELETE FROM facts WHERE conversation = ?1",
@@ -141,8 +141,8 @@ const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM conversations WHERE key = ?1",
 ];
 
-/// Deletes conversations from one database. Returns true if the database contained one of them. In
-/// either case, data that was deleted earlier is overwritten.
+/// Deletes conversations from one database. Returns true if the database contained one of them.
+/// Data that was deleted earlier is overwritten even if it contained none.
 fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::open_connection(place)?;
     let mut purge = || {

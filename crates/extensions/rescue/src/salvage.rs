@@ -34,11 +34,11 @@ pub struct Salvaged {
     /// The recovered conversation, which can be imported into a store.
     pub document: ConversationDocument,
     pub namespace: String,
-    /// The number of the conversation's messages that could not be read.
+    /// The number of messages of the conversation that could not be read.
     pub lost: u64,
 }
 
-/// The total numbers of a salvaged database.
+/// The total numbers of conversations and messages that were recovered from a database or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// The number of recovered conversations.
@@ -50,8 +50,8 @@ pub struct SalvageReport {
     pub lost: u64,
 }
 
-/// Recovers all conversations from the database at `path` that can still be read, and passes each
-/// to `each`.
+/// Recovers all readable conversations from the damaged database at `path`, and calls `each` with
+/// each of them.
 pub fn salvage_conversations<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Salvaged) -> Result<(), E>,
@@ -86,7 +86,7 @@ pub fn salvage_conversations<E: From<StoreError>>(
     Ok(report)
 }
 
-/// Rebuilds a conversation from its own messages and the messages it shares with other
+/// Rebuilds a conversation from its own messages and from those that it shares with other
 /// conversations.
 fn rebuild_conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     let own = [SalvagedLineage {
@@ -187,7 +187,7 @@ fn build_document(
     }
 }
 
-/// Rows by the key of the conversation to which they belong.
+/// A map from a conversation's key to the rows that belong to the conversation.
 type ByConversation<T> = HashMap<i64, T>;
 
 #[cfg(test)]

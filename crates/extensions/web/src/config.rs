@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The `[web]` section of the configuration.
+/// The `[web]` section of the configuration, which enables reading web pages and searching the web.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
     /// True if the model can read web pages.
     pub crawl: bool,
-    /// The search service. Without a search service, the model cannot search.
+    /// The search service. If absent, the model cannot search the web.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchService>,
     /// The URL of the search service. Required for `searxng`, optional for the other services.
@@ -21,7 +21,7 @@ pub struct WebConfig {
     pub allow_private: Vec<String>,
 }
 
-/// A web search service.
+/// A web search service, which answers the model's searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchService {

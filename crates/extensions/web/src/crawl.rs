@@ -7,14 +7,15 @@ use url::Url;
 use crate::fetch::{Fetcher, ReadContext, WebError};
 use crate::page::WebPage;
 
-/// The limits of a crawl: the number of pages, and the number of links from the first page.
+/// The limits of a crawl: the number of pages, and the number of links that may be followed in a
+/// row from the first page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) pages: usize,
     pub(crate) depth: usize,
 }
 
-/// The result of a crawl.
+/// The pages that a crawl read, and those that it could not or did not read.
 #[derive(Debug, Default)]
 pub(crate) struct Crawled {
     pub(crate) pages: Vec<WebPage>,
@@ -24,8 +25,8 @@ pub(crate) struct Crawled {
     pub(crate) left: usize,
 }
 
-/// Reads the page `first`, and pages of its host that can be reached through links. Fails only if
-/// the first page cannot be read.
+/// Reads the page `first`, and then pages of its host that can be reached from it through links.
+/// Fails only if the first page cannot be read.
 pub(crate) async fn crawl_site(
     fetcher: &Fetcher,
     first: Url,

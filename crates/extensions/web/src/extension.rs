@@ -17,11 +17,11 @@ use crate::web_search::web_search;
 /// The name of the configuration section, which is also the code of notices about it.
 const SECTION_NAME: &str = "web";
 
-/// A function that creates the reader for linked documents such as PDF files. Returns `None` if the
-/// build has no such reader.
+/// A function that creates the reader for documents on the web, such as PDF files. It returns
+/// `None` if the build has no such reader.
 pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
 
-/// Adds the tools that `[web]` enables to a session.
+/// Adds the tools that the `[web]` section enables to each session.
 pub struct WebExtension {
     document_reader: DocumentReaderFactory,
 }
@@ -72,7 +72,8 @@ impl Extension for WebExtension {
         vec![Section::for_type::<WebConfig>(SECTION_NAME)]
     }
 
-    /// Adds the tools. An error in the section disables the tools, not the session.
+    /// Adds the enabled tools to a session. An error in the `[web]` section disables the tools, not
+    /// the session.
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let mut contribution = Contribution::default();
         if let Err(error) = self.add_tools(&mut contribution, context) {

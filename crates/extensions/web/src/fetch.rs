@@ -28,7 +28,7 @@ const MAX_PAGE_BYTES: usize = 5 << 20;
 /// The maximum size of a document, in bytes. A larger document is not read, because an incomplete
 /// document is useless.
 const MAX_DOCUMENT_BYTES: usize = 20 << 20;
-/// The maximum number of bytes that are read of a `robots.txt`.
+/// The number of bytes after which the rest of a `robots.txt` is ignored.
 const MAX_ROBOTS_BYTES: usize = 512 << 10;
 /// The time limit for fetching a page, including redirects.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,12 +38,12 @@ const MAX_REDIRECTS: usize = 5;
 /// The reason why a page could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The text is not a valid page address.
+    /// The requested address is not a valid page address.
     #[error(
         "`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password"
     )]
     Address(String),
-    /// The host is on this machine or a private network, and the user did not allow it.
+    /// The host is on this machine or a private network, and is not listed in `web.allow_private`.
     #[error(
         "`{0}` is on this machine or a private network and is not reached; the user can name it in `web.allow_private`"
     )]
@@ -61,7 +61,7 @@ pub enum WebError {
         /// The address to which the page redirects.
         to: String,
     },
-    /// The page redirects too often.
+    /// The page redirects more often than the limit allows.
     #[error("`{0}` leads from one address to the next without end")]
     TooManyRedirects(String),
     /// The server answered with an error status.
@@ -92,7 +92,7 @@ pub enum WebError {
 }
 
 impl WebError {
-    /// Returns the stable error code that programs receive.
+    /// Returns the error code for programs. Codes never change.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Address(_) => "invalid_arguments",
@@ -110,7 +110,7 @@ impl WebError {
 /// A fetched page, before its conversion to text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
-    /// The address after all redirects.
+    /// The address of the page after all redirects.
     pub(crate) url: Url,
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: Vec<u8>,
@@ -118,7 +118,7 @@ pub(crate) struct Fetched {
     pub(crate) cut: bool,
 }
 
-/// Fetches pages within the limits of time, size and addresses.
+/// Fetches pages, within limits on time, size and the addresses that may be reached.
 #[derive(Clone)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -225,8 +225,8 @@ impl Fetcher {
         })
     }
 
-    /// Returns the HTTP client for an address. If a proxy will resolve the host name, this method
-    /// first checks that the name has no private address.
+    /// Returns the HTTP client with which an address is fetched. If a proxy will resolve the host
+    /// name, this method first checks that the name does not belong to a private address.
     async fn build_client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
         let unreachable = |why: String| WebError::Unreachable {
             url: url.to_string(),
@@ -254,8 +254,8 @@ impl Fetcher {
             .map_err(|error| unreachable(error.to_string()))
     }
 
-    /// Fetches a page, unless the robots rules of its site disallow it. `known` caches the rules of
-    /// each site.
+    /// Fetches a page, unless the `robots.txt` of its site disallows it. `known` caches the rules
+    /// of each site.
     pub(crate) async fn fetch_page(
         &self,
         url: &Url,
@@ -298,8 +298,8 @@ impl Fetcher {
         Err(WebError::TooManyRedirects(first.to_string()))
     }
 
-    /// Returns the robots rules for the site of `url`. If the server fails to deliver its rules,
-    /// nothing may be read. If the site has no rules, everything may be read.
+    /// Returns the robots rules for the site of `url`. If the site has no rules, everything may be
+    /// read; if its server fails to deliver them, nothing may be read.
     async fn load_robots<'a>(
         &self,
         url: &Url,
@@ -442,8 +442,8 @@ fn new_client_builder() -> reqwest::ClientBuilder {
         .connect_timeout(Duration::from_secs(10))
 }
 
-/// The folder in which a document may be stored while it is read, and the token that cancels the
-/// reading.
+/// The folder in which a document may be stored while it is being read, and the token with which
+/// reading is canceled.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadContext<'a> {
     pub(crate) spill: &'a std::path::Path,
@@ -469,7 +469,8 @@ fn is_allowed_host(private: &[String], host: &str) -> bool {
     private.contains(&host)
 }
 
-/// Resolves host names. Rejects a name with a private address unless the user allowed the host.
+/// A DNS resolver that rejects a host name with a private address, unless the user allowed the
+/// host.
 struct GuardedResolver {
     private: Arc<Vec<String>>,
 }

@@ -28,18 +28,18 @@ const CONVERSION_TIMEOUT: Duration = if cfg!(test) {
 };
 /// The stack size of the conversion thread, in bytes. Nested elements need a large stack.
 const CONVERSION_STACK_BYTES: usize = 64 << 20;
-/// HTML elements whose content is not part of the page's text.
+/// The names of HTML elements whose content is not part of a page's text.
 const SKIPPED_TAGS: [&str; 10] = [
     "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
 ];
 
-/// A page, converted to the text that a model reads.
+/// A web page, converted to the text that a model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WebPage {
     pub(crate) url: Url,
     pub(crate) title: String,
     pub(crate) text: String,
-    /// The links to pages on the host of this page.
+    /// The page's links to other pages on its own host.
     pub(crate) links: Vec<Url>,
     /// True if the page was too large to be read completely.
     pub(crate) cut: bool,
@@ -51,7 +51,7 @@ enum PageKind {
 }
 
 impl WebPage {
-    /// Converts a fetched page. Returns an error if the content is not text.
+    /// Converts a fetched page to text. Fails if the content of the page is not text.
     pub(crate) fn from_fetched(fetched: Fetched) -> Result<Self, WebError> {
         let Fetched {
             url,

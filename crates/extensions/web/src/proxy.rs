@@ -15,7 +15,7 @@ pub struct WebProxies {
     pub except: Option<String>,
 }
 
-/// The endings of host names that are only used on private networks.
+/// Endings of host names that are used only on private networks.
 const PRIVATE_ENDINGS: [&str; 8] = [
     "local",
     "localhost",
@@ -80,8 +80,8 @@ impl WebProxies {
     }
 }
 
-/// True if the proxy may resolve a host name that this machine cannot resolve. False for names that
-/// could belong to a private network.
+/// True if a proxy may be asked for a host name that this machine cannot resolve. False for names
+/// that could belong to a private network.
 pub(crate) fn can_proxy_resolve(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else {
         return true;

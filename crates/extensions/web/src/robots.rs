@@ -1,9 +1,9 @@
 //! Parses and applies the rules of a site for robots (RFC 9309).
 
-/// The user agent by which the rules of sites refer to haft.
+/// The name by which the rules in a site's `robots.txt` refer to haft.
 pub(crate) const ROBOTS_AGENT: &str = "haft";
 
-/// The rules of one site that apply to haft.
+/// The rules in a site's `robots.txt` that apply to haft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Robots {
     rules: Vec<(RobotsDirective, String)>,
@@ -70,8 +70,9 @@ impl Robots {
         }
     }
 
-    /// True if the rules allow reading `path`, which may have a query. The longest matching pattern
-    /// decides; `allow` wins over `disallow` if two patterns are equally long.
+    /// True if the rules allow reading `path`, which may have a query. The rule with the longest
+    /// matching pattern decides; if two patterns are equally long, `allow` takes precedence over
+    /// `disallow`.
     pub(crate) fn allows(&self, path: &str) -> bool {
         let fitting = self
             .rules

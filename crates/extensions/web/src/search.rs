@@ -9,7 +9,7 @@ use url::Url;
 use crate::config::SearchService;
 use crate::proxy::WebProxies;
 
-/// The maximum size of a reply, in bytes.
+/// The maximum size of a search service's reply, in bytes.
 const MAX_REPLY_BYTES: usize = 2 << 20;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -35,10 +35,10 @@ pub enum SearcherError {
     Refused {
         host: String,
         status: u16,
-        /// A hint at the setting to check.
+        /// A hint for the user about which setting to check.
         hint: &'static str,
     },
-    /// The reply is not a list of results.
+    /// The service's reply is not a list of search results.
     #[error("the search service `{host}` did not answer with results: {why}")]
     InvalidReply {
         host: String,
@@ -47,7 +47,7 @@ pub enum SearcherError {
     },
 }
 
-/// A page found by a search.
+/// A page that a search found: its title, its address, and an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundPage {
     pub(crate) title: String,
@@ -113,7 +113,7 @@ impl Searcher {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Sends a query and returns at most `max_results` pages.
+    /// Sends a query to the service and returns at most `max_results` of the pages found.
     pub(crate) async fn search(
         &self,
         query: &str,

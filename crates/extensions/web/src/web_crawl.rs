@@ -151,8 +151,8 @@ fn format_pages(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelo
     Envelope::success(told).with_data(data)
 }
 
-/// Writes the complete text to a file and returns the path of the file. Returns `None` on failure;
-/// the model then receives only the shortened text.
+/// Writes the complete text of pages to a file, and returns the path of the file. Returns `None` if
+/// that fails; the model then receives only the shortened text.
 fn spill_to_file(folder: &Path, text: &str) -> Option<String> {
     let mut file = haft_files::create_temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;

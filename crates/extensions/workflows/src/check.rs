@@ -124,8 +124,8 @@ fn check_needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     }
 }
 
-/// Reports a cycle of needs. Steps that need no remaining step are removed repeatedly; each step
-/// that is left lies on a cycle or depends on one.
+/// Reports a problem if steps need each other in a cycle. Steps that need no remaining step are
+/// removed repeatedly; each step that is left is part of a cycle or depends on one.
 fn check_cycles(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
@@ -230,8 +230,7 @@ fn check_templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'
     }
 }
 
-/// Returns all steps that are done before `step` starts: the steps it needs, directly or
-/// indirectly.
+/// Returns all steps that `step` needs, directly or indirectly. They are done before `step` starts.
 fn collect_transitive_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
     let mut open: Vec<&StepEntry> = vec![step];

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error that stops a workflow run before or between its steps. An error that keeps a single
-/// step from starting is the result of that step instead.
+/// The reason why a workflow run stopped before or between its steps. An error that only prevents a
+/// single step from starting is not such an error, but becomes the result of the step.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
     /// There is no run of the workflow to resume.
@@ -14,7 +14,7 @@ pub enum WorkflowError {
     #[error("`{}` was changed since the run `{run}` began", path.display())]
     Changed {
         path: PathBuf,
-        /// The id of the run to resume.
+        /// The id of the run that was to be resumed.
         run: String,
     },
     /// Another process has locked the run.
@@ -23,7 +23,7 @@ pub enum WorkflowError {
     /// A file of a run could not be read, written, or locked.
     #[error("cannot {verb} `{}`", path.display())]
     File {
-        /// The failed operation, as a verb such as `read`, for the error message.
+        /// A verb for the error message that names the failed operation, such as `read`.
         verb: &'static str,
         path: PathBuf,
         source: io::Error,

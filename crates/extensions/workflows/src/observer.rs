@@ -14,18 +14,18 @@ pub trait WorkflowObserver: Send {
     /// Called for each event of a step. Events are numbered consecutively over the whole run.
     fn on_event(&mut self, event: &Event);
 
-    /// Called with a message of a hook that ran while the session of a step was closed, when events
-    /// could no longer be sent.
+    /// Called with a message from a hook that ran while a step's session was being closed, when
+    /// events could no longer be sent.
     fn on_closing_message(&mut self, message: &str);
 }
 
-/// Numbers the events of all steps for one observer.
+/// Passes the events of all steps to one observer, numbered consecutively.
 pub(crate) struct EventStream {
     observer: Box<dyn WorkflowObserver>,
     seq: u64,
 }
 
-/// An event stream that all steps of a run share.
+/// The event stream of a run, shared by all steps of the run.
 pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
 
 impl EventStream {
@@ -48,12 +48,12 @@ impl EventStream {
     }
 }
 
-/// Sends the events of one step to the stream.
+/// Sends the events of one step to the event stream of the run.
 pub(crate) struct StepEvents {
     pub(crate) stream: SharedStream,
     pub(crate) step: String,
     pub(crate) run: ConversationId,
-    /// The name of the model. Empty before the first event.
+    /// The name of the step's model. Empty before the first event.
     pub(crate) model: String,
     pub(crate) task: String,
 }

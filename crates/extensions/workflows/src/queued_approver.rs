@@ -8,7 +8,7 @@ use haft_agent::{Approval, ApprovalReply, Approver};
 use haft_types::{Form, FormOutcome};
 use tokio::sync::Mutex;
 
-/// Forwards questions to an approver, one at a time.
+/// Forwards the questions of parallel steps to an approver, one at a time.
 pub(crate) struct QueuedApprover {
     approver: Arc<dyn Approver>,
     turn: Mutex<()>,

@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use crate::error::WorkflowError;
 use crate::workflow::Workflow;
 
-/// The maximum number of runs whose records are kept. Older records are removed.
+/// The maximum number of runs whose records are kept. If there are more, the oldest records are
+/// removed.
 const MAX_RUNS: usize = 200;
 
-/// The stored workflow runs of one user.
+/// The records of all workflow runs of one user, stored in a folder.
 pub struct WorkflowRuns {
     folder: PathBuf,
     listener: Option<RecordListener>,
@@ -30,7 +31,7 @@ pub struct WorkflowRuns {
 /// A function that is called with the content of a run's record each time the record is written.
 pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
-/// A workflow run that is locked by this process.
+/// A workflow run that this process has locked, so that no other process can resume it.
 pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
@@ -43,7 +44,7 @@ pub struct HeldRun {
 pub struct RunRecord {
     /// The id of the run, which its events also contain.
     pub id: String,
-    /// The name of the workflow.
+    /// The name of the workflow that is run.
     pub workflow: String,
     /// The namespace of the project in which the run was started.
     project: String,
@@ -56,10 +57,10 @@ pub struct RunRecord {
     pub steps: BTreeMap<String, StepRecord>,
 }
 
-/// The recorded state of one step.
+/// The recorded state of one step of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// The conversation of the step. Set when the step starts.
+    /// The id of the step's conversation. Set when the step starts.
     pub conversation: Option<ConversationId>,
     /// The result of the step. Set when the step has ended.
     pub result: Option<TurnResult>,
@@ -106,7 +107,7 @@ impl RunRecord {
 }
 
 impl WorkflowRuns {
-    /// Creates a handle for the runs stored in `folder`, which need not exist.
+    /// Creates a handle for the runs that are stored in `folder`. The folder need not exist.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -123,7 +124,7 @@ impl WorkflowRuns {
         }
     }
 
-    /// Begins a new run and locks it.
+    /// Begins a new run of a workflow and locks the run.
     pub fn begin_run(
         &self,
         workflow: &Workflow,
@@ -171,7 +172,7 @@ impl WorkflowRuns {
         self.lock_run(record)
     }
 
-    /// Loads all runs, newest first.
+    /// Loads the records of all runs, newest first.
     fn load_all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries
@@ -217,7 +218,7 @@ impl WorkflowRuns {
 }
 
 impl HeldRun {
-    /// Changes the record of the run with `change`, then writes it to its file.
+    /// Changes the record of the run with `change`, then writes the record to its file.
     pub(crate) fn update_record(
         &mut self,
         change: impl FnOnce(&mut RunRecord),

@@ -33,7 +33,7 @@ const MAX_PARALLEL_STEPS: usize = 8;
 
 /// A workflow to run, with everything that is needed to open the sessions of its steps.
 pub struct WorkflowRun {
-    /// Opens a session for each step.
+    /// The agent that opens a session for each step.
     pub agent: Agent,
     /// The folders in which haft stores its own files.
     pub places: Places,
@@ -52,22 +52,21 @@ pub struct WorkflowRun {
     /// The limits of the run. The number of turns is limited for each step; cost and time are
     /// limited for all steps together.
     pub limits: TurnLimits,
-    /// Answers the questions of steps, one at a time. Without an approver, every question is
-    /// declined.
+    /// Answers the questions of steps, one at a time. If `None`, every question is declined.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Cancels the run.
+    /// The token with which the run is canceled.
     pub cancel: CancellationToken,
 }
 
-/// The result of a workflow run.
+/// The result of a workflow run, with its final record.
 pub struct WorkflowReport {
-    /// The outcome, answer, and cost. The front end fills in the message.
+    /// The outcome, the answer, and the cost of the run. The front end fills in the message.
     pub result: TurnResult,
-    /// The final record, with the state of every step.
+    /// The final record of the run, with the state of every step.
     pub record: RunRecord,
     /// The number of completed steps.
     pub completed: usize,
-    /// True if no request of any step ever got a valid reply.
+    /// True if none of the steps' requests was ever answered with a valid reply.
     pub never_valid: bool,
     /// The sequence number that the final event of the stream must have.
     pub seq: u64,
@@ -79,8 +78,8 @@ pub(crate) struct SharedRun {
     /// The tokens and money that the steps have used so far.
     pub(crate) budget: SharedBudget,
     pub(crate) stream: SharedStream,
-    /// Held while a copy of the project is created or merged, so that only one step does this at a
-    /// time.
+    /// A lock that a step holds while it creates or merges its copy of the project, so that only
+    /// one step does this at a time.
     pub(crate) merging: tokio::sync::Mutex<()>,
     held: RefCell<HeldRun>,
 }
@@ -113,8 +112,8 @@ impl SharedRun {
 }
 
 impl WorkflowRun {
-    /// Runs all steps that are not done yet. Must be called in a [`tokio::task::LocalSet`], because
-    /// steps are not moved between threads.
+    /// Runs all steps of a workflow that are not done yet. Must be called in a
+    /// [`tokio::task::LocalSet`], because steps are not moved between threads.
     pub async fn run(
         mut self,
         held: HeldRun,
@@ -187,8 +186,8 @@ impl WorkflowRun {
 }
 
 impl SharedRun {
-    /// Renders the prompt of a step and checks the limits. If the step cannot start, returns the
-    /// result of the step as an error.
+    /// Renders the prompt of a step and checks the limits of the run. The error is the result of a
+    /// step that cannot start.
     fn prepare_step(
         &self,
         step: &WorkflowStep,
@@ -231,7 +230,7 @@ impl SharedRun {
     }
 }
 
-/// The progress that this process has made with the run.
+/// The steps that this process has started in the run, and their total usage and cost.
 struct RunProgress {
     began: Instant,
     /// The names of the steps that this process has started.
@@ -239,7 +238,7 @@ struct RunProgress {
     turns: u32,
     usage: Usage,
     cost: CostSum,
-    /// True if no request of any step ever got a valid reply.
+    /// True if none of the steps' requests was ever answered with a valid reply.
     never_valid: bool,
     answered: bool,
 }
@@ -340,8 +339,8 @@ impl RunProgress {
     }
 }
 
-/// Returns the answer of the last step. If the workflow has several last steps, returns their
-/// answers with headings.
+/// Returns the answer of the step that no other step needs. If there are several such steps,
+/// returns all of their answers, with headings.
 fn combine_answers(workflow: &Workflow, record: &RunRecord) -> String {
     let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;

@@ -16,9 +16,9 @@ use crate::workflow::{Workflow, load_workflows};
 pub enum SelectError {
     #[error("there is no workflow `{name}`; there are: {known}")]
     Unknown {
-        /// The name that the user gave.
+        /// The name of the workflow, as the user wrote it.
         name: String,
-        /// The names of the existing workflows, as text.
+        /// A text that lists the names of the existing workflows.
         known: String,
     },
     /// No workflow outside the project has this name, and the project is not trusted.
@@ -27,16 +27,16 @@ pub enum SelectError {
     )]
     Untrusted {
         name: String,
-        /// The names of the existing workflows, as text.
+        /// A text that lists the names of the existing workflows outside the project.
         known: String,
-        /// The root of the project.
+        /// The path of the project's root folder.
         project: String,
     },
     /// The file of the workflow has errors.
     #[error("the workflow `{name}` cannot be run; nothing was started")]
     Invalid {
         name: String,
-        /// The errors, each with file and line.
+        /// The errors in the file, each with its line.
         problems: Vec<String>,
     },
     /// The model of a step is unknown or cannot be used.
@@ -61,14 +61,14 @@ pub enum StepModelError {
     Model(#[from] SetupError),
 }
 
-/// An error in the inputs that the user gave for a run.
+/// The reason why the inputs that the user gave cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowInputError {
     #[error("`{workflow}` has no input `{name}`; there are: {known}")]
     Unknown {
         workflow: String,
         name: String,
-        /// The names of the existing inputs, as text.
+        /// A text that lists the names of the workflow's inputs.
         known: String,
     },
     /// An input without a default was not given.
@@ -77,8 +77,8 @@ pub enum WorkflowInputError {
 }
 
 /// Finds the workflow `name` and the agents that its steps may use, and checks the models of all
-/// steps. `model` is used for steps that name no model, neither in the workflow nor in the agent's
-/// file.
+/// steps. `model` is used for steps for which neither the workflow nor the agent's file names a
+/// model.
 pub fn select_workflow(
     places: &Places,
     config: &Config,

@@ -22,11 +22,13 @@ use crate::schedule::SharedRun;
 use crate::work_copy::WorkCopy;
 use crate::workflow::WorkflowStep;
 
-/// Everything that is needed to start a step.
+/// The data that is needed to start a step: its definition, its rendered prompt, and its earlier
+/// state.
 pub(crate) struct StepStart {
     pub(crate) step: WorkflowStep,
     pub(crate) prompt: String,
-    /// The state recorded by an earlier process that ran the step.
+    /// The state that an earlier process recorded when it ran the step. Empty if the step runs for
+    /// the first time.
     pub(crate) earlier: StepRecord,
     pub(crate) time: Option<Duration>,
 }
@@ -130,8 +132,8 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
     Ok(report)
 }
 
-/// Runs the session of a step. Whenever the session ends with a question that the approver answers,
-/// the session is run again with the answer.
+/// Runs the session of a step. Whenever the session ends with a question and the approver answers
+/// it, the session is run again with the answer.
 async fn run_with_questions(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -200,8 +202,8 @@ fn add_usage(earlier: &TurnResult, mut report: RunReport) -> RunReport {
     report
 }
 
-/// Adds the report of the merge to the result of the step. A conflict turns the result into a
-/// failure.
+/// Adds the outcome of merging the step's copy to the result of the step. A conflict turns the
+/// result into a failure.
 fn add_merge_report(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
@@ -213,8 +215,9 @@ fn add_merge_report(result: &mut TurnResult, merged: MergeReport) {
     }
 }
 
-/// Opens the existing conversation of the step, or a new one. Also returns the input for the
-/// session, which is the prompt for a new conversation, else `None`.
+/// Opens a session with the existing conversation of the step, or with a new one. For a new
+/// conversation, the prompt is returned as the session's input; for an existing one, the input is
+/// `None`.
 async fn open_session(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -247,7 +250,7 @@ async fn open_session(
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
-/// Opens a session in the project, or in a copy of the project if the step uses one.
+/// Opens the session of a step in the project, or in a copy of the project if the step uses one.
 async fn open_planned_session(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -280,8 +283,8 @@ impl WorkflowStep {
         self.worktree.or_else(of_agent).unwrap_or(false)
     }
 
-    /// Returns the model that is chosen by the step or by its agent, else `default`. With `None`,
-    /// the model is chosen by the configuration.
+    /// Returns the model that the step or its agent chooses, else `default`. If the result is
+    /// `None`, the configuration chooses the model.
     pub fn choose_model(
         &self,
         agents: &NamedItems<AgentDefinition>,
@@ -295,7 +298,8 @@ impl WorkflowStep {
     }
 }
 
-/// Builds the plan for the session of a step, like a front end that runs a task.
+/// Builds the plan from which the session of a step is opened, as a front end does for its own
+/// sessions.
 fn build_plan(
     shared: &SharedRun,
     step: &WorkflowStep,

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 
-/// The fuel for rendering one template. Every instruction uses some fuel; prompts need far less
-/// than this.
+/// The maximum number of units of fuel for rendering one template. Every instruction uses fuel, so
+/// an endless loop ends with an error. Prompts need far less.
 const TEMPLATE_FUEL: u64 = 100_000;
 /// The maximum size of a rendered prompt, in bytes.
 const MAX_PROMPT_BYTES: usize = 2_000_000;
-/// The functions that a template may call, besides filters.
+/// The names of the functions that a template may call, in addition to filters.
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
-/// An error message and the line in the template, from 1.
+/// An error in a template: the message and the line number, from 1.
 pub(crate) type TemplateProblem = (String, usize);
 
 fn create_environment() -> Environment<'static> {
@@ -26,14 +26,14 @@ fn create_environment() -> Environment<'static> {
     environment
 }
 
-/// A variable that occurs in a template.
+/// A variable in a template: the output of a step, an input, or an unknown variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TemplateVariable {
     /// The output of the step with this name, as in `steps.NAME`.
     Step(String),
     /// The input with this name, as in `inputs.NAME`.
     Input(String),
-    /// Any other variable. Such a variable is an error.
+    /// Any other variable, which is an error. The value is the variable's name.
     Other(String),
 }
 

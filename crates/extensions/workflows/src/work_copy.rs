@@ -9,7 +9,8 @@ use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
 use haft_types::{ConversationId, Envelope, Outcome};
 use tokio::task::spawn_blocking;
 
-/// The name under which undo lists the merge of a copy.
+/// The tool name under which the merge of a copy is recorded, so that it can be undone like a tool
+/// call.
 const MERGE_CALL: &str = "worktree";
 
 /// The copy of the project in which a session works.
@@ -22,8 +23,8 @@ pub(crate) struct WorkCopy {
 }
 
 impl WorkCopy {
-    /// Creates the project copy with this name, or reuses an existing copy, and changes `config` so
-    /// that the session works in the copy.
+    /// Creates a copy of the project, or reuses the existing copy with this name, and changes
+    /// `config` so that the session works in the copy.
     pub(crate) async fn open(
         name: &ConversationId,
         config: &mut SessionConfig,
@@ -79,8 +80,8 @@ impl WorkCopy {
         })
     }
 
-    /// Merges the changes into the project if the session completed its work. Undo can revert the
-    /// merge in the session's conversation. The copy is removed unless changes would be lost.
+    /// Merges the changes into the project if the session completed its work. The merge can be
+    /// undone in the session's conversation. The copy is removed unless changes would be lost.
     pub(crate) async fn merge_changes(self, session: &Session, outcome: Outcome) -> MergeReport {
         let conversation = session.conversation().id.clone();
         let Some(message_id) = session

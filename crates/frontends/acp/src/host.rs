@@ -9,7 +9,7 @@ use haft_agent::{Approver, Contribution, ConversationChoice, Leftovers, Session,
 use haft_types::{ConversationId, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-/// An operation of the host that failed, with a message for users.
+/// The reason why an operation of the host failed, with a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// No model is configured yet.
@@ -31,15 +31,16 @@ pub struct OpenRequest {
     pub added_folders: Vec<PathBuf>,
     /// The conversation to open or create.
     pub which: ConversationChoice,
-    /// The model to use instead of the configured one, as `provider/model`.
+    /// The model that replaces the configured one, as `provider/model`.
     pub model: Option<String>,
-    /// The mode to use instead of the configured one.
+    /// The permission mode that replaces the configured one.
     pub mode: Option<PermissionMode>,
-    /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
+    /// The MCP servers for this session alone, each as JSON in the format of `.mcp.json`.
     pub servers: Vec<String>,
-    /// The client's observers, and the files that its user has changed but not saved.
+    /// The contribution of the client to the session: observers, and access to files that the
+    /// client's user has changed but not saved.
     pub client: Contribution,
-    /// The limits of a run and the approver of its calls. By default, background tasks go on
+    /// The limits of each run, and the approver of its calls. By default, background tasks continue
     /// between turns.
     pub task: TaskSettings,
 }
@@ -63,23 +64,23 @@ impl OpenRequest {
     }
 }
 
-/// A conversation of the store.
+/// An entry in a list of stored conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
     pub id: ConversationId,
     /// The folder of the conversation's project.
     pub folder: PathBuf,
     pub name: String,
-    /// The time of the newest message.
+    /// The time of the conversation's newest message.
     pub updated_at: Timestamp,
-    /// The number of messages.
+    /// The number of messages in the conversation.
     pub messages: u64,
 }
 
 /// A prompt that users can call by name, such as a command or a prompt of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedCommand {
-    /// The name, without the slash.
+    /// The name of the command, without the slash.
     pub name: String,
     pub description: String,
 }
@@ -88,22 +89,23 @@ pub struct OfferedCommand {
 pub struct WrittenPrompt<'a> {
     /// The working folder of the session.
     pub cwd: &'a Path,
-    /// The text as typed.
+    /// The text of the prompt, as the user typed it.
     pub text: String,
-    /// The permission mode for inline command lines.
+    /// The permission mode in which inline command lines run.
     pub mode: PermissionMode,
-    /// Answers approvals for inline command lines.
+    /// The approver that is asked before inline command lines run, if they need an approval.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Cancels the expansion.
+    /// The token with which the expansion is canceled.
     pub cancel: CancellationToken,
 }
 
-/// The operations of the binary that a protocol front end needs.
+/// The operations that a protocol front end needs from the program, such as opening sessions.
 #[async_trait(?Send)]
 pub trait Host: Send + Sync {
     fn version(&self) -> &'static str;
 
-    /// Reads the configuration again, for sessions that are opened later.
+    /// Reads the configuration again. The new settings apply to sessions that are opened
+    /// afterwards.
     fn reload_config(&self) -> Result<(), HostError>;
 
     /// Returns the configured model, as `provider/model`.
@@ -111,10 +113,10 @@ pub trait Host: Send + Sync {
 
     fn default_mode(&self) -> PermissionMode;
 
-    /// Returns the models that can be used, as `provider/model`.
+    /// Returns the names of the models that can be used, as `provider/model`.
     fn available_models(&self) -> Vec<String>;
 
-    /// Returns an id for a new conversation.
+    /// Returns an unused id for a conversation that is about to be created.
     fn new_conversation_id(&self) -> ConversationId;
 
     async fn open_session(&self, request: OpenRequest) -> Result<Session, HostError>;
@@ -135,17 +137,18 @@ pub trait Host: Send + Sync {
     /// Moves a stored conversation to the trash. A missing conversation is not an error.
     async fn delete_conversation(&self, id: &ConversationId) -> Result<(), HostError>;
 
-    /// Returns the shell that runs a command line if called with `-c`.
+    /// Returns the name of the shell that executes command lines, which are passed to it with `-c`.
     fn shell(&self) -> &'static str;
 
-    /// Returns the environment variables of this process that commands must not inherit: all that
-    /// are not in `given`.
+    /// Returns the names of the environment variables of this process that commands must not
+    /// inherit, which are those that `given` does not contain.
     fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String>;
 
-    /// Returns the prompts that can be called in this folder, without starting any server.
+    /// Returns the commands and prompts that can be called in the folder `cwd`. Starts no MCP
+    /// server.
     fn list_commands(&self, cwd: &Path) -> Vec<OfferedCommand>;
 
-    /// Expands the commands, server prompts and resources that a prompt mentions.
+    /// Replaces the commands, server prompts and resources that a prompt mentions by their content.
     async fn expand_prompt(&self, prompt: WrittenPrompt<'_>) -> Result<String, HostError>;
 
     /// True if the session's last turn was interrupted.

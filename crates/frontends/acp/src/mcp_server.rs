@@ -32,15 +32,15 @@ pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
 
 /// The MCP server to which other agents delegate tasks.
 pub struct TaskServer {
-    /// Opens the sessions.
+    /// The host that opens the sessions in which tasks run.
     pub host: Arc<dyn Host>,
-    /// The folder for tasks whose call names none.
+    /// The folder in which tasks work if the call that starts them names none.
     pub cwd: PathBuf,
 }
 
 impl TaskServer {
-    /// Serves the client behind these streams, until the input ends or `end` resolves. Running
-    /// tasks are canceled then and can be continued later.
+    /// Serves one client over `input` and `output`, until the input ends or `end` resolves. At the
+    /// end, running tasks are canceled; they can be continued later.
     pub async fn serve(
         self,
         input: impl AsyncRead + Send + Unpin + 'static,

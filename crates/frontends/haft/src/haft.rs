@@ -33,7 +33,7 @@ use crate::wiring::{self, ClientParts};
 #[derive(Clone)]
 pub(crate) struct Haft {
     environment: HostEnvironment,
-    /// Ensures that variables without effect are reported only once.
+    /// Ensures that each process reports environment variables without effect only once.
     reported: Arc<Once>,
 }
 
@@ -151,7 +151,7 @@ impl Settings {
         haft_agent::open_store(&self.places, &self.config, &wiring::list_extensions())
     }
 
-    /// Opens the store of file contents from before haft changed the files.
+    /// Opens the store of the contents that files had before haft changed them.
     pub(crate) fn open_versions(&self) -> Arc<SqliteVersions> {
         Arc::new(SqliteVersions::new(
             &self.places.versions_folder(),
@@ -193,7 +193,8 @@ impl Settings {
         )
     }
 
-    /// Reads the policy of a project, whether or not the project is trusted.
+    /// Reads the restrictions that a project's configuration adds, whether or not the project is
+    /// trusted.
     pub(crate) fn load_project_policy(&self, project: &Project) -> ProjectPolicy {
         ProjectPolicy::load(&project.root, self.environment().home().as_deref())
     }
@@ -209,7 +210,7 @@ impl Settings {
         }
     }
 
-    /// Builds the agent for these folders and this configuration, with all extensions of this
+    /// Builds an agent that uses these folders and this configuration, with all extensions of this
     /// build.
     pub(crate) fn build_agent(&self) -> Agent {
         self.build_agent_for_client(ClientParts::default())

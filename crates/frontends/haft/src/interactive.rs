@@ -241,8 +241,8 @@ fn choose_palette() -> Palette {
     }
 }
 
-/// Takes the operation out of `carried`. If there is none, waits for the next operation from the
-/// interface.
+/// Returns the operation in `carried` and empties `carried`. If there is none, waits for the next
+/// operation from the interface.
 async fn next_operation(
     carried: &mut Option<Operation>,
     wanted: &mut UnboundedReceiver<Operation>,
@@ -259,8 +259,8 @@ enum Continuation {
     Leave,
 }
 
-/// Settings for the sessions of this process, as the user chose them last. `model` is `None` until
-/// the user switches the model.
+/// The user's latest choices for the sessions of this process. `model` is `None` until the user
+/// switches the model.
 struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
@@ -280,9 +280,9 @@ struct TuiSession<'a> {
     ui: UiHandle,
     side_actions: SideActions,
     chosen: SessionChoices,
-    /// Images for the first prompt.
+    /// The images to send with the first prompt.
     images: Vec<Image>,
-    /// `None` until the first prompt, because a conversation is named after it.
+    /// The open session; `None` until the first prompt, because a conversation is named after it.
     session: Option<Session>,
     /// The inspector page of `/inspect`; `None` until the user opens it.
     page: Option<inspect_page::OpenPage>,

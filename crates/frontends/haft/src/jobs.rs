@@ -22,10 +22,11 @@ use crate::exit::usage_error;
 pub(crate) use follow::follow_events;
 pub(crate) use start::{become_job, start_job};
 
-/// The maximum age and the maximum number of ended jobs that are kept.
+/// The maximum age of an ended job, and the maximum number of ended jobs. Jobs beyond either limit
+/// are removed.
 const RETENTION_LIMITS: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
 
-/// The folder with all background jobs of a user.
+/// The folder that contains all background jobs of a user.
 pub(crate) struct JobFolder {
     folder: PathBuf,
 }
@@ -176,7 +177,7 @@ impl BackgroundJob {
             .map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
     }
 
-    /// Returns the job's result, which is its last event.
+    /// Returns the result of the job, which is the content of its last event.
     fn result(&self) -> Option<TurnResult> {
         // A result contains the whole answer. Few results exceed this size; for those, the whole
         // file is read.

@@ -6,7 +6,8 @@
 //! the extensions. The crate is a library only so that the workspace can build the binary with
 //! every feature.
 
-/// Returns the message of `messages/LANGUAGE` with this key: `text!("jobs-unknown", text = id)`.
+/// Returns the message with the given key from `messages/LANGUAGE`, as in `text!("jobs-unknown",
+/// text = id)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }

@@ -23,14 +23,14 @@ use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::output;
 
-/// The limits of a command's output in the prompt.
+/// The limits on the output of a command line that is inserted into a prompt.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 400,
     bytes: 40_000,
 };
 
-/// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The pieces may
-/// contain command lines to run. Text that only looks like a command, such as a path, stays
+/// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The returned
+/// pieces may be command lines to run. Text that only looks like a command, such as a path, stays
 /// unchanged. Problems with the command's file are printed on stderr.
 pub(crate) fn expand_prompt(
     prompt: String,

@@ -53,7 +53,8 @@ impl Runtime {
     }
 }
 
-/// Returns the tools of the extensions for lists and documentation. The tools cannot be called.
+/// Returns the tools of the extensions for use in lists and documentation. The tools cannot be
+/// called.
 pub(crate) fn list_described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
     // Lists begin with the tools of the last extension.
     list_extensions()
@@ -96,8 +97,8 @@ pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Ext
     ]
 }
 
-/// Returns the configuration sections besides those of the core: the sections of the extensions,
-/// the terminal interface, the log, and the language.
+/// Returns the configuration sections that the core does not define: those of the extensions, the
+/// terminal interface, the log, and the language.
 pub(crate) fn config_sections() -> Vec<Section> {
     let of_extensions = list_extensions()
         .into_iter()

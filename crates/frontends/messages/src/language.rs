@@ -22,8 +22,9 @@ impl Language {
         }
     }
 
-    /// Returns the language for a locale such as `zh_CN.UTF-8`. Traditional Chinese maps to
-    /// simplified Chinese, the closest language available.
+    /// Returns the language for a locale such as `zh_CN.UTF-8`, or English if there are no messages
+    /// in the locale's language. Traditional Chinese maps to simplified Chinese, the closest
+    /// language available.
     pub fn from_locale(locale: &str) -> Self {
         let language = locale
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -48,7 +49,8 @@ pub fn set_language(language: Language) {
     IS_CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
-/// Returns the language in which messages are currently shown. English in [`run_in_english`].
+/// Returns the language in which messages are currently shown. Always English within
+/// [`run_in_english`].
 pub fn current_language() -> Language {
     if IS_CHINESE.load(Ordering::Relaxed) && !IS_ENGLISH_FORCED.get() {
         Language::Chinese
@@ -57,8 +59,8 @@ pub fn current_language() -> Language {
     }
 }
 
-/// Runs `word` with English as the language of messages. Used for text that a model or a program
-/// reads.
+/// Calls `word` with English as the language of messages. Used for texts that are read by a model
+/// or a program.
 pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     let before = IS_ENGLISH_FORCED.replace(true);
     let worded = word();

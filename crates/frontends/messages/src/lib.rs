@@ -41,7 +41,8 @@ use fluent_syntax::parser;
 pub use language::{Language, current_language, parse_yes_no, run_in_english, set_language};
 pub use phrases::{Phrases, translate_error, translate_result};
 
-/// One file of messages, in every language. All keys in the file begin with the name of the file.
+/// The messages of one file name in every language. The keys of all messages begin with the file's
+/// name.
 #[derive(Debug)]
 pub struct MessageFile {
     name: &'static str,
@@ -49,7 +50,7 @@ pub struct MessageFile {
     chinese: TranslatedFile,
 }
 
-/// The messages of one file in one language.
+/// A message file in one language. It is parsed on first use.
 #[derive(Debug)]
 struct TranslatedFile {
     source: &'static str,
@@ -62,9 +63,9 @@ pub type MessageArgument<'a> = (&'static str, &'a dyn Display);
 #[derive(Debug)]
 struct ParsedMessage {
     pattern: Pattern<&'static str>,
-    /// The text of the message if it has no arguments.
+    /// The text of the message with no arguments filled in.
     plain: String,
-    /// The names of the arguments that select between plural forms.
+    /// The names of the arguments whose number selects a plural form.
     numbers: Vec<&'static str>,
 }
 
@@ -160,8 +161,9 @@ pub fn filled_message(
     )
 }
 
-/// Returns a message in the current language, and the names of its numeric arguments. These names
-/// are taken from the English message, because only English has plurals to identify them.
+/// Returns a message in the current language, and the names of its numeric arguments. The names are
+/// taken from the English message, because its plural forms show which arguments are numbers;
+/// Chinese has no plural forms.
 fn find_message(
     files: &'static [MessageFile],
     key: &str,
@@ -225,8 +227,8 @@ fn fill_pattern(
     text
 }
 
-/// Formats a whole number in groups of three digits, such as `1,234,567`; returns any other text
-/// unchanged.
+/// Separates the digits of a whole number into groups of three, as in `1,234,567`. Returns any
+/// other text unchanged.
 fn group_digits(value: &str) -> String {
     if value.len() < 4 || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.to_owned();

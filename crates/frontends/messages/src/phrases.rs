@@ -19,20 +19,20 @@ use fluent_syntax::parser;
 
 use crate::{Language, MessageFile, current_language};
 
-/// A set of English texts with their translations.
+/// A set of English texts with their Chinese translations.
 #[derive(Debug)]
 pub struct Phrases {
     /// Texts without variables, each with its translation.
     whole: HashMap<String, String>,
-    /// Texts with variables. Texts with more literal text come first. Texts that start with a
-    /// variable come last.
+    /// Texts with variables, in the order in which they are tried: those with more literal text
+    /// first, those that start with a variable last.
     forms: Vec<PhraseForm>,
 }
 
 /// An English text with variables, and its translation.
 #[derive(Debug)]
 struct PhraseForm {
-    /// The literal pieces of the text before, between, and after the variables.
+    /// The literal pieces of the text: those before, between, and after the variables.
     literals: Vec<String>,
     translation: Vec<PhrasePiece>,
 }
@@ -41,7 +41,7 @@ struct PhraseForm {
 #[derive(Debug)]
 enum PhrasePiece {
     Text(String),
-    /// The value of the variable with this index, inserted in this way.
+    /// The value of a variable, given by the variable's index and the treatment of its value.
     Value(usize, Nested),
 }
 
@@ -52,12 +52,12 @@ enum Nested {
     Verbatim,
     /// The value is translated if possible.
     Translate,
-    /// The value is translated. If that is impossible, the text does not match at all.
+    /// The value is translated. If that is impossible, the whole text counts as unknown.
     Translated,
 }
 
 impl Phrases {
-    /// Reads all texts of a message file, with their translations.
+    /// Reads all English texts of a message file, with their translations.
     pub fn new(file: &MessageFile) -> Self {
         let mut translations: HashMap<_, _> =
             parse_messages(file.chinese.source).into_iter().collect();
@@ -136,8 +136,8 @@ impl Phrases {
         Some(text)
     }
 
-    /// Translates a value with these phrases. If they do not contain the value, the phrases of
-    /// libraries are used.
+    /// Translates the value of a variable with these phrases, or else with the phrases of
+    /// libraries.
     fn translate_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
         self.translate_sentences(value).or_else(|| {
@@ -149,8 +149,8 @@ impl Phrases {
         })
     }
 
-    /// Translates a text of one or more sentences. Unknown sentences stay unchanged. Returns `None`
-    /// if every sentence is unknown.
+    /// Translates a text of one or more sentences. Sentences without a translation stay unchanged.
+    /// Returns `None` if no sentence has a translation.
     fn translate_sentences(&self, english: &str) -> Option<String> {
         let parts: Vec<_> = split_sentences(english)
             .map(|part| (part, self.translate(part)))
@@ -189,7 +189,7 @@ impl PhraseForm {
     }
 }
 
-/// Returns the keys and patterns of all messages in a Fluent file, in order.
+/// Parses a Fluent file, and returns the key and the pattern of each message, in file order.
 fn parse_messages(source: &'static str) -> Vec<(&'static str, Pattern<&'static str>)> {
     let file = parser::parse_runtime(source).unwrap_or_else(|(file, _)| file);
     let messages = file.body.into_iter().filter_map(|entry| match entry {
@@ -281,7 +281,8 @@ fn split_sentences(english: &str) -> impl Iterator<Item = &str> {
         .map(|(start, end)| &english[start..end])
 }
 
-/// The known texts of errors from haft's own libraries, the operating system, and dependencies.
+/// The translations of error texts that come from haft's own libraries, the operating system, or
+/// dependencies.
 static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&MessageFile::new(
         "library",
@@ -290,8 +291,8 @@ static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     ))
 });
 
-/// Returns an error message of a library in the language of this process. A message without a
-/// translation stays unchanged.
+/// Translates an error message of a library to the language of this process. A message without a
+/// translation is returned unchanged.
 pub fn translate_error(english: &str) -> Cow<'_, str> {
     match current_language() {
         _ if english.is_empty() => english.into(),
@@ -302,9 +303,9 @@ pub fn translate_error(english: &str) -> Cow<'_, str> {
     }
 }
 
-/// Translates the result of a failed call or of a command to the language of this process. The text
-/// after a heading such as `--- stdout ---` is the output of a program. Only its lines in brackets
-/// are written by haft and translated.
+/// Translates the result of a failed call or of a command to the language of this process. After a
+/// heading such as `--- stdout ---`, the text is the output of a program, of which only the lines
+/// in brackets are translated, because haft wrote them.
 pub fn translate_result(english: &str) -> Cow<'_, str> {
     if current_language() == Language::English {
         return english.into();

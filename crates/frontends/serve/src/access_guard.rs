@@ -17,7 +17,7 @@ pub struct AccessToken {
     ticket: Arc<Ticket>,
 }
 
-/// A second secret that is exchanged for the cookie at most once.
+/// A second secret that a browser can exchange for the cookie only once.
 #[derive(Default)]
 struct Ticket {
     open: Mutex<Option<String>>,
@@ -34,8 +34,8 @@ impl AccessToken {
         }
     }
 
-    /// Accepts `ticket` for one visit, as the query parameter `ticket`. A ticket that was issued
-    /// earlier becomes invalid.
+    /// Accepts `ticket`, sent as the query parameter of this name, for one visit. A ticket that was
+    /// issued earlier becomes invalid.
     pub fn issue_ticket(&self, ticket: String) {
         *self
             .ticket
@@ -44,7 +44,7 @@ impl AccessToken {
             .unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
 
-    /// Makes the issued ticket invalid.
+    /// Makes the issued ticket invalid, if it has not been used.
     pub fn revoke_ticket(&self) {
         self.ticket
             .open
@@ -75,8 +75,9 @@ impl AccessToken {
         matches
     }
 
-    /// Returns the value that every form of the site must contain. Browsers send the cookie with
-    /// every request, but they send this value only with a form that the site itself wrote.
+    /// Returns the value that every form of the site must contain. It proves that the site itself
+    /// wrote the form: a browser sends the cookie with every request, but this value only if the
+    /// form contains it.
     pub fn form_token(&self) -> String {
         blake3::Hash::from(blake3::derive_key(
             "haft serve 2026 forms",
@@ -110,15 +111,16 @@ pub(crate) struct GivenSecrets<'a> {
 pub(crate) enum GuardVerdict {
     /// The request has a valid cookie and may be served.
     Allowed,
-    /// The request has the token in its query. The response sets this cookie.
+    /// The query of the request contains the token. The value is the cookie to set in the response.
     LogIn(String),
-    /// The request has a valid ticket in its query. The response sets this cookie.
+    /// The query of the request contains a valid ticket. The value is the cookie to set in the
+    /// response.
     Redeemed(String),
     Refused(StatusCode, &'static str),
 }
 
-/// Checks a request to `port`. The name of the cookie contains the port, because browsers share
-/// cookies between the ports of a host.
+/// Checks whether a request to `port` is allowed. The name of the cookie contains the port, because
+/// browsers share cookies between the ports of a host.
 pub(crate) fn check_request(
     token: &AccessToken,
     port: u16,
@@ -176,7 +178,7 @@ pub(crate) fn check_request(
     )
 }
 
-/// Sets the security headers that every response needs.
+/// Sets the security headers that every response needs, such as the content security policy.
 pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
     const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                           form-action 'self'; frame-ancestors 'none'; base-uri 'none'";

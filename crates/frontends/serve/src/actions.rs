@@ -12,19 +12,20 @@ use haft_types::{Api, LlmMetadata, Timestamp};
 
 use crate::PageError;
 
-/// An asynchronous operation that a page requests from the program.
+/// An asynchronous operation that the program performs for a page, from an input `I` to an output
+/// `O`.
 pub type PageAction<I, O> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
-/// The operations that need the request log or a session.
+/// The operations for pages that need the request log or a session.
 pub struct InspectorActions {
     /// Reads all requests of a conversation. Returns `None` if the conversation has none.
     pub timeline: PageAction<TimelineQuery, Option<RequestTimeline>>,
-    /// Reads one request. Returns `None` if the conversation has no request with this number.
+    /// Reads one request of a conversation. Returns `None` if there is no request with this number.
     pub request: PageAction<RequestQuery, Option<RequestDetails>>,
     /// Lists the messages of a conversation for the context editor.
     pub messages: PageAction<Conversation, EditableMessages>,
-    /// Quotes the price of an edit, and makes the edit if the query requests it.
+    /// Calculates the price of an edit, and makes the edit if [`EditQuery::keep`] is true.
     pub edit: PageAction<EditQuery, EditQuote>,
     /// Builds the request that the conversation would send next.
     pub next: PageAction<NextQuery, NextRequestDetails>,
@@ -44,16 +45,16 @@ pub struct TimelineQuery {
 
 /// All requests of a conversation, with a drawing of them.
 pub struct RequestTimeline {
-    /// A note for the user if the requests were rebuilt from the messages of an imported
+    /// A note for the user. Set if the requests were rebuilt from the messages of an imported
     /// conversation.
     pub note: Option<String>,
     /// The drawing of the timeline, as SVG.
     pub picture: String,
-    /// The requests, in order.
+    /// The rows for the requests, oldest first.
     pub requests: Vec<TimelineRequest>,
 }
 
-/// One request of a timeline.
+/// The row for one request in a timeline.
 pub struct TimelineRequest {
     /// The number of the request, starting at 1.
     pub number: u64,
@@ -61,9 +62,10 @@ pub struct TimelineRequest {
     pub model: String,
     /// The estimated number of tokens in the request.
     pub tokens: u64,
-    /// The metadata of the reply to this request.
+    /// The metadata of the reply to the request, if a reply is stored.
     pub reply: Option<LlmMetadata>,
-    /// The break of the cached prefix that this request caused, if any.
+    /// The break of the cached prefix that the request caused, or `None` if it extends the previous
+    /// request.
     pub broken: Option<PrefixBreak>,
 }
 
@@ -85,9 +87,9 @@ pub struct RequestQuery {
     pub number: u64,
 }
 
-/// The details of one request.
+/// The details of one request, as its page shows them.
 pub struct RequestDetails {
-    /// A note for the user if the request was rebuilt from the messages of an imported
+    /// A note for the user. Set if the request was rebuilt from the messages of an imported
     /// conversation.
     pub note: Option<String>,
     /// The number of requests in the whole conversation.
@@ -95,15 +97,15 @@ pub struct RequestDetails {
     /// The API of the provider that received the request.
     pub api: Api,
     pub request: TimelineRequest,
-    /// The segments of the request, in order.
+    /// The segments of the request, in the order in which they were sent.
     pub segments: Vec<SegmentDetails>,
-    /// The difference from the previous request, as text.
+    /// A text that describes the difference from the previous request, if there is a previous one.
     pub difference: Option<String>,
     /// The body as it was sent, if the request log contains it.
     pub body: Option<String>,
 }
 
-/// A segment of a request. Secrets in its texts are masked.
+/// A segment of a request, as a page shows it. Secrets in its texts are masked.
 pub struct SegmentDetails {
     /// The name of the context layer, in the user's language.
     pub layer: String,
@@ -130,31 +132,32 @@ pub struct EditableMessages {
     pub edits: usize,
 }
 
-/// Describes an edit of the conversation's context.
+/// Selects an edit of a conversation's context, and whether to make it or only to calculate its
+/// price.
 pub struct EditQuery {
     pub conversation: Conversation,
     pub edit: PageEdit,
-    /// True if the edit is made; false if its price is only quoted.
+    /// True to make the edit, false to only calculate its price.
     pub keep: bool,
 }
 
-/// An edit that the user submitted, with the short ids of the messages.
+/// An edit that the user submitted, with the short ids of the messages to which it applies.
 pub enum PageEdit {
-    /// Undo the newest edit.
+    /// Undoes the newest edit.
     Undo,
-    /// Stop sending these messages.
+    /// Omits these messages from further requests.
     Drop(Vec<String>),
-    /// Never prune, compress or archive these messages.
+    /// Protects these messages from being pruned, compressed or archived.
     Pin(Vec<String>),
-    /// Replace the text of these messages with a note that contains their ids.
+    /// Replaces the text of these messages with a note that contains their ids.
     Mask(Vec<String>),
-    /// Send these messages unchanged again.
+    /// Reverses earlier edits of these messages, so that they are sent unchanged.
     Restore(Vec<String>),
-    /// Send a summary in place of these messages.
+    /// Sends a summary in place of a range of messages.
     Summarize {
         /// The short ids of the first and the last message, in the form `A..B`.
         range: String,
-        /// The summary, if the user wrote it.
+        /// The text of the summary, if the user wrote it.
         text: Option<String>,
         /// True if a model must write the summary.
         ask_model: bool,
@@ -177,7 +180,7 @@ pub struct NextQuery {
     pub input: Option<String>,
 }
 
-/// The request that a conversation would send next.
+/// The details of the request that a conversation would send next.
 pub struct NextRequestDetails {
     /// One row for each segment: its layer, owner, tokens and beginning.
     pub segments: Vec<[String; 4]>,
@@ -185,7 +188,7 @@ pub struct NextRequestDetails {
     pub body: String,
 }
 
-/// Selects the policies to compare.
+/// Selects a conversation and the policies to compare for it.
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
@@ -197,10 +200,10 @@ pub struct CompareQuery {
 pub struct PolicyTable {
     pub title: String,
     pub outcomes: Vec<PolicyOutcome>,
-    /// The cells of the table, with one row for each policy.
+    /// The cells of the table: one row for each policy, without the headings.
     pub rows: Vec<Vec<String>>,
     /// The model whose context window, cache and prices the comparison assumes.
     pub model: ModelSpec,
-    /// The reason why this model was chosen.
+    /// The reason why `model` was chosen.
     pub source: ModelSource,
 }

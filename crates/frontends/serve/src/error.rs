@@ -7,7 +7,7 @@ use haft_store::StoreError;
 /// The reason why a page cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The store cannot be read or written.
+    /// The store of conversations cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A thread that worked on the page panicked or was canceled.
@@ -19,8 +19,8 @@ pub enum PageError {
 }
 
 impl PageError {
-    /// Returns the error and its causes on one line, in the user's language. A cause that repeats
-    /// the preceding text is left out.
+    /// Returns the error and its causes on one line, in the user's language. A cause is omitted if
+    /// the text before it already contains it.
     pub(crate) fn to_one_line(&self) -> String {
         if let Self::Action(text) = self {
             return text.clone();

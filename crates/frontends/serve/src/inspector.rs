@@ -50,15 +50,15 @@ pub type PartText = fn(&Part) -> String;
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
 
-/// The pages of the site and the data they show.
+/// The site that shows conversations, with the data and the operations that its pages need.
 pub struct Inspector {
     /// The store whose conversations are shown.
     pub store: Arc<dyn Store>,
-    /// The operations that need the request log or a session.
+    /// The operations for pages that need the request log or a session.
     pub actions: InspectorActions,
-    /// Masks the secrets in all shown text.
+    /// The masker that hides the secrets in all text that pages show.
     pub masker: Masker,
-    /// Formats one part of a message as text.
+    /// The function that formats one part of a message as text.
     pub part_text: PartText,
     /// The style sheet for the drawing of the timeline.
     pub picture_style: &'static str,
@@ -70,7 +70,7 @@ pub struct Inspector {
     pub form_token: String,
     /// The runs that the pages can start. If `None`, the pages are read-only.
     pub runs: Option<PageRuns>,
-    /// Connects to the task queue of the team, if one is configured.
+    /// The function that connects to the task queue of the team, if one is configured.
     #[cfg(feature = "postgres")]
     pub open_queue: Option<OpenQueue>,
     /// The connection to the task queue of the team. The first page that needs the connection opens
@@ -228,8 +228,9 @@ impl Inspector {
         }
     }
 
-    /// Returns a page with an error message and links to the other pages of the conversation. If
-    /// the request is not for a page of a conversation, returns the message as an error.
+    /// Returns a page that shows an error message and, for a conversation's page, links to the
+    /// conversation's other pages. If the request is not for a conversation's page, the message is
+    /// returned as an error.
     async fn render_error_page(
         &self,
         request: &PageRequest,
@@ -594,8 +595,8 @@ impl Inspector {
         )))
     }
 
-    /// Renders a message. Thinking, tool calls and results are folded. `stored` is the id of the
-    /// conversation if it is stored; images are shown only in that case.
+    /// Renders a message. Thinking, tool calls and results are collapsed until the user opens them.
+    /// `stored` is the id of the conversation if it is stored; images are shown only in that case.
     fn render_message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
         let role = localize_text(message.role);
         let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
@@ -644,15 +645,15 @@ impl Inspector {
 
 type PageResult<T> = Result<T, PageError>;
 
-/// Returns the name of the sub-agent or of the other coding agent to which the conversation
-/// belongs.
+/// Returns the name of the sub-agent that ran the conversation, or of the coding agent from which
+/// it was recorded or imported. Returns `None` for other conversations.
 fn agent_name(metadata: &Metadata) -> Option<&str> {
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     text("agent").or(text("imported_from"))
 }
 
-/// True if the requests of a conversation were sent by another program: the metadata then names an
-/// agent but no parent conversation.
+/// True if the proxy recorded the conversation from the requests of another program. Its metadata
+/// then names an agent but no parent conversation.
 pub fn is_recorded(metadata: &Metadata) -> bool {
     metadata.contains_key("agent") && !metadata.contains_key("parent")
 }
@@ -691,7 +692,8 @@ fn conversation_path(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
-/// Renders the links to the pages of a conversation. `shown` is the current page, which is marked.
+/// Renders the links to the pages of a conversation. The link to the current page, `shown`, is
+/// marked.
 fn render_navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
@@ -835,14 +837,16 @@ fn render_segments(segments: &[SegmentDetails]) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// Returns a cost as a suffix for other text. Returns an empty string if the cost is unknown.
+/// Formats a cost so that it can be appended to other text. Returns an empty string if the cost is
+/// unknown.
 fn format_cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         text!("serve-and-cost", cost = format_dollars(usd))
     })
 }
 
-/// Renders a text that is folded under the first line of `headline`.
+/// Renders a text that is hidden until the user opens it. The first line of `headline` is always
+/// visible.
 fn render_folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()

@@ -10,12 +10,13 @@ pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
 pub struct Markup(String);
 
 impl Markup {
-    /// Creates text. Characters that have a meaning in HTML are escaped.
+    /// Creates HTML that shows `text`. Characters that have a meaning in HTML are escaped.
     pub fn text(text: impl AsRef<str>) -> Self {
         Self(escape_markup(text.as_ref()))
     }
 
-    /// Creates an element. The values of attributes are escaped; names must be valid as they are.
+    /// Creates an element. The values of attributes are escaped, but not names, which must be
+    /// valid.
     pub fn element(
         name: &'static str,
         attributes: &[(&'static str, &str)],
@@ -76,7 +77,7 @@ impl Markup {
         )
     }
 
-    /// Creates a button that submits its form. The form's field `do` then contains `does`.
+    /// Creates a button that submits its form with the value `does` in the field `do`.
     pub fn button(does: &str, text: impl AsRef<str>) -> Self {
         Self::element(
             "button",

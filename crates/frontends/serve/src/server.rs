@@ -24,7 +24,7 @@ use crate::access_guard::{
 };
 use crate::markup::build_redirect_page;
 
-/// The interval at which a page is checked for changes.
+/// The interval at which the server checks whether a page has changed.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The path and the query string of a request.
@@ -79,7 +79,8 @@ impl FormFields {
 pub enum FormAnswer {
     /// An HTML document to send.
     Page(String),
-    /// A path of the site to redirect to, so that reloading does not submit the form again.
+    /// The path of a page to which the browser is redirected, so that reloading does not submit the
+    /// form again.
     Redirect(String),
 }
 
@@ -91,7 +92,7 @@ pub fn encode_path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED_CHARACTERS).to_string()
 }
 
-/// An image that a page of the site shows.
+/// An image for a page of the site, with its media type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteImage {
     kind: &'static str,
@@ -99,7 +100,7 @@ pub struct SiteImage {
 }
 
 impl SiteImage {
-    /// Creates an image. Returns `None` for a media type that can contain scripts.
+    /// Creates an image. Returns `None` if images of this media type can contain scripts.
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
         let kind = ["image/png", "image/jpeg", "image/gif", "image/webp"]
             .into_iter()
@@ -108,11 +109,12 @@ impl SiteImage {
     }
 }
 
-/// The pages, images and forms that [`serve`] makes available. Tests of the server implement a site
-/// of their own.
+/// The pages, images and forms that [`serve`] makes available. A trait, so that tests of the server
+/// can use a site of their own.
 #[async_trait]
 pub trait Site: Send + Sync {
-    /// Returns a page as a complete HTML document, or `None` if the path is not that of a page.
+    /// Returns a page as a complete HTML document, or `None` if there is no page with the requested
+    /// path.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
 
     /// Returns the image at a path below `/image`, or `None` if there is no such image.
@@ -327,8 +329,8 @@ fn set_header(response: &mut Response<SiteBody>, name: HeaderName, value: &str) 
     }
 }
 
-/// Streams an event for the current version of the page, and a further event whenever the version
-/// changes.
+/// Returns a response that streams an event for the page's current version, and another event
+/// whenever the version changes.
 fn build_event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {

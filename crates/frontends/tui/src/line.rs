@@ -6,8 +6,8 @@
 
 use haft_text::{display_width, sanitize};
 
-/// The maximum number of zero-width characters after a character. The number is enough for every
-/// script, but too small to draw over other rows.
+/// The maximum number of zero-width characters kept after a character. The number is enough for
+/// every script, but too small for marks that reach into other rows.
 const MAX_MARKS: usize = 6;
 const TAB: &str = "    ";
 
@@ -17,7 +17,7 @@ pub enum TextStyle {
     /// Text without emphasis.
     #[default]
     Plain,
-    /// Less important text.
+    /// Text that is less important than the text around it.
     Dim,
     /// Bold text.
     Strong,

@@ -27,12 +27,12 @@ pub enum UiMessage {
         /// The text to edit.
         text: String,
     },
-    /// The session has switched to another model.
+    /// The session now uses another model.
     Model {
         /// The name of the model, as `provider/model`.
         name: String,
     },
-    /// Text to print that is not part of an event.
+    /// Text to print that does not come from an event.
     Told {
         /// The text to print, which may be untrusted.
         text: String,
@@ -46,11 +46,11 @@ pub enum UiMessage {
     },
     /// A command in the user's shell has ended.
     Ran {
-        /// The number of the command.
+        /// The number of the command that has ended.
         id: u64,
         text: String,
     },
-    /// The files that can be mentioned, as paths relative to the project.
+    /// The project files that can be mentioned in a prompt, as paths relative to the project.
     Files(Vec<String>),
     /// The parts of the next request. `None` if no conversation is open.
     Context(Option<Box<ContextParts>>),
@@ -92,7 +92,7 @@ pub struct ContextParts {
     pub reserve: u64,
     /// The size of the model's context window, in tokens.
     pub window: u64,
-    /// Lines that describe the actions taken when the window is filled to a certain level.
+    /// Lines that describe what haft does when the window is filled to a certain level.
     pub notes: Vec<String>,
 }
 
@@ -139,26 +139,28 @@ pub enum Operation {
     Resume(String),
     /// Copy the conversation with this id or name, and open the copy.
     Fork(String),
-    /// Open the conversation with this id as soon as no other process has it open.
+    /// Open the conversation with this id as soon as no other process has it open. Until then,
+    /// wait.
     Await(String),
     /// Send the image at this path with the next prompt.
     Attach(String),
     /// Print the address of the page that shows this conversation.
     Inspect,
-    /// Show a list to choose from.
+    /// Show a list from which the user can choose.
     Offer(ListRequest),
     /// Rewind the conversation to the state before a message of the user.
     Rewind {
         /// The id of the user's message.
         message: String,
-        /// Selects whether file changes are undone, too.
+        /// Selects whether later file changes are undone.
         take_back: RewindTarget,
     },
     /// Switch to this model, given as `provider/model`.
     Model(String),
     /// Switch to this permission mode.
     Mode(PermissionMode),
-    /// Compact the conversation now. The text lists facts that the summary must contain.
+    /// Compact the conversation now. The text names facts that the summary must contain; it may be
+    /// empty.
     Compact(String),
     /// Revert the last change of files.
     Undo,
@@ -168,7 +170,7 @@ pub enum Operation {
     Diff,
     /// Print the parts of the next request.
     Context,
-    /// Change which messages of this conversation are sent.
+    /// Change which messages of this conversation are sent to the model.
     EditContext(ContextEditRequest),
     /// Change the focus files of the task.
     Focus(Focus),
@@ -187,7 +189,7 @@ pub enum SideAction {
     Shell(String),
     /// Kill the command with this number and all its children.
     Stop(u64),
-    /// List the files that can be mentioned.
+    /// Send the list of project files that can be mentioned in a prompt.
     Files,
 }
 
@@ -198,7 +200,8 @@ pub enum ListRequest {
     Conversations,
     /// The user's messages in this conversation.
     Messages,
-    /// The models, with the cost of switching to each. The text is the initial filter.
+    /// The models, with the cost of switching to each of them. The text is the initial filter of
+    /// the list.
     Models(String),
     /// The files and documents that are sent to the model.
     Files,
@@ -206,7 +209,7 @@ pub enum ListRequest {
     Undo,
     /// A confirmation before the change that was reverted last is restored.
     Redo,
-    /// The messages of this conversation that are sent.
+    /// The messages of this conversation that are sent to the model.
     Context,
     /// A confirmation of an edit of the context, with the cost of the edit.
     ContextEdit(ContextEditRequest),
@@ -225,7 +228,7 @@ pub enum Focus {
     Clear,
 }
 
-/// A change of which messages of a conversation are sent.
+/// A request to change which messages of a conversation are sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextEditRequest {
     pub action: ContextEditAction,
@@ -233,18 +236,18 @@ pub struct ContextEditRequest {
     pub message: String,
 }
 
-/// A kind of change that affects which messages are sent.
+/// A kind of change to the messages that are sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextEditAction {
     /// Stop sending the message and the whole block to which it belongs.
     Drop,
     /// Protect the message from pruning, compression and compaction.
     Pin,
-    /// Replace the message with one line that names it.
+    /// Replace the message with a one-line placeholder.
     Mask,
-    /// Send the message unchanged again.
+    /// Send the original message again instead of its replacement.
     Restore,
-    /// Undo the last change.
+    /// Undo the last change to the messages that are sent.
     Undo,
 }
 

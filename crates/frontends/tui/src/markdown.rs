@@ -27,7 +27,8 @@ pub(crate) struct MarkdownStream {
     block: String,
     /// The last line, whose end has not arrived yet.
     partial: String,
-    /// The fence of the open code block, and the state of its highlighter.
+    /// The fence that opened the current code block, and the state of the block's highlighter.
+    /// `None` outside of code blocks.
     fence: Option<(CodeFence, Highlighter)>,
     /// True if the last line of the block is blank.
     blank: bool,
@@ -35,7 +36,7 @@ pub(crate) struct MarkdownStream {
     begun: bool,
 }
 
-/// The characters that open a code block.
+/// The characters that open a code block, such as three backquotes.
 #[derive(Clone, Copy, Debug)]
 struct CodeFence {
     mark: char,
@@ -43,7 +44,7 @@ struct CodeFence {
 }
 
 impl MarkdownStream {
-    /// Appends text, and returns the rows that the text finishes.
+    /// Appends text, and returns the rows that are finished because of it.
     pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let mut rest = text;
@@ -93,7 +94,7 @@ impl MarkdownStream {
         !self.begun && self.fence.is_none() && self.block.is_empty() && self.partial.is_empty()
     }
 
-    /// Returns true if no row is finished yet.
+    /// Returns true if no row has been returned as finished yet.
     pub(crate) fn is_new(&self) -> bool {
         !self.begun
     }

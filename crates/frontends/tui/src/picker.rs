@@ -12,8 +12,8 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap_line;
 
-/// A list to choose from. The texts may be untrusted, because they are sanitized when the list is
-/// drawn.
+/// A list from which the user chooses. Its texts may be untrusted, because they are sanitized when
+/// the list is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PickerList {
     /// The title above the list.
@@ -36,11 +36,11 @@ pub struct PickerRow {
     pub text: String,
     /// A short description, shown after the text.
     pub about: String,
-    /// The action that follows when the row is chosen.
+    /// The action that is carried out when the row is chosen.
     pub then: PickerAction,
 }
 
-/// The action that follows when a row is chosen.
+/// The action that is carried out when a row is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PickerAction {
     /// Send an operation to the session.
@@ -53,18 +53,18 @@ pub enum PickerAction {
     Tell(String),
     /// Send a prompt.
     Send(String),
-    /// Set the permission mode, then send the prompt, if there is one.
+    /// Set the permission mode, and then send the prompt, if there is one.
     Mode {
         /// The permission mode to set.
         mode: PermissionMode,
-        /// The prompt to send afterwards.
+        /// The prompt to send after the mode is set; `None` to send nothing.
         prompt: Option<String>,
     },
     /// Close the list without any other effect.
     Leave,
 }
 
-/// The open lists. The last list is in front.
+/// The open lists. The last list is in front and receives the keys.
 #[derive(Debug)]
 pub(crate) struct Picker {
     open: Vec<OpenList>,
@@ -91,7 +91,7 @@ pub(crate) enum PickerOutcome {
     Chosen(PickerAction),
 }
 
-/// The maximum number of rows for the title, which may be the text of a message.
+/// The maximum number of rows of a list's title, which may be the text of a message.
 const TITLE_ROWS: usize = 2;
 /// The number of rows by which a page key moves the selection.
 const PAGE_ROWS: usize = 8;

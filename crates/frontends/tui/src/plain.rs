@@ -29,7 +29,8 @@ use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 use crate::terminal;
 
-/// The width for which rows are laid out. It is large because screen readers need no line breaks.
+/// The width, in columns, for which rows are laid out. It is large because screen readers need no
+/// line breaks.
 const LAYOUT_COLUMNS: usize = 4_096;
 const LAYOUT_ROWS: usize = 40;
 /// The command that prints the last result or reasoning completely, like Ctrl-O on the screen.
@@ -37,7 +38,8 @@ const OPEN_COMMAND: &str = "/open";
 /// The line that declines a form.
 const DECLINE_LINE: &str = "-";
 
-/// Runs the plain interface until its user leaves. Blocks, so it needs a thread of its own.
+/// Runs the plain interface until the user leaves it. The call blocks, so it needs a thread of its
+/// own.
 pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -49,16 +51,18 @@ struct PlainDriver {
     app: App,
     side: TerminalSide,
     host: HostActions,
-    /// The open approval, the sender of its answer, and the time it was opened.
+    /// The open approval, the sender of its answer, and the time at which it was opened.
     asking: Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
-    /// The open list, which is answered by a number, and the time at which it was opened.
+    /// The open list and the time at which it was opened. The user answers with the number of a
+    /// row.
     picking: Option<(PickerList, Instant)>,
     /// The open form and the sender of its answer.
     filling: Option<(FormDialog, oneshot::Sender<FormOutcome>)>,
     busy: bool,
     /// True if a prompt was printed and the cursor is still on its line.
     prompted: bool,
-    /// True if Ctrl-C was just pressed with nothing to interrupt. Pressing it again leaves.
+    /// True if Ctrl-C was just pressed while nothing could be interrupted. Pressing Ctrl-C again
+    /// ends haft.
     leaving: bool,
     ended: Option<Ended>,
 }
@@ -539,7 +543,8 @@ fn write_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the lines that only the plain interface prints for an event.
+/// Returns the lines for an event that the plain interface prints in addition to those of the
+/// screen.
 fn format_extra_lines(event: &Event) -> Vec<String> {
     if let (
         haft_agent::MAIN_AGENT,

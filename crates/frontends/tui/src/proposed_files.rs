@@ -16,7 +16,7 @@ pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The name that a diff gives to a file that does not exist.
 const NO_FILE: &str = "/dev/null";
 
-/// Returns true if the user can edit the files that this tool would write.
+/// Returns true if the user can edit the content of the files that the tool `tool` would write.
 pub(crate) fn has_editable_files(tool: &str) -> bool {
     [
         "write_to_file",
@@ -32,7 +32,7 @@ pub(crate) fn has_editable_files(tool: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProposedFiles {
     files: Vec<ProposedFile>,
-    /// The other sections of a patch, such as deletions and renames, verbatim.
+    /// The remaining sections of a patch, such as deletions and renames, which are kept unchanged.
     besides: String,
 }
 
@@ -47,7 +47,7 @@ struct ProposedFile {
     old: String,
 }
 
-/// The error if the user edited the lines that separate the files.
+/// The error for an edited text in which the lines that separate the files were changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LostNames;
 
@@ -121,7 +121,7 @@ impl ProposedFiles {
         .then_some(proposed)
     }
 
-    /// Returns the text for the user to edit. It contains all files.
+    /// Returns the text for the user to edit, which contains all files.
     pub(crate) fn editable_text(&self) -> String {
         match self.files.as_slice() {
             [file] => file.text.clone(),
@@ -167,8 +167,8 @@ impl ProposedFiles {
         }
     }
 
-    /// Returns the extension for the file that the editor opens, so that the editor recognizes the
-    /// language.
+    /// Returns the extension of the temporary file that the editor opens, from which the editor
+    /// recognizes the language.
     pub(crate) fn file_extension(&self) -> String {
         let path = self
             .files
@@ -178,7 +178,8 @@ impl ProposedFiles {
         ending.map_or_else(String::new, |ending| format!(".{ending}"))
     }
 
-    /// Returns the arguments that write the edited text. Returns `None` if the text wasn't changed.
+    /// Returns the call's arguments with the edited text as the new content. Returns `None` if the
+    /// text wasn't changed.
     pub(crate) fn edited_arguments(
         &self,
         approval: &Approval,

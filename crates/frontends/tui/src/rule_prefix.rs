@@ -3,8 +3,8 @@
 //!
 //! Invariant: rules for commands that run other programs, destroy or publish are never widened.
 
-/// Programs whose rules stay exact, because they run other programs or because their arguments
-/// decide what is lost.
+/// Programs whose rules are not widened, because the programs run other programs or because their
+/// arguments decide what is lost.
 const EXACT_PROGRAMS: &[&str] = &[
     "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec",
     "find", "fish", "ksh", "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python",
@@ -46,7 +46,7 @@ const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
 ];
 /// Subcommands that have subcommands of their own.
 const SUBCOMMAND_GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
-/// Subcommands whose rules stay exact, because they change or publish something.
+/// Subcommands whose rules are not widened, because they change or publish something.
 const EXACT_SUBCOMMANDS: &[&str] = &[
     "apply",
     "clean",
@@ -66,8 +66,8 @@ const EXACT_SUBCOMMANDS: &[&str] = &[
     "upload",
 ];
 
-/// Returns a wider rule than `exact`: any arguments after the subcommand, or any file of the
-/// folder. Returns `exact` if the wider rule would allow too much.
+/// Widens the rule `exact` to any arguments after the subcommand, or to any file of the folder.
+/// Returns `exact` itself if the wider rule would allow too much.
 pub(crate) fn propose_rule(exact: &str) -> String {
     let widened = exact
         .strip_suffix(')')
@@ -90,7 +90,7 @@ pub(crate) fn propose_rule(exact: &str) -> String {
 }
 
 /// Returns the program and its subcommand, followed by a wildcard for the arguments. Returns `None`
-/// if the rule must stay exact.
+/// if the rule must not be widened.
 fn derive_command_prefix(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;

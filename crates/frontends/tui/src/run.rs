@@ -29,8 +29,8 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// The extension of the temporary file in which a prompt is edited.
 const PROMPT_EXTENSION: &str = ".md";
-/// The time within which keys must follow each other to count as pasted or sent by a program. It
-/// must not be zero, or `event::poll` ignores keys that were already read.
+/// The maximum time between two keys that were pasted or sent by a program. It must not be zero, or
+/// `event::poll` ignores keys that were already read.
 const BURST_TIMEOUT: Duration = Duration::from_millis(30);
 /// The maximum number of messages that are handled before the next frame.
 const MAX_BATCH: usize = 512;
@@ -79,8 +79,8 @@ pub struct HostActions {
     pub keep: Box<dyn Fn(&str) + Send>,
 }
 
-/// Runs the interface on this thread until its user leaves. Blocks, so it needs a thread of its
-/// own.
+/// Runs the interface on the calling thread until the user leaves it. The call blocks, so it needs
+/// a thread of its own.
 pub fn run_screen(
     setup: Setup,
     palette: Palette,
@@ -106,14 +106,14 @@ struct ScreenDriver {
     dirty: bool,
     began: Instant,
     drawn: Instant,
-    /// The sender for the answer to the open question or form. The field `armed_at` is the time
-    /// from which keys can answer.
+    /// The sender for the answer to the open question or form. Keys can answer from the time
+    /// `armed_at` on.
     waiting: Option<PendingReply>,
     armed_at: Option<Instant>,
     /// True while haft is suspended and the shell uses the terminal.
     suspended: bool,
-    /// True if alerts are sent, which ring the bell. The field `notifies` is true if the terminal
-    /// supports notifications and titles.
+    /// True if the bell rings for alerts. The field `notifies` is true if the terminal supports
+    /// notifications and titles.
     bell: bool,
     notifies: bool,
     title: &'static str,
@@ -237,7 +237,7 @@ impl ScreenDriver {
         Ok(ended)
     }
 
-    /// Handles one event and all events that arrived with it, then draws once.
+    /// Handles a terminal event and all events that arrived with it, then draws once.
     fn handle_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         if self.app.awaits_choice() {
             self.handle_answer_keys(first)?;
@@ -263,8 +263,8 @@ impl ScreenDriver {
         }
     }
 
-    /// Handles the events that arrived together while a key may answer a question. A single key is
-    /// an answer; several keys are text.
+    /// Handles terminal events that arrived together while a key may answer a question. A single
+    /// key is an answer; several keys are text.
     fn handle_answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         let mut events = vec![first];
         while events.len() < MAX_BATCH && event::poll(BURST_TIMEOUT)? {
@@ -313,7 +313,7 @@ impl ScreenDriver {
         Ok(())
     }
 
-    /// Handles one message and all messages that arrived with it.
+    /// Handles a message of the session and all messages that arrived with it.
     fn handle_messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
         let Some(first) = first else {
             // The session has ended, so no more messages can arrive.

@@ -67,14 +67,15 @@ impl Palette {
 /// The maximum number of characters in a notification.
 const ALERT_CHARS: usize = 120;
 
-/// A terminal on which haft draws.
+/// A terminal on which haft draws: finished rows scroll up, and a live region at the bottom is
+/// redrawn.
 #[derive(Debug)]
 pub struct TerminalScreen<W> {
     out: W,
     palette: Palette,
-    /// The rows of the live region as they were last drawn.
+    /// The rows of the live region that are on the screen now.
     rows: Vec<StyledLine>,
-    /// The row of the live region in which the cursor is.
+    /// The row of the live region that contains the cursor.
     row: usize,
 }
 
@@ -89,8 +90,8 @@ impl<W: Write> TerminalScreen<W> {
         }
     }
 
-    /// Prints the finished rows above the live region and redraws the rows of the region that have
-    /// changed.
+    /// Prints the finished rows above the live region, and redraws the rows of the live region that
+    /// have changed.
     pub fn draw(&mut self, finished: &[StyledLine], frame: &LiveRegion) -> io::Result<()> {
         let mut bytes = ScreenWriter {
             text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"),
@@ -248,7 +249,7 @@ impl ScreenWriter {
         }
     }
 
-    /// Moves the cursor from one row of the region to another. Both rows must exist.
+    /// Moves the cursor from one row of the live region to another. Both rows must exist.
     fn move_between(&mut self, from: usize, to: usize) {
         if to > from {
             self.write_sequence(to - from, 'B');

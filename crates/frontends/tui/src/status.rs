@@ -20,7 +20,7 @@ pub(crate) struct StatusLine {
     pub(crate) mode: PermissionMode,
     /// The name of the current Vim mode. `None` without Vim bindings.
     pub(crate) editing: Option<&'static str>,
-    /// The layer of the command sandbox. `None` until a session reports it.
+    /// The layer of the command sandbox. `None` until the session reports it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
@@ -49,8 +49,8 @@ impl StatusLine {
         }
     }
 
-    /// Records that the prefix of a request has changed, so that `tokens` tokens weren't read from
-    /// the cache.
+    /// Records that the prefix of a request has changed, so that `tokens` tokens could not be read
+    /// from the cache.
     pub(crate) fn set_prefix_break(&mut self, message: &str, tokens: u64) {
         let message = haft_messages::translate_error(message);
         let tokens = format_thousands(tokens);
@@ -255,7 +255,7 @@ pub(crate) fn draw_context(context: &ContextParts, columns: usize) -> Vec<Styled
     rows
 }
 
-/// One row of the output of `/context`: a part of the request, or the unused rest of the window.
+/// A row of the output of `/context`: a part of the request, or the unused rest of the window.
 struct PartRow<'a> {
     glyph: (char, TextStyle),
     name: &'a str,
@@ -266,7 +266,7 @@ struct PartRow<'a> {
     about: &'a str,
 }
 
-/// The largest widths among all rows, for alignment.
+/// The width of the widest entry in each column of `/context`, for alignment.
 struct PartWidths {
     name: usize,
     digits: usize,

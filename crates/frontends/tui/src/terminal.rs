@@ -40,8 +40,8 @@ impl Drop for RawTerminal {
     }
 }
 
-/// Enters raw mode again after [`restore_terminal`]. The existing [`RawTerminal`] restores the
-/// terminal in the end.
+/// Enters raw mode again after [`restore_terminal`]. The existing [`RawTerminal`] still restores
+/// the terminal when it is dropped.
 pub(crate) fn enter_again() -> io::Result<()> {
     IS_RAW.store(true, Ordering::SeqCst);
     terminal::enable_raw_mode()?;

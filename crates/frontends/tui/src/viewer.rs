@@ -9,19 +9,19 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::call::ToolCallView;
 use crate::line::{StyledLine, TextStyle};
 
-/// The results of calls, and reasoning, that the viewer can open. The oldest comes first; number
-/// and size are limited.
+/// The tool results and the reasoning that the viewer can open, oldest first. Their number and
+/// total size are limited.
 #[derive(Debug, Default)]
 pub(crate) struct ResultList {
     results: Vec<(ToolCallView, String)>,
 }
 
-/// The maximum number of results that can be opened.
+/// The maximum number of results that the viewer can open.
 pub const MAX_RESULTS: usize = 500;
 
 impl ResultList {
-    /// The maximum size of all results, in bytes. The results are copies: the complete texts are in
-    /// the conversation.
+    /// The maximum total size of the results, in bytes. The results are copies: the complete texts
+    /// are in the conversation.
     const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {
@@ -129,7 +129,8 @@ impl ResultViewer {
         }
     }
 
-    /// Moves to the next or the previous matching row. Continues at the other end if there is none.
+    /// Moves to the next matching row, or to the previous one if `down` is false. Continues at the
+    /// other end of the text if no match is left.
     fn move_to_match(&mut self, rows: &[StyledLine], down: bool) {
         let found = self.matching_rows(rows);
         let next = if down {
@@ -202,7 +203,8 @@ impl ResultViewer {
         (rows, None)
     }
 
-    /// Draws the line with the position among the results and the matches, and with the keys.
+    /// Draws a line that shows the position among the results, the position among the matches, and
+    /// the keys.
     fn draw_position(&self, list: &ResultList, found: &[usize]) -> StyledLine {
         let count = list.results.len();
         let place = text!(

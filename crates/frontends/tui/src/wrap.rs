@@ -7,16 +7,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// The minimum width of the layout, in columns: a wide character and the mark of a cut must fit.
+/// The minimum width of the layout, in columns. A wide character and the mark of cut text must fit.
 pub(crate) const MIN_COLUMNS: usize = 8;
-/// The minimum width of indented text, in columns: a wide character must fit.
+/// The minimum width of indented text, in columns. A wide character must fit.
 const MIN_INDENTED_COLUMNS: usize = 4;
 
-/// The part of a row that must be filled before the row may be broken after punctuation, in thirds
-/// of its columns.
+/// The minimum width of a row that is broken after punctuation, in thirds of its maximum width.
 const THIRDS_AT_SIGN: usize = 1;
-/// The part of a row that must be filled before code may be broken at a space, in thirds of the
-/// columns.
+/// The minimum width of a row of code that is broken at a space, in thirds of its maximum width.
 const THIRDS_AT_BLANK: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -84,8 +82,8 @@ fn break_rows(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Sty
     break_wide_rows(rows, columns)
 }
 
-/// Returns the index of the cell before which a row is broken. At most `full` cells fit. The row is
-/// broken at the last space, else after punctuation, else at the width limit.
+/// Returns the index of the cell before which a row is broken. At most `full` cells fit into the
+/// row. The row is broken at the last space, else after punctuation, else at the width limit.
 fn break_index(
     cells: &[StyledCell<'_>],
     full: usize,
@@ -126,8 +124,8 @@ const OPENING: &str = "（「『【《“‘([{";
 /// Punctuation after which long words, paths and code may be broken.
 const BREAK_SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
-/// Breaks rows again that are wider than the sum of their characters, as happens with some
-/// combinations of characters.
+/// Breaks rows that are still too wide: some combinations of characters are wider than the sum of
+/// their characters.
 fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     if rows.iter().all(|row| row.width() <= columns) {
         return rows;
@@ -163,8 +161,8 @@ fn break_measured_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Wraps a line. `first` is put before the first row, `rest` before all other rows; `columns`
-/// includes their widths.
+/// Wraps a line. `first` is put before the first row and `rest` before all other rows; `columns`
+/// includes the widths of `first` and `rest`.
 pub(crate) fn wrap_hanging(
     line: &StyledLine,
     first: &StyledLine,
@@ -215,8 +213,8 @@ fn join_cells(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     line
 }
 
-/// Draws a name and its description side by side, or one below the other if there is too little
-/// room.
+/// Draws a name and its description side by side, or the description below the name if there is too
+/// little room.
 pub(crate) fn draw_definition_rows(
     name: &str,
     text: &str,

@@ -14,8 +14,8 @@ use haft_store::StoreError;
 
 use crate::slot::TaskRun;
 
-/// The maximum size of a file that is stored in the queue, in bytes. Larger files cannot be undone
-/// either.
+/// The maximum size of a file that is stored in the queue, in bytes. The limit equals that for
+/// undoing changes of files.
 const MAX_FILE_SIZE: u64 = 64 << 20;
 
 impl TaskRun {
@@ -36,8 +36,8 @@ impl TaskRun {
     }
 }
 
-/// Reads the file at a path. No link on the way is followed, not even a link created a moment ago.
-/// Returns `None` if the file cannot be stored.
+/// Reads the file at a path. No link in the path is followed, not even one that is created during
+/// the call. Returns `None` if the file cannot be stored.
 fn capture_file(at: &Path, relative: &Path) -> Option<KeptFile> {
     match read_kept_file(at, relative) {
         Ok(file) => Some(file),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
 
-/// Answers every HTTP request with the metrics until the process exits. The listener should be on
-/// the loopback interface, because the metrics reveal labels and costs.
+/// Answers every HTTP request with the metrics of the queue until the process exits. The listener
+/// should be on the loopback interface, because the metrics reveal labels and costs.
 pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
     for stream in listener.incoming().flatten() {
         let result = answer_request(stream, queue);

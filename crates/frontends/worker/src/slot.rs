@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The maximum length of a log line, in bytes. Longer lines are truncated.
 const MAX_LINE_BYTES: usize = 4_096;
-/// The maximum number of log lines kept between two heartbeats. Further lines are dropped.
+/// The maximum number of log lines that are collected between two heartbeats. Further lines are
+/// dropped.
 const MAX_BUFFERED_LINES: usize = 10_000;
 /// The waiting time before a failed operation is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
@@ -28,7 +29,7 @@ pub enum TaskStop {
     Lost,
 }
 
-/// A running task of a worker: the lease, the cancellation and the collected log.
+/// The state of a task that a worker is running: its lease, its cancellation, and its log lines.
 pub struct Slot {
     /// The lease of the task, which every write to the queue must name.
     pub lease: TaskLease,
@@ -78,9 +79,10 @@ impl Slot {
         std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Repeats `job` until it succeeds. Used for operations without which the run must not
-    /// continue. Returns an error only if another worker has taken over the task; from then on,
-    /// nothing of this run is stored. Must not be called from within a runtime.
+    /// Repeats `job` until it succeeds. Used for operations that must have succeeded before the run
+    /// continues. Returns an error only if another worker has taken over the task; in that case,
+    /// the run must end, because nothing it does will be stored. Must not be called from within a
+    /// runtime.
     pub fn retry_until_done<T>(
         &self,
         mut job: impl FnMut() -> Result<T, StoreError>,
@@ -101,22 +103,23 @@ impl Slot {
     }
 }
 
-/// Everything that a [`TaskHost`](crate::TaskHost) needs to run a task.
+/// A run of a task, with the folder, queue and slot that a [`TaskHost`](crate::TaskHost) needs for
+/// it.
 #[derive(Clone)]
 pub struct TaskRun {
     /// The task, as it was taken from the queue.
     pub task: QueuedTask,
     /// The folder in which the task works: a clone that contains the changes of earlier runs.
     pub folder: PathBuf,
-    /// The queue, to which data of the run is written.
+    /// The queue to which the data of the run is written.
     pub queue: Arc<TaskQueue>,
-    /// Stops the run and collects its log.
+    /// The slot that stops the run and collects its log.
     pub slot: Arc<Slot>,
 }
 
 impl TaskRun {
-    /// Records the tokens and money that the task has spent. Blocks, and may be called from within
-    /// a runtime.
+    /// Records the tokens and the cost that the task has used so far. Blocks until they are stored,
+    /// and may be called from within a runtime.
     pub fn record_spending(&self, spent: TaskSpending) {
         if let Err(error) =
             self.retry_on_thread(|| self.queue.record_spending(self.slot.lease, spent))
@@ -125,8 +128,8 @@ impl TaskRun {
         }
     }
 
-    /// Stores files in the queue, for another worker that continues the task. Blocks, and may be
-    /// called from within a runtime.
+    /// Stores files in the queue, so that another worker can continue the task. Blocks until they
+    /// are stored, and may be called from within a runtime.
     pub fn keep_files(&self, files: &[KeptFile]) -> Result<(), StoreError> {
         self.retry_on_thread(|| self.queue.save_files(self.slot.lease, files))
     }

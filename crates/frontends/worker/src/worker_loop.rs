@@ -31,16 +31,17 @@ pub struct WorkerOptions {
     pub name: String,
     /// The maximum number of tasks that run at the same time.
     pub slots: u16,
-    /// The time that running tasks have after a stop request before they are handed over to other
-    /// workers.
+    /// The time after a stop request in which running tasks may end before they are handed over to
+    /// other workers.
     pub drain: Duration,
     /// True if the worker exits when the queue has no more tasks that it can take.
     pub until_empty: bool,
-    /// The filter for the tasks that the worker can take. The worker sets its own id in the filter.
+    /// The filter and the limits for the tasks that the worker takes. The worker replaces the id in
+    /// this profile with its own.
     pub taker: WorkerProfile,
 }
 
-/// The way in which a run ended.
+/// The way in which a run ended: with a result, or with a permanent or temporary failure.
 #[derive(Debug)]
 pub enum RunEnd {
     /// The run ended with this result, as JSON.
@@ -81,13 +82,14 @@ pub trait TaskHost: Send + Sync {
 
 /// Takes tasks from a queue and runs them.
 pub struct Worker {
-    /// The connection to the queue for the data of running tasks.
+    /// The connection to the queue through which tasks are taken and the data of running tasks is
+    /// written.
     pub queue: Arc<TaskQueue>,
     /// A separate connection for heartbeats, so that heartbeats never wait for other queries.
     pub heartbeat_queue: TaskQueue,
-    /// Creates and removes the folders in which tasks work.
+    /// The manager of the folders in which tasks work.
     pub workspaces: Workspaces,
-    /// Opens the session of each task.
+    /// The host that opens and runs the session of each task.
     pub host: Box<dyn TaskHost>,
     /// The settings with which the worker was started.
     pub options: WorkerOptions,
@@ -111,7 +113,8 @@ impl BusySlots {
 
 impl Worker {
     /// Takes and runs tasks until `stop` is canceled, then waits for the running tasks to end. If
-    /// `at_once` is canceled, the running tasks are handed over immediately. Blocks.
+    /// `at_once` is canceled, the running tasks are handed over immediately. Blocks until the last
+    /// task has ended.
     pub fn run_until_stopped(
         &self,
         stop: &CancellationToken,
@@ -161,7 +164,7 @@ impl Worker {
     }
 
     /// Waits for the running tasks to end. Tasks that are still running after the drain time are
-    /// handed over.
+    /// handed over to other workers.
     fn drain_slots(&self, busy: &BusySlots, at_once: &CancellationToken) {
         let started = Instant::now();
         while !busy.lock_slots().is_empty() {
@@ -289,7 +292,8 @@ impl Worker {
         }
     }
 
-    /// Creates a fresh clone and restores the changes that earlier runs made.
+    /// Creates a fresh clone for a task, and restores the changes that earlier runs of the task
+    /// made.
     fn prepare_workspace(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
         let bundle = if task.has_bundle {
@@ -306,8 +310,8 @@ impl Worker {
         Ok(workspace)
     }
 
-    /// Returns the final data of a task, including its patch. If `push` names a branch, the patch
-    /// is pushed to that branch.
+    /// Returns the final report about a task, including its patch. If `push` names a branch, this
+    /// method also pushes the changes to that branch.
     fn build_task_end(
         &self,
         workspace: Option<&TaskWorkspace>,

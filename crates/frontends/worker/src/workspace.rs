@@ -17,12 +17,12 @@ use haft_sandbox::{Git, GitError, GitProgram, GitReach};
 /// from it.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// The reason why a workspace or a patch could not be created.
+/// The reason why an operation on a task's workspace or its patch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     #[error("{what}: {source}")]
     Git {
-        /// The git command or the operation that failed.
+        /// The git command or other operation that failed.
         what: String,
         source: GitError,
     },
@@ -61,9 +61,9 @@ impl WorkspaceError {
 pub struct Workspaces {
     /// The folder that contains the mirrors and workspaces. Only workers write to it.
     pub folder: PathBuf,
-    /// The git installation of this machine.
+    /// The git program with which repositories are fetched and cloned.
     pub git: GitProgram,
-    /// The socket of the user's SSH agent.
+    /// The path of the socket of the user's SSH agent, if there is one.
     pub agent: Option<PathBuf>,
 }
 
@@ -81,7 +81,8 @@ pub struct TaskWorkspace {
 }
 
 impl Workspaces {
-    /// Creates a fresh clone for a task. A workspace that an earlier run left is removed first.
+    /// Creates a fresh clone for a task. If an earlier run left a workspace behind, that is removed
+    /// first.
     pub fn create_workspace(
         &self,
         task: &QueuedTask,
@@ -277,7 +278,7 @@ impl Workspaces {
     }
 
     /// Commits a patch on top of the task's base commit, and pushes the commit to a branch of the
-    /// repository. A new clone is used, to which the task had no access.
+    /// repository. The commit is made in a new clone to which the task had no access.
     pub fn push_patch(
         &self,
         workspace: &TaskWorkspace,
@@ -392,8 +393,8 @@ impl Workspaces {
 }
 
 impl TaskWorkspace {
-    /// Restores the changes of earlier runs in the clone. Files are deleted first, beginning with
-    /// the deepest; then the other files are written.
+    /// Restores the changes of earlier runs in the clone. Deletions are made first, beginning with
+    /// the deepest path; then the changed files are written.
     pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File {
             at: file.path.clone(),
@@ -413,8 +414,8 @@ impl TaskWorkspace {
         Ok(())
     }
 
-    /// Returns the path of a stored file in the clone. A path that leads outside the clone, also
-    /// through links, is rejected.
+    /// Returns the path of a stored file in the clone. A path that leads outside the clone, whether
+    /// directly or through links, is rejected.
     fn resolve_path(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
         let outside = || WorkspaceError::Outside(file.path.clone());
         let plain = file
@@ -486,19 +487,20 @@ fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Returns a path as text. The paths of a worker are always UTF-8, because the worker's folder was
-/// given as text and only numbers and hashes are added.
+/// Returns a path of the worker as text. Such paths are always valid UTF-8, because the worker's
+/// folder was given as text, and only numbers and hashes are appended to it.
 fn path_to_str(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
-/// Returns the local folder that a source refers to, or `None` if the source is on another machine.
+/// Returns the local folder that the source of a repository refers to, or `None` if the source is
+/// on another machine.
 fn local_path(source: &str) -> Option<&Path> {
     Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
 }
 
-/// True if git would connect to this source with `ssh`, because of its scheme or because it has the
-/// form `host:path`.
+/// True if git would use `ssh` to connect to the source of a repository, because of its scheme or
+/// because it has the form `host:path`.
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),

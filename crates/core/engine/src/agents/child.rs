@@ -59,7 +59,7 @@ pub(super) fn run_child(
     Box::pin(run_in_task(parent, start))
 }
 
-/// Runs a sub-agent in its own task, so that a panic becomes a report.
+/// Runs a sub-agent in a separate Tokio task, so that a panic becomes a report.
 async fn run_in_task(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();

@@ -36,7 +36,7 @@ pub(crate) struct ParentSession {
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
     pub(crate) shared: Arc<SharedServices>,
-    /// The running programs of the session, from which the sub-agent's own set is created.
+    /// The running programs of the starting session, from which the sub-agent's own set is created.
     pub(crate) running: Arc<Running>,
     pub(crate) children: Arc<Children>,
     pub(crate) inherited: Inherited,

@@ -110,8 +110,8 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the user's input that was not part of a request yet, for a front end that keeps its
-    /// own copy. Messages of other agents stay in the mailbox.
+    /// Drops the user's input that no request has contained yet. For front ends that keep their own
+    /// copy of the input. Messages of other agents stay in the mailbox.
     pub async fn drop_unread_input(&mut self) {
         let messages = self
             .agents

@@ -13,7 +13,7 @@ use super::limits::{Spent, TurnLimits};
 use super::shared_budget::{Reservation, SharedBudget};
 use crate::stored_state::TokenizerFactors;
 
-/// The weight of the newest reply's ratio in the moving average.
+/// The weight of the newest reply in the moving average of a tokenizer's factor.
 const NEWEST_RATIO_WEIGHT: f64 = 0.3;
 /// The minimum size, in local tokens, of a request that updates a tokenizer's factor. In smaller
 /// requests, the API's framing outweighs the text.
@@ -35,14 +35,14 @@ pub(crate) struct Meter {
     budget: SharedBudget,
     /// The start of this turn.
     since: Instant,
-    /// The tokens of this turn and its sub-agents.
+    /// The tokens used by this turn and its sub-agents.
     usage: Usage,
     /// The cost of this turn and its sub-agents, by class of tokens.
     cost: CostSum,
     /// The cost of requests that no `usage` event has reported yet.
     unreported_cost: CostSum,
-    /// Tokens saved by references to earlier reads since [`Self::take_saved_tokens`] was last
-    /// called.
+    /// The number of tokens saved by references to earlier reads since [`Self::take_saved_tokens`]
+    /// was last called.
     saved_tokens: u64,
     factors: TokenizerFactors,
 }
@@ -149,7 +149,7 @@ impl Meter {
         self.since.elapsed()
     }
 
-    /// Returns the amounts to which the limits apply. Tokens and money include those of earlier
+    /// Returns the usage that counts toward the limits. Tokens and money include those of earlier
     /// turns.
     pub(crate) fn spent(&self) -> Spent {
         Spent {
@@ -187,8 +187,8 @@ impl Meter {
         std::mem::take(&mut self.saved_tokens)
     }
 
-    /// Returns the number of the model's tokens per locally counted token, or `None` before the
-    /// first reply. The number is rounded, so that the value recorded in the log changes rarely.
+    /// Returns the ratio of the model's own token count to the local count, or `None` before the
+    /// first reply. The ratio is rounded, so that the value recorded in the log changes rarely.
     pub(crate) fn tokenizer_factor(&self, model: &str) -> Option<f64> {
         self.factors.0.get(model).copied().map(round_factor)
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The usage of a session and its sub-agents so far. Clones refer to one budget, so the sessions
-/// that hold them share their limits on tokens and money.
+/// The usage of a session and its sub-agents so far. All clones share these totals, so that limits
+/// on tokens and money apply to the sessions together.
 #[derive(Clone, Default)]
 pub struct SharedBudget(Arc<BudgetState>);
 
@@ -83,18 +83,18 @@ impl SharedBudget {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the tokens used so far, of all kinds together.
+    /// Returns the number of tokens used so far, input and output together.
     pub fn tokens(&self) -> u64 {
         self.lock_use().tokens
     }
 
-    /// Returns the USD spent so far.
+    /// Returns the money spent so far, in USD.
     pub fn usd(&self) -> f64 {
         self.lock_use().usd
     }
 
-    /// Returns the model's highest ratio of billed to locally counted tokens, or `None` if no reply
-    /// has shown a ratio.
+    /// Returns the model's highest ratio of billed to locally counted tokens, or `None` if no ratio
+    /// is known yet.
     pub(crate) fn max_ratio(&self, model: &str) -> Option<f64> {
         self.lock_use().ratios.get(model).copied()
     }

@@ -14,14 +14,14 @@ use crate::names;
 use crate::session::secrets;
 use crate::turn::ToolsDone;
 
-/// A valid call, whose permission is decided later.
+/// A call with a known tool and valid arguments, whose permission is decided later.
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) arguments: Value,
 }
 
-/// A call that does not run, and its error result.
+/// A call that is not run, with the error result that the model receives.
 pub(crate) struct RefusedCall {
     pub(crate) call: ToolCall,
     pub(crate) envelope: Envelope,
@@ -37,7 +37,7 @@ struct ReplyFacts<'a> {
     last: bool,
 }
 
-/// Checks every call of a reply that ended with `stop`.
+/// Checks every call of a reply. `stop` is the reason why the model stopped writing the reply.
 pub(crate) fn check_calls(
     calls: Vec<ToolCall>,
     stop: &StopReason,

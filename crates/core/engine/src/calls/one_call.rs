@@ -14,7 +14,7 @@ use crate::turn::event_log::CallRun;
 use crate::turn::turn_io::TurnIo;
 use crate::turn::{EffectCount, Question, QuestionKind, ToolsDone};
 
-/// A running call.
+/// A tool call that runs in its own task.
 pub(crate) struct StartedCall {
     task: JoinHandle<(ToolOutput, Duration)>,
     since: Instant,
@@ -57,7 +57,7 @@ pub(crate) fn start_call(
     )
 }
 
-/// Waits for the end of a call.
+/// Waits until a call has ended. Returns its output and the details for the log.
 pub(crate) async fn finish_call(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
     let StartedCall {
         task,
@@ -140,8 +140,8 @@ pub(crate) fn record_output(
     }
 }
 
-/// Counts the effect of a call that may write or run something. Failures of MCP servers and other
-/// agents are not counted, because the engine cannot judge them.
+/// Counts the effect of a call that may write files or run programs. Failures of MCP servers and
+/// other agents are not counted, because the engine cannot judge them.
 pub(crate) fn count_effect(
     call: &ToolCall,
     fate: CallOutcome,
@@ -164,7 +164,7 @@ pub(crate) fn count_effect(
     }
 }
 
-/// The outcome of a call that may write or run something.
+/// The effect of a call that may write files or run programs.
 #[derive(Clone, Copy)]
 pub(crate) enum CallOutcome {
     TookEffect,

@@ -42,7 +42,7 @@ const PROMPTABLE_POINTS: [HookPoint; 9] = [
     HookPoint::SubagentStop,
 ];
 
-/// A configured command that is called at one point.
+/// A configured command that runs at one hook point.
 pub struct CommandHook {
     hook: Hook,
     host: Arc<HookHost>,
@@ -66,7 +66,7 @@ impl CommandHook {
         Self { hook, host }
     }
 
-    /// Returns the sandbox policy for this run of the hook, or `None` if the hook runs unconfined.
+    /// Returns the sandbox policy for one run of the hook, or `None` if the hook runs unconfined.
     /// Fails if the hook may not start.
     async fn confinement(
         &self,

@@ -23,7 +23,7 @@ use crate::error::Notice;
 use crate::prompt::documents::StandingDocuments;
 use crate::turn::Reason;
 
-/// The callbacks of a session, and the requests of callbacks that the session has not carried out
+/// The callbacks of a session, and the requests that they made and the session has not carried out
 /// yet.
 #[derive(Clone)]
 pub(crate) struct HookRunner {
@@ -35,12 +35,12 @@ pub(crate) struct HookRunner {
     pending: Arc<Mutex<PendingOutcomes>>,
 }
 
-/// Requests of callbacks that the session has not carried out yet.
+/// The requests that callbacks made and the session has not carried out yet.
 #[derive(Default)]
 pub(crate) struct PendingOutcomes {
-    /// Texts for the next request.
+    /// Texts to add to the next request.
     pub(crate) context: Vec<String>,
-    /// Messages for the user.
+    /// Messages to show to the user.
     pub(crate) notices: Vec<Notice>,
     /// The reason to end the turn.
     stop: Option<String>,
@@ -74,13 +74,13 @@ impl HookRunner {
         }
     }
 
-    /// Returns true if any callback may want events of `point`.
+    /// Returns true if at least one callback may handle events at `point`.
     pub(crate) fn has_listener(&self, point: HookPoint) -> bool {
         self.callbacks.has_listener(point)
     }
 
-    /// Calls every callback that wants the event. Texts for the model and messages for the user are
-    /// kept until the session can send them.
+    /// Calls every callback that handles the event. Texts for the model and messages for the user
+    /// are kept until the session can send them.
     pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
         if !self.has_listener(event.point()) {
             return HookOutcome::default();
@@ -121,7 +121,7 @@ impl HookRunner {
         outcome
     }
 
-    /// Calls `change` with the requests that the session has not carried out yet.
+    /// Calls `change` with the callbacks' requests that the session has not carried out yet.
     pub(crate) fn with_pending<T>(&self, change: impl FnOnce(&mut PendingOutcomes) -> T) -> T {
         change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -242,7 +242,7 @@ pub(crate) fn called_tool_name(registry: &Registry, name: &str, arguments: &Valu
 pub(crate) struct GenerationReporter {
     sender: Option<UnboundedSender<HookEvent>>,
     registry: Registry,
-    /// The ids and tool names of calls that have begun.
+    /// The ids and tool names of the calls that the model has begun to write.
     names: Vec<(String, String)>,
 }
 

@@ -50,7 +50,7 @@ impl SessionConfig {
         self.hook_runner_with(Callbacks::new(self.callbacks.clone()))
     }
 
-    /// Returns a runner without callbacks.
+    /// Returns a runner without callbacks, for a session that is only read.
     pub(crate) fn silent_hook_runner(&self) -> HookRunner {
         self.hook_runner_with(Callbacks::default())
     }
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Calls every callback that wants the event, and shows the callbacks' messages to the user.
+    /// Calls every callback that handles the event, and shows the callbacks' messages to the user.
     pub(crate) async fn call_hooks(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
         let outcome = self.hooks.call(event, io.cancel).await;
         self.show_hook_notices(io);
@@ -245,8 +245,8 @@ impl Session {
         self.hooks.take_stop_reason().map_or(Ok(()), Err)
     }
 
-    /// Reads the project's documents again if they have changed, and runs the hooks before and
-    /// after this.
+    /// Reads the project's documents again if they have changed, and calls the hooks for the
+    /// beginning and the end of the reading.
     pub(crate) async fn refresh_documents(
         &mut self,
         io: &mut TurnIo<'_>,
@@ -278,7 +278,7 @@ impl Session {
         self.transcript.append_user(text, Origin::Engine).await
     }
 
-    /// Records the outcome of the turn, which the event at the end of the session contains.
+    /// Records the outcome of the turn, for the event at the end of the session.
     pub(crate) fn record_turn_outcome(&self, outcome: Outcome) {
         self.hooks
             .with_pending(|pending| pending.last_outcome = Some(outcome));

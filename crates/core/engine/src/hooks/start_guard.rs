@@ -23,7 +23,7 @@ pub struct StartGuard {
     shared: Arc<DecisionState>,
     /// The hashes of the project's runnable files when the project was trusted.
     trusted: BTreeMap<String, ContentHash>,
-    /// The decisions so far, by request.
+    /// The decisions so far, by the text that identifies the request.
     decisions: Mutex<HashMap<String, bool>>,
 }
 
@@ -56,7 +56,7 @@ pub struct StartRefusal {
 
 impl StartGuard {
     /// Creates a guard that asks `approver`. `trusted` contains the hashes of the project's
-    /// runnable files from the time when the project was trusted.
+    /// runnable files as of the time when the project was trusted.
     pub fn new(
         approver: Option<Arc<dyn Approver>>,
         shared: Arc<DecisionState>,

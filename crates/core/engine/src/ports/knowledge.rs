@@ -15,7 +15,8 @@ use super::transcript::stored_transcript;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
-/// The knowledge of one session, used by reminders and tools.
+/// Everything that a session has collected for its reminders and tools, such as useful file ranges
+/// and notes on folders.
 pub(crate) struct Knowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
@@ -81,7 +82,8 @@ impl Knowledge {
         })
     }
 
-    /// Returns the reminder about the useful file ranges, with their current lines.
+    /// Returns the reminder about the file ranges that were recorded as useful, with the current
+    /// lines of each range.
     pub(crate) fn useful_reminder(&self, root: &Path) -> String {
         let contents = self.useful.contents(root);
         let shown = contents.iter().map(|(item, content)| UsefulRange {
@@ -104,7 +106,7 @@ impl Knowledge {
         format_folder_notes(&shown.collect::<Vec<_>>())
     }
 
-    /// Returns the knowledge that sub-agents share.
+    /// Returns the knowledge that this session shares with its sub-agents.
     pub(crate) fn shared(&self) -> SharedKnowledge {
         SharedKnowledge {
             useful: Arc::clone(&self.useful),

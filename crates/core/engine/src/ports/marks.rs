@@ -23,7 +23,7 @@ impl StoredMarks {
         KeptDocument::open(store, owner, Marks::KEY).await.map(Self)
     }
 
-    /// Creates the marks from their document.
+    /// Creates the marks from the stored document that holds them.
     pub(crate) fn new(document: KeptDocument<Marks>) -> Self {
         Self(document)
     }

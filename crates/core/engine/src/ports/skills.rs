@@ -63,7 +63,7 @@ impl FoundSkills {
 /// The state of the skills' files at the time when the skills were last described to the model.
 pub(crate) struct SkillWatch {
     stamps: Stamps,
-    /// Problems that the user has not seen yet.
+    /// Problems with the skills' files that have not been shown to the user yet.
     problems: Vec<FileProblem>,
 }
 

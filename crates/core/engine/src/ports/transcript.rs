@@ -11,7 +11,7 @@ use haft_types::{ConversationId, Entry, Message, TokenCounter};
 use super::children::Children;
 use super::marks::StoredMarks;
 
-/// Returns the messages of a stored conversation and of its sub-agents, the `children`.
+/// Returns the messages of a stored conversation and of its sub-agents' conversations, `children`.
 pub(super) fn stored_transcript(
     store: Arc<dyn Store>,
     conversation: ConversationId,

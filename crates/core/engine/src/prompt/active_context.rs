@@ -16,7 +16,7 @@ use crate::stored_state::{SentDescriptions, StoredState};
 /// The changed files of each folder, with the kind of change.
 pub(crate) type ChangedFolders = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
 
-/// The descriptions to send, and the folders whose descriptions are out of date.
+/// The folder descriptions to send, and the folders whose descriptions are out of date.
 #[derive(Default)]
 pub(crate) struct ActiveContext {
     text: Option<String>,
@@ -26,8 +26,8 @@ pub(crate) struct ActiveContext {
 }
 
 impl ActiveContext {
-    /// Restores the text that was sent last. If the conversation has not sent any, reads the
-    /// descriptions from disk.
+    /// Restores the folder descriptions that were sent last. If the conversation has sent none,
+    /// reads them from disk.
     pub(crate) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
             return Self::default();

@@ -11,8 +11,9 @@ use haft_tool::{Registry, Tool};
 use super::redescribed_tool::RedescribedTool;
 use crate::stored_state::{StoredState, ToolDescription, ToolDescriptions};
 
-/// Restores the descriptions that a resumed conversation used first. Returns the descriptions to
-/// store before the next request, or `None` if there are no new descriptions.
+/// Gives each declared tool the description that the conversation sent first, so that the cached
+/// prefix stays valid. Returns the descriptions to store before the next request, or `None` if
+/// there are no new descriptions.
 pub(crate) fn restore_descriptions(
     registry: &mut Registry,
     state: &mut StoredState,

@@ -39,13 +39,13 @@ pub(crate) struct StandingDocuments {
     external: Option<(String, String)>,
     /// The metadata of the files and folders that the documents come from, except external tools.
     watched: Stamps,
-    /// The files that the session had read, edited or mentioned when the documents were last read.
+    /// The files that had been read, edited or mentioned when the documents were last read.
     touched: BTreeSet<PathBuf>,
     /// The number of files that were read or edited, and the number of files that were mentioned.
     counts: (usize, usize),
     documents: Vec<Document>,
     agents_md: Option<String>,
-    /// Problems that the user has not seen yet.
+    /// Problems with the documents that have not been shown to the user yet.
     problems: Vec<FileProblem>,
     layer: Documents,
 }
@@ -107,7 +107,7 @@ impl StandingDocuments {
             || !self.watched.is_unchanged()
     }
 
-    /// Returns the headings of the documents for whose kind `of` returns true.
+    /// Returns the headings of the documents whose kind `of` accepts.
     pub(crate) fn headings(&self, of: impl Fn(DocumentKind) -> bool) -> Vec<String> {
         self.documents
             .iter()
@@ -116,7 +116,8 @@ impl StandingDocuments {
             .collect()
     }
 
-    /// Reads the documents again if they may have changed. Returns true if the layer was rebuilt.
+    /// Reads the documents again if they may have changed. Returns true if the layer of documents
+    /// was rebuilt.
     pub(crate) fn refresh(
         &mut self,
         touched: TouchedFiles<'_>,

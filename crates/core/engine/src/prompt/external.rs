@@ -51,7 +51,7 @@ pub struct HelpSettings {
     pub sandbox: Arc<dyn HelpSandbox>,
     /// The environment variables with which the tools run.
     pub environment: Arc<Vec<(String, String)>>,
-    /// The time limit for each help argument.
+    /// The time limit for running a tool with one help argument.
     pub timeout: Duration,
     /// The maximum time that a request waits for all tools together.
     pub wait: Duration,

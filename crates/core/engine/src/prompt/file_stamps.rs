@@ -42,7 +42,7 @@ impl Stamps {
         stamps
     }
 
-    /// Records the metadata of more paths.
+    /// Records the metadata of additional paths.
     pub(crate) fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         for path in paths {
             if !self.0.iter().any(|(known, _)| *known == path) {

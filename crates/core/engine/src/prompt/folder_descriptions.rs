@@ -22,7 +22,7 @@ const MAX_FILES: usize = 10;
 const MAX_BYTES: usize = 4 * 1024;
 /// The maximum number of file names listed for a folder.
 const MAX_NAMES: usize = 100;
-/// The maximum length in characters of the task, and of the answer.
+/// The maximum length, in characters, of the user's task and of the model's answer in a request.
 const MAX_CHARACTERS: usize = 2_000;
 
 impl Session {

@@ -76,7 +76,8 @@ pub(crate) struct OfferedContext {
 }
 
 impl PromptContext {
-    /// Reads the project's documents for the first time, and runs the hooks before and after this.
+    /// Reads the project's documents for the first time, and calls the hooks for the beginning and
+    /// the end of the reading.
     pub(crate) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
@@ -346,7 +347,7 @@ impl PromptContext {
         }
     }
 
-    /// Returns the files read in this conversation and in the conversation that started it.
+    /// Returns the files that were read in this session or in the session that started it.
     fn known_files(&self) -> Vec<PathBuf> {
         let starter = self.starter_reads.iter().flat_map(|reads| reads.paths());
         starter.chain(self.reads.paths()).collect()
@@ -398,7 +399,7 @@ impl PromptContext {
         system_role(config)
     }
 
-    /// Returns the parts of the system message.
+    /// Returns the parts from which the system message is built.
     pub(crate) fn system_input<'a>(
         &'a self,
         config: &'a SessionConfig,
@@ -424,7 +425,7 @@ impl PromptContext {
         }
     }
 
-    /// Returns true if the last notice to the model said that plan mode is on.
+    /// Returns true if the model was last informed that plan mode is on.
     pub(crate) fn plan_mode_announced(&self) -> bool {
         self.plan_mode_announced
     }

@@ -83,7 +83,7 @@ fn replace_descriptions(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
     }
 }
 
-/// A tool whose description was replaced.
+/// A tool that is offered to the model under another description than its own.
 pub(crate) struct RedescribedTool {
     spec: ToolSpec,
     manual: Manual,

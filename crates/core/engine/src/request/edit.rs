@@ -71,7 +71,7 @@ pub struct EditEffect {
     pub in_force: usize,
 }
 
-/// A text that can replace messages.
+/// A text that can replace a range of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeSummary {
     pub text: String,

@@ -28,7 +28,7 @@ use crate::hooks::Callback;
 use crate::prompt::external::ToolHelp;
 use crate::turn::answer::AnswerSchema;
 
-/// The services of one session.
+/// The services and models with which one session works.
 pub struct Services {
     /// Services that the session shares with the agents that it starts.
     pub shared: Arc<SharedServices>,
@@ -58,11 +58,11 @@ pub struct SharedServices {
     pub budget: SharedBudget,
 }
 
-/// The models of a session.
+/// The models that a session uses: the main model, its fallbacks, and models for summaries.
 pub struct ModelServices {
     /// The main model.
     pub client: Client,
-    /// The models to use, in order, if the main model is overloaded.
+    /// The models to try, in order, if the main model is overloaded.
     pub fallbacks: VecDeque<Standby>,
     /// The models that write summaries, in order; the main model if empty.
     pub summarizers: VecDeque<Standby>,
@@ -133,7 +133,7 @@ pub enum ProjectRules {
     Exclude,
 }
 
-/// The folders of a session.
+/// The folders that a session works in, and the folders that haft manages itself.
 #[derive(Clone)]
 pub struct SessionFolders {
     /// The folders in which tools work.

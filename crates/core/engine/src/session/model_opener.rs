@@ -51,7 +51,7 @@ impl ModelOpener {
     }
 }
 
-/// A model that is opened on demand: neither its key nor its server is accessed before.
+/// A model that is opened on demand: until then, neither its key nor its server is accessed.
 pub struct Standby {
     name: String,
     open: Box<dyn FnOnce() -> Result<Client, String> + Send + Sync>,

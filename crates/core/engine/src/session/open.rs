@@ -66,11 +66,11 @@ pub enum OpenError {
     /// The chosen id of a new conversation is already in use.
     #[error("there is a conversation `{0}` already")]
     Taken(ConversationId),
-    /// Several conversations match.
+    /// Several conversations match the given id or name.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
     Ambiguous {
         name: String,
-        /// The matching conversations.
+        /// The list of matching conversations, as text for the error message.
         candidates: String,
     },
     /// The chosen tools include an unknown name.

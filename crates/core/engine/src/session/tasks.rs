@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// Ends the tasks that still run after a turn and stores their reports, unless the
+    /// Ends the tasks that are still running after a turn and stores their reports, unless the
     /// configuration keeps the tasks.
     pub(crate) async fn end_leftover_tasks(&self, io: &mut TurnIo<'_>) {
         self.emit_task_events(io);

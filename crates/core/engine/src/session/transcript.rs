@@ -53,14 +53,14 @@ pub(crate) struct Transcript {
     on_creation: OnCreation,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
-    /// The calls with effects that have begun.
+    /// The calls that were started and may have changed files or run programs.
     begun: HashSet<CallKey>,
     /// True if, when the conversation was opened, its newest message was recorded as the end of a
     /// turn.
     turn_ended: bool,
 }
 
-/// The parts of a call's result.
+/// The content of a call's result, ready to be stored.
 pub(crate) struct ResultParts {
     pub(crate) envelope: Envelope,
     pub(crate) images: Vec<Image>,
@@ -294,7 +294,7 @@ impl Transcript {
         })
     }
 
-    /// Records that a call with effects begins.
+    /// Records that a call begins that may change files or run programs.
     pub(crate) async fn record_call_start(&mut self, call: &ToolCall) -> Result<(), EngineError> {
         let Some(message_id) = self.last_reply_id() else {
             return Ok(());

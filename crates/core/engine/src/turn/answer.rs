@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Conclusion, Objection, Reason};
 
-/// The maximum number of problems of an answer that are reported to the model.
+/// The maximum number of problems with an answer that are reported to the model.
 const MAX_REPORTED_PROBLEMS: usize = 5;
 
 /// The JSON schema that the final answer must match.

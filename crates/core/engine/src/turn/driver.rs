@@ -31,8 +31,8 @@ pub(crate) struct SessionTurn<'a> {
     cause: Option<String>,
     /// The number of times the request was shortened because the provider rejected it as too long.
     shrink_steps: u32,
-    /// True if the turn has had a reply. Input that the user types before the first reply is added
-    /// to the request after that reply.
+    /// True after the first reply of the turn. Input that the user types before the first reply is
+    /// added to the request after that reply.
     replied: bool,
     /// True if the last request failed because of a fault in the configuration or the server.
     pub(crate) never_valid: bool,

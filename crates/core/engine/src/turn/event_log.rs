@@ -16,7 +16,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::budget::meter::to_millis;
 
-/// The maximum length, in bytes, of a name in the log that a model chose.
+/// The maximum length, in bytes, of a logged name that a model chose.
 const MAX_NAME_CHARS: usize = 64;
 
 /// The codes of notices whose text haft writes itself. Such a text contains names of files,

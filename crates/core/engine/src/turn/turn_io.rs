@@ -21,7 +21,7 @@ pub trait EventSink: Send {
     /// Handles one event.
     fn event(&mut self, event: &Event);
 
-    /// Called after input that was typed during the turn was added to the conversation.
+    /// Called when input that the user typed during the turn has been added to the conversation.
     fn input_joined(&mut self, _input: &str) {}
 
     /// Returns the input that the user has typed since the last call, or since the turn began,
@@ -145,7 +145,8 @@ impl<'a> TurnIo<'a> {
         self.runs.insert(call.id.clone(), run);
     }
 
-    /// Informs the event sink that input typed during the turn was added to the conversation.
+    /// Informs the event sink that the conversation now contains input that was typed during the
+    /// turn.
     pub(crate) fn notify_input_joined(&mut self, input: &str) {
         self.sink.input_joined(input);
     }

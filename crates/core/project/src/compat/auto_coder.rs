@@ -3,11 +3,11 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// The folder that contains auto-coder's descriptions of folders. It has the structure of haft's
-/// own folder.
+/// The folder in which auto-coder stores its descriptions of a project's folders. Its structure is
+/// that of `.haft/active-context`.
 pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
 
-/// The folder into which library documentation is checked out.
+/// The folder into which auto-coder checks out library documentation.
 pub(super) const LIBRARIES_FOLDER: &str = ".auto-coder/libs/llm_friendly_packages";
 
 /// The file in which auto-coder's chat stores the files in focus and the libraries in use.

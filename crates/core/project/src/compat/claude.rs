@@ -3,7 +3,8 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// The folder of Claude Code's rule files. A rule without a list of files is sent in every request.
+/// The folder of Claude Code's rule files. A rule file that names no paths is sent in every
+/// request.
 pub(super) const RULES_FOLDER: &str = ".claude/rules";
 
 /// The settings files of Claude Code in a project.

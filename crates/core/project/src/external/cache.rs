@@ -20,7 +20,8 @@ const MAX_STORED_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelpAnswer {
-    /// The tool was started but has not finished, because it is slow or because haft ended first.
+    /// The tool was started and has not finished, because it is slow, or because haft ended before
+    /// the tool.
     Begun,
     /// The tool has finished without printing anything.
     Silent,

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The maximum number of lines in which the comment is searched.
+/// The maximum number of lines at the beginning of a file that are searched for the usage comment.
 const MAX_LINES: usize = 50;
-/// The maximum number of bytes that are read of a file. The maximum number of lines is not enough,
-/// because a binary may have no line breaks.
+/// The maximum number of bytes read from a file. A limit on lines is not enough, because a binary
+/// may have no line breaks.
 const MAX_BYTES: u64 = 16 * 1024;
 /// The words with which a usage comment can begin.
 const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说明:", "描述:"];

@@ -92,8 +92,8 @@ fn write_tool_section(
     }
 }
 
-/// Returns the path of a tool in the form that a command must use, because commands run in the
-/// working directory.
+/// Returns the path of a tool as a command must write it: relative to the working directory, in
+/// which commands are run.
 fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     if knowledge.cwd == knowledge.root {
         knowledge.display_path(path)

@@ -19,12 +19,12 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 use crate::{paths, visible};
 
-/// A parsed patch.
+/// The sections of a patch, and remarks from parsing it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedPatch {
     /// The sections of the patch, one for each file header.
     pub sections: Vec<PatchSection>,
-    /// True if blanks before the patch's markers were ignored.
+    /// True if the parser ignored blanks before the markers of the patch.
     pub padded: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct PatchSection {
     pub action: PatchAction,
 }
 
-/// The action of a patch on one file.
+/// The effect of a patch on one file: the file is created, deleted or updated.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PatchAction {
     /// Creates the file with the given text.

@@ -40,14 +40,14 @@ pub use folder::OpenFolder;
 pub(crate) use folder::open_absolute;
 pub use recover::{Recovery, RecoveryOutcome, recover_changes};
 
-/// A change to one file.
+/// A change to one file that has been planned, but not made.
 pub(crate) struct PlannedChange<'a> {
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) step: ChangeAction<'a>,
 }
 
-/// The action of a change on a file.
+/// The effect of a change on a file: the file is created, replaced or deleted.
 pub(crate) enum ChangeAction<'a> {
     /// Creates a file, which must not exist, and any missing folders above it.
     Create { bytes: &'a [u8] },
@@ -157,7 +157,7 @@ fn format_unrestored(left: &[UnrestoredFile]) -> String {
     text
 }
 
-/// The result of a change.
+/// The result of changing one or more files.
 pub(crate) struct ChangeOutcome {
     /// The new state of each file, in the order of the changes; `None` for a deleted file.
     pub(crate) states: Vec<Option<FileState>>,
@@ -181,7 +181,8 @@ impl ChangeOutcome {
         }
     }
 
-    /// Returns the result of a tool call that made these changes, including the notes.
+    /// Returns the result of a tool call that made the changes in `changes`, including notes on
+    /// unexpected effects.
     pub(crate) fn build_envelope(
         &self,
         mut text: String,
@@ -210,8 +211,8 @@ pub(crate) fn file_state_to_json(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
-/// Changes any number of files, all or none: saves their current content for undo, changes them,
-/// and records their new state. `changes` must contain each file only once.
+/// Changes either all of the files or none: saves their current content for undo, changes them, and
+/// records their new state. `changes` must contain each file only once.
 pub(crate) fn apply_changes(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],

@@ -42,7 +42,8 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Translates the parameter names of other agents, such as `file_path` and `old_string`.
+/// Renames the arguments that other agents use, such as `file_path` and `old_string`, to haft's
+/// names, `path` and `old_text`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     for (classic, own) in [
         ("file_path", "path"),

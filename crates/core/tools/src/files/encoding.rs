@@ -92,7 +92,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Option<DecodedText> {
     })
 }
 
-/// Encodes a text. The error is the first character that does not exist in the encoding.
+/// Encodes a text. Fails with the first character that does not exist in the encoding.
 pub(crate) fn encode_text(
     text: &str,
     encoding: TextEncoding,

@@ -33,7 +33,7 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Copies the top-level `path` of calls in the form of other agents into each edit.
+/// Copies the top-level path of a call, which other agents write only once, into each edit.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     let path = arguments.shift_remove("path");
@@ -163,7 +163,7 @@ fn draft_first_edit(
     })
 }
 
-/// Applies a further edit to a file that the call has already edited.
+/// Applies another edit to a file that the call has already edited.
 fn apply_further_edit(
     draft: &mut FileDraft,
     edit: &StringEdit,

@@ -16,7 +16,7 @@ const MAX_VISITED: usize = 20_000;
 const MAX_SUGGESTIONS: usize = 3;
 /// The maximum number of folder entries in a hint.
 const MAX_LISTED_ENTRIES: usize = 20;
-/// The minimum similarity of two file names, between 0 and 1.
+/// The minimum similarity, between 0 and 1, of the file names in a suggestion to the missing name.
 const MIN_SIMILARITY: f32 = 0.7;
 
 /// Returns a hint with similar paths, which is appended to "does not exist". Omits ignored files

@@ -69,7 +69,7 @@ async fn read_with_notes(context: &ToolContext, parameters: ReadFileParameters) 
     Ok(output)
 }
 
-/// An error because a file cannot be shown.
+/// The reason why `read_file` cannot show a file.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("`{name}` is {kind} of {size} bytes, not text; use a program that reads it")]
@@ -248,8 +248,8 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Translates the parameters of other agents: `file_path`, `offset` (the first line) and `limit`
-/// (the number of lines).
+/// Converts the arguments that other agents use, `file_path`, `offset` (the first line) and `limit`
+/// (the number of lines), to `path`, `start_line` and `end_line`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     rename_argument(&mut arguments, "offset", "start_line");

@@ -179,9 +179,9 @@ fn search_file(
     })
 }
 
-/// Translates the parameters `pattern`, `glob` and `-i` of other agents, and drops their other
-/// options: context lines and line numbers are always included, and matches are always shown as
-/// lines.
+/// Converts the arguments `pattern`, `glob` and `-i`, which other agents use, to haft's arguments,
+/// and drops the options that haft does not have: context lines and line numbers are always
+/// included, and matches are always shown as lines.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "pattern", "regex");
     rename_argument(&mut arguments, "glob", "file_pattern");

@@ -40,8 +40,7 @@ impl Coded for ChangeRefusal {
     }
 }
 
-/// The proof that the model knows the content of a file, which is required before a change of the
-/// file.
+/// The proof, required before a change of a file, that the model knows the file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadRequirement {
     /// The model must have read the file, because its whole content is replaced.

@@ -143,7 +143,7 @@ fn write_file(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResu
     })
 }
 
-/// Translates `file_path`, the parameter name of other agents.
+/// Renames `file_path`, which other agents use, to `path`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     arguments

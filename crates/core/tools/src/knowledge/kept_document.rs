@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The owner of a stored document.
+/// The owner of a stored document: one conversation, or all conversations of a project.
 pub enum DocumentOwner {
     /// A single conversation owns the document.
     Conversation(ConversationId),
@@ -21,7 +21,7 @@ pub enum DocumentOwner {
     Project(String),
 }
 
-/// A stored document of a conversation or a project, with a copy in memory.
+/// A document that is stored for a conversation or a project, with a copy in memory.
 pub struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: DocumentOwner,

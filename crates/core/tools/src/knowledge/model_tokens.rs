@@ -22,7 +22,7 @@ impl ModelTokens {
         }
     }
 
-    /// Returns the estimated number of the model's tokens in a text.
+    /// Returns the estimated number of tokens that a text has for the model.
     pub fn count(&self, text: &str) -> u64 {
         (f64::from(self.counter.count_text(text)) * self.factor).round() as u64
     }

@@ -87,8 +87,8 @@ pub(crate) fn read_summary(document: &Path) -> Option<String> {
     Some(visible::reveal_line(&short).into_owned())
 }
 
-/// Returns the intent of a tool call that uses the module document of the argument `path`. `usage`
-/// converts the path of the document to its file use.
+/// Returns the intent of a tool call that reads or writes the document of the module in its
+/// argument `path`. `usage` creates the matching [`FileUse`] from the document's path.
 pub(crate) fn derive_intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![usage(document_path(path))]),

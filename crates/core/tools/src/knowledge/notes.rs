@@ -28,7 +28,8 @@ impl Note {
     /// The maximum number of notes on one folder or file that are shown without a query.
     pub const SHOWN: usize = 5;
 
-    /// True if the note is on this path, on a folder above it, or on a file or folder below it.
+    /// True if the note is on `path`, on a folder above `path`, or on a file or folder below
+    /// `path`.
     pub fn concerns(&self, path: &str) -> bool {
         let own = Path::new(&self.path);
         let path = Path::new(path);

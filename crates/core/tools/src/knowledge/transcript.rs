@@ -47,8 +47,8 @@ pub type MarkMessages = Box<
         + Sync,
 >;
 
-/// The messages of a stored conversation. Marks are handled by functions from outside, because the
-/// code that builds requests determines which messages are sent.
+/// The messages of a stored conversation. The engine provides the functions that handle marks,
+/// because the code that builds requests determines which messages are sent.
 pub struct StoredTranscript {
     /// The store of the conversation.
     pub store: Arc<dyn Store>,
@@ -57,7 +57,7 @@ pub struct StoredTranscript {
     /// Returns the conversations of sub-agents, oldest first. Their messages can be recalled too,
     /// because a sub-agent's report refers to messages as evidence.
     pub children: ListChildren,
-    /// Describes messages and their marks.
+    /// Describes every message and its marks in one line each.
     pub describe: DescribeMessages,
     /// Edits the list of messages marked for deletion.
     pub edit_marks: MarkMessages,
@@ -69,9 +69,9 @@ impl StoredTranscript {
         Ok((self.describe)(self.messages().await?))
     }
 
-    /// Edits the list of messages marked for deletion. `ids` contains short or full ids, separated
-    /// by commas. The edit is stored when this method returns, and takes effect with the next
-    /// request.
+    /// Changes which messages are marked for deletion, according to `action`. `ids` contains short
+    /// or full message ids, separated by commas. The edit is stored when this method returns, and
+    /// takes effect with the next request.
     pub async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
         let messages = self.messages().await?;
         (self.edit_marks)(action, ids.to_owned(), messages).await

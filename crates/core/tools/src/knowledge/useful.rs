@@ -29,7 +29,7 @@ pub struct UsefulItem {
     pub description: String,
 }
 
-/// A range of lines of a file that is to be added.
+/// A range of lines to add to those that every request contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUsefulItem {
     /// The path of the file, relative to the project if the file is inside it.
@@ -68,7 +68,7 @@ impl UsefulRanges {
     pub const KEY: &str = "useful";
 }
 
-/// The useful information of a conversation, in the store with a copy in memory.
+/// The file ranges that a conversation keeps in every request, in the store with a copy in memory.
 pub struct StoredUseful(KeptDocument<UsefulRanges>);
 
 impl StoredUseful {
@@ -83,7 +83,7 @@ impl StoredUseful {
             .map(Self)
     }
 
-    /// Creates the useful information from its stored document.
+    /// Creates the ranges from the stored document that holds them.
     pub fn new(document: KeptDocument<UsefulRanges>) -> Self {
         Self(document)
     }

@@ -46,7 +46,8 @@ impl PtySession {
 struct SessionTable {
     newest: u32,
     open: BTreeMap<u32, Arc<PtySession>>,
-    /// The exits of sessions whose end was reported to the model.
+    /// Descriptions of how sessions ended, by number, for sessions whose end was reported to the
+    /// model.
     ended: BTreeMap<u32, String>,
 }
 
@@ -100,7 +101,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Returns the ids of the running sessions, each with a title of its command.
+    /// Returns the ids of the running sessions, each followed by the first line of its command.
     pub(crate) fn running_names(&self) -> Vec<String> {
         let state = self.lock_table();
         let running = state

@@ -38,7 +38,7 @@ pub(crate) enum RunLocation {
     Outside,
 }
 
-/// An error because an argument is invalid, found before the command runs.
+/// The error for an invalid argument, found before the command runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     #[error("`command` is empty; give the command line to run")]

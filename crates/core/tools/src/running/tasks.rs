@@ -131,7 +131,7 @@ impl Task {
     }
 }
 
-/// A background task, with the record of its announcements.
+/// A background task, with flags that prevent repeated announcements of its end.
 struct TaskEntry {
     task: Arc<Task>,
     /// The phase that was last reported to observers.
@@ -144,7 +144,7 @@ struct TaskEntry {
 struct TaskTable {
     newest: u32,
     slots: Vec<TaskEntry>,
-    /// Tasks of an earlier haft process whose end was not announced.
+    /// Tasks of an earlier haft process whose end has not been announced to the model.
     lost: Vec<TaskReport>,
 }
 
@@ -275,8 +275,8 @@ impl Tasks {
         changes
     }
 
-    /// Returns up to `most` tasks whose end was not announced to the model, oldest first, and marks
-    /// them as announced.
+    /// Returns up to `most` tasks whose end has not been announced to the model, oldest first, and
+    /// marks them as announced.
     pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         let mut state = self.lock_table();
         let lost = most.min(state.lost.len());
@@ -292,7 +292,7 @@ impl Tasks {
         taken
     }
 
-    /// Ends all running tasks, and returns all tasks whose end was not announced to the model.
+    /// Ends all running tasks, and returns all tasks whose end has not been announced to the model.
     pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
         let running: Vec<_> = self
             .list()

@@ -52,7 +52,8 @@ pub(super) fn apply_reversals(
     Ok(failed)
 }
 
-/// Finishes undos and redos that a killed process left incomplete. Returns true if there were any.
+/// Finishes undos and redos that a killed process left incomplete. Returns true if there were any
+/// incomplete undos or redos.
 pub(super) fn finish_incomplete_reversals(
     versions: &SqliteVersions,
     steps: &[FileStep],

@@ -184,7 +184,7 @@ pub(super) fn stamp_from_metadata(metadata: &Metadata) -> FileStamp {
     }
 }
 
-/// The reason why a path could not be replaced. The path keeps its content.
+/// The reason why the version at a path could not be replaced. The path keeps its content.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplaceError {
     #[error("it was changed by someone else just now")]
@@ -229,8 +229,8 @@ pub(super) fn replace_path(
     }
 }
 
-/// Makes changes in a folder survive a power cut, if possible: some file systems can't sync a
-/// folder. Even then, each file in the folder is either completely old or completely new.
+/// Ensures that changes in a folder survive a power cut, if possible: some file systems can't sync
+/// a folder. Even then, each file in the folder is either completely old or completely new.
 pub(super) fn sync_folder(folder: &Path) {
     if let Ok(folder) = OpenFolder::open(folder) {
         folder.sync();
@@ -307,7 +307,8 @@ impl ReplaceTarget<'_> {
         file.sync_all()
     }
 
-    /// Moves the temporary file or link into place. `made` is the result of creating it.
+    /// Moves the temporary file or link to the target path. `made` is the result of creating the
+    /// temporary file or link.
     fn swap_in_temporary(
         &self,
         from: FileVersion,
@@ -346,9 +347,8 @@ impl ReplaceTarget<'_> {
         placed
     }
 
-    /// Returns the error for a path that other processes wrote twice during the replacement. Their
-    /// last version is at the path, and their version before that one stays under the temporary
-    /// name.
+    /// Returns the error for a path that other processes wrote twice during the replacement. The
+    /// newer of the two versions is at the path; the older one stays under the temporary name.
     fn overwritten_twice_error(&self) -> ReplaceError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// The error for two changes of a text that touch each other and cannot be separated.
+/// The error for two changes that cannot be merged, because they overlap or touch each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overlap;
 
-/// Merges three versions of a value that cannot be divided. Fails if both sides changed the value
-/// in different ways.
+/// Merges two changes to an indivisible value: returns the side that differs from `base`. Fails if
+/// both sides changed the value in different ways.
 pub(super) fn merge_value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
     if ours == *base || ours == theirs {
         Ok(theirs)
@@ -63,7 +63,7 @@ pub(super) fn merge_lines(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec
     Ok(merged)
 }
 
-/// A range of old lines and the range of new lines that replaces it.
+/// A changed place in a text: a range of old lines and the range of new lines that replaces it.
 struct Hunk {
     old: Range<usize>,
     new: Range<usize>,

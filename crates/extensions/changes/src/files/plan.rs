@@ -22,7 +22,7 @@ pub enum Conflict {
     /// Another program or the user changed the path after haft wrote it.
     #[error("someone else changed it since")]
     ChangedByOthers,
-    /// haft changed the lines or properties in question again later, and that change is still in
+    /// haft later changed the affected lines or properties again, and that later change is still in
     /// effect.
     #[error("`{tool}` (call {call_id}) changed the same place later; take that back first")]
     ChangedLater {
@@ -62,11 +62,11 @@ pub(super) enum PathOutcome {
     },
     /// The path is a folder that is not removed, because it now contains other files.
     KeepFolder,
-    /// The path stays as it is, for this reason.
+    /// The path stays as it is, because of this conflict.
     Conflict(Conflict),
 }
 
-/// A path whose changes are to be reversed.
+/// A path to which an undo or redo applies, with the outcome planned for it.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedUndo {
     pub(super) path: PathBuf,
@@ -107,7 +107,7 @@ fn is_real_folder(path: &Path) -> bool {
     path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
 }
 
-/// Gives a plan read access to the disk and to the stored contents.
+/// Gives the planning of an undo read access to the disk and to the stored contents.
 pub(super) struct Disk<'a>(pub(super) &'a SqliteVersions);
 
 impl Disk<'_> {
@@ -117,7 +117,7 @@ impl Disk<'_> {
     }
 }
 
-/// Plans the reversal of `selected`, which lists the steps to reverse for each path.
+/// Plans an undo. For each path, `selected` lists the steps whose changes are to be reversed.
 pub(super) fn plan_undo(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
@@ -239,13 +239,14 @@ fn check_unbroken_history(
     Ok(())
 }
 
-/// A version of a path. `bytes` is the content if it is not stored yet.
+/// A version of a path, with its content in `bytes` if the content is not stored yet.
 struct PathState {
     version: FileVersion,
     bytes: Option<Vec<u8>>,
 }
 
-/// Returns the state `now` without `change`, or `None` if a later change overlaps with `change`.
+/// Reverses `change` in the state `now` and returns the result, or `None` if a later change
+/// overlaps with `change`.
 fn subtract_change(
     now: PathState,
     change: &PathChange,
@@ -342,8 +343,8 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
     }
 }
 
-/// Plans to keep folders that would not be empty, and rejects paths whose parent folder would not
-/// exist.
+/// Adjusts the plan for folders: a folder that would not be empty is kept, and a path whose parent
+/// folder would not exist gets a conflict.
 fn check_folders(planned: &mut [PlannedUndo]) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()

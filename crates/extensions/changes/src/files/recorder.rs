@@ -20,7 +20,7 @@ use super::watch::{CommandBaseline, CommandChanges, WorkspaceWatch, format_size}
 use super::{ChangeRecord, Mode, Report, ReversedPath, Target, UndoError, unified_diff};
 use crate::versions::{FileContent, FileVersion, SqliteVersions, VersionsError};
 
-/// Records the file changes of conversations in one store of versions.
+/// Records the file changes of all conversations in a store of file versions.
 pub struct FileChanges(Arc<SqliteVersions>);
 
 impl FileChanges {
@@ -47,7 +47,7 @@ impl ChangeRecords for FileChanges {
     }
 }
 
-/// The watch of the workspace, which all calls of a session share.
+/// The workspace watch that all calls of a session share.
 struct SharedWatch(Arc<WorkspaceWatch>);
 
 #[async_trait]
@@ -139,7 +139,7 @@ enum RecordingMode {
 }
 
 impl WatchedCall {
-    /// Starts to record a call. If the call runs a program, the workspace is scanned first.
+    /// Starts recording a call. If the call runs a program, the workspace is scanned first.
     async fn begin(recorder: Arc<CallRecorder>, access: Access) -> Self {
         let how = match access {
             Access::Read | Access::State => RecordingMode::Off,

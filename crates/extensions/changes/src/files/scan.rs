@@ -16,14 +16,14 @@ use crate::versions::{
     FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
 };
 
-/// Limits on a scan.
+/// The limits on the files that a scan saves and on the number of paths that it visits.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanLimits {
-    /// The maximum size of a file that is saved, in bytes.
+    /// The maximum size of a saved file, in bytes. The default is 4 MiB.
     pub file: u64,
-    /// The maximum total size of the saved files, in bytes.
+    /// The maximum total size of the saved files, in bytes. The default is 512 MiB.
     pub total: u64,
-    /// The maximum number of paths. A larger tree is not scanned.
+    /// The maximum number of paths in a tree. A larger tree is not scanned. The default is 300,000.
     pub paths: usize,
 }
 
@@ -40,10 +40,10 @@ impl Default for ScanLimits {
 /// The number of compressed bytes that a scan collects before it writes them to the store.
 const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// A path whose version differs from that of the previous scan.
+/// A path at which the new scan found another version than the previous scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The absolute path.
+    /// The absolute path of the file, link or folder.
     pub path: PathBuf,
     /// The version that the previous scan found.
     pub before: FileVersion,
@@ -51,7 +51,7 @@ pub struct Difference {
     pub after: FileVersion,
 }
 
-/// The result of scanning a tree.
+/// The result of scanning a tree: the differences, or that the tree was too large to be scanned.
 #[derive(Debug)]
 pub enum ScanOutcome {
     /// The differences from the last scan, ordered by path.
@@ -85,13 +85,13 @@ struct ScanSlot {
     scan: u32,
 }
 
-/// The paths and contents that one scan has found so far.
+/// The differences and new contents that a scan in progress has found so far.
 #[derive(Default)]
 struct ScanPass {
     /// The start of the scan, in nanoseconds of the file system's clock.
     now: i64,
     differences: Vec<Difference>,
-    /// Paths that the last scan did not find.
+    /// Paths that were not found by the previous scan.
     appeared: Vec<(WalkedPath, FileVersion)>,
     update: TreeUpdate,
     /// The total size of the contents in `update` after compression, in bytes.
@@ -184,8 +184,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Marks unchanged paths as seen. Returns the remaining paths, smallest file first, so that as
-    /// many files as possible fit into the size limit.
+    /// Marks unchanged paths as found by this scan. Returns the remaining paths, smallest file
+    /// first, so that as many files as possible fit into the size limit.
     fn mark_unchanged_paths(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
@@ -202,7 +202,7 @@ impl Tree {
         doubtful
     }
 
-    /// Reads files that may have changed on several threads, and records their versions.
+    /// Uses several threads to read the files that may have changed, and records their versions.
     fn read_doubtful_files(
         &mut self,
         versions: &SqliteVersions,
@@ -253,8 +253,8 @@ impl Tree {
         })
     }
 
-    /// Records the version of a path, and the difference if the version is not that of the last
-    /// scan.
+    /// Records the version of a path, and also a difference if the previous scan found another
+    /// version.
     fn record_path(&mut self, found: WalkedPath, known: KnownFile, pass: &mut ScanPass) {
         let old = self.known.insert(
             found.path.clone(),
@@ -381,7 +381,7 @@ impl Tree {
     }
 }
 
-/// Returns the entry of a path whose content is not read.
+/// Returns the state to store for a path whose content is not read.
 fn entry_without_content(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
@@ -410,8 +410,8 @@ fn is_ignore_file(path: &Path) -> bool {
         .is_some_and(|name| name == ".gitignore" || name == ".ignore")
 }
 
-/// Reads files on several threads and passes each file with its version to `take`, in no particular
-/// order.
+/// Uses several threads to read files, and passes each file with its version to `take`, in no
+/// particular order.
 fn read_files(
     root: &Path,
     largest: u64,

@@ -14,7 +14,7 @@ use similar::TextDiff;
 use super::find_active_changes;
 use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
-/// The kind of change that a path underwent.
+/// The kind of a change to a path: added, modified, deleted or moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummaryKind {
     /// The path did not exist before the change.
@@ -30,7 +30,7 @@ pub enum SummaryKind {
     },
 }
 
-/// The change of one path, for display and export.
+/// A change to one path, in the form used for display and export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSummary {
     pub path: PathBuf,
@@ -41,7 +41,7 @@ pub struct FileSummary {
     pub after: Option<FileVersion>,
 }
 
-/// The changes made by one step.
+/// The changes made by one call, undo or redo, in the form used for display and export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSummary {
     pub id: StepId,
@@ -56,13 +56,13 @@ pub struct StepSummary {
     pub files: Vec<FileSummary>,
 }
 
-/// The change record of a conversation.
+/// The file changes of a conversation, in the form used for display and export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangesSummary {
     /// The overall change of each path since the conversation began. A file that the conversation
     /// added counts as added even if a later step modified it.
     pub files: Vec<FileSummary>,
-    /// The changes of each step, in order.
+    /// The changes of each step, oldest step first.
     pub steps: Vec<StepSummary>,
 }
 

@@ -12,7 +12,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::disk::{permission_bits, stamp_from_metadata};
 use crate::versions::{FileStamp, FileVersion, KnownFile};
 
-/// A path that the walk of a tree found, with its metadata.
+/// A path found while walking a tree, with its metadata.
 pub(super) struct WalkedPath {
     /// The path, relative to the root.
     pub(super) path: PathBuf,
@@ -127,7 +127,7 @@ fn new_walk_builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     builder
 }
 
-/// Collects the paths that one thread finds, and adds them to `all` when the thread ends.
+/// Collects the paths that one thread of a walk finds, and adds them to `all` when the thread ends.
 struct Collector<'a> {
     own: Walked,
     all: &'a Mutex<Walked>,

@@ -15,7 +15,7 @@ use super::ChangeRecord;
 use super::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 use crate::versions::{FileVersion, SqliteVersions, StepId, VersionsError, VersionsGuard};
 
-/// The maximum number of files that a note lists.
+/// The maximum number of files that a note to the user names. Further files are only counted.
 const MAX_NAMED_FILES: usize = 5;
 
 /// Records the changes that a session makes to its workspace.
@@ -26,26 +26,26 @@ pub(crate) struct WorkspaceWatch {
     live: Mutex<Option<VersionsGuard>>,
 }
 
-/// The trees of the workspace that are scanned.
+/// The workspace's scanned trees, and whether scanning was given up.
 struct Trees {
     all: Vec<Tree>,
     /// The reason why the trees are no longer scanned, for example because a tree has too many
     /// paths.
     given_up: Option<String>,
-    /// True after a note about unsaved files or a failed scan was reported, so that later calls do
-    /// not repeat it.
+    /// True once a note about unsaved files or a failed scan has been reported, so that the note is
+    /// not repeated after later calls.
     noted: bool,
 }
 
 /// The state of the workspace before a command runs.
 pub(crate) enum CommandBaseline {
-    /// The trees were scanned. The value is the newest step at that time.
+    /// The trees were scanned. The value is the id of the newest step at the time of the scan.
     Known(StepId),
     /// The trees could not be scanned, so the command cannot be undone. The value is the reason.
     Unknown(String),
 }
 
-/// The changes of a command, and notes for the user about them.
+/// The file changes made by a command, and notes for the user about them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandChanges {
     pub(crate) changes: Vec<FileChange>,
@@ -229,7 +229,7 @@ impl WorkspaceWatch {
     }
 }
 
-/// Joins the first [`MAX_NAMED_FILES`] names and the number of the remaining ones.
+/// Lists the first [`MAX_NAMED_FILES`] names, followed by the number of omitted names.
 fn join_names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<_> = all.collect();
     let mut text = all

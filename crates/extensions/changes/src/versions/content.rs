@@ -20,7 +20,7 @@ pub struct FileContent {
 }
 
 impl FileContent {
-    /// Prepares `bytes` for storage. They are compressed if that saves more than a tenth of their
+    /// Prepares `bytes` for storage, compressed if compression saves more than a tenth of their
     /// size.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
@@ -63,7 +63,7 @@ impl FileContent {
     }
 }
 
-/// The reason why a stored content cannot be read.
+/// The reason why stored content cannot be read.
 pub(super) enum Unreadable {
     /// The content was removed to keep the store within its size limit, or was never stored.
     Gone,

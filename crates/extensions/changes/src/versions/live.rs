@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_files::LockFile;
 use haft_types::ContentHash;
 
-/// A conversation or tree that is in use.
+/// A conversation or tree that a process can mark as in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LiveUse<'a> {
     Conversation(&'a str),

@@ -20,7 +20,7 @@ pub struct StepId(pub i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// A tool call.
+    /// A tool call that changed files.
     Call,
     /// An undo, which reverses the changes of calls.
     Undo,
@@ -75,7 +75,7 @@ pub struct PathChange {
     pub taken_back: Option<StepId>,
 }
 
-/// A change of a path that reverses earlier changes.
+/// A change to a path, made by an undo or redo, that reverses earlier changes to the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversal {
     pub path: PathBuf,
@@ -87,7 +87,7 @@ pub struct Reversal {
     pub of: Vec<StepId>,
 }
 
-/// Returns the step of a call. Adds the step if the call has none yet.
+/// Returns the step that records a call's changes, and adds one if the call has none yet.
 fn find_or_add_step(
     connection: &Connection,
     conversation: &ConversationId,
@@ -130,7 +130,8 @@ fn add_step(
     Ok(connection.last_insert_rowid())
 }
 
-/// Returns `version` if its content is stored or it has none, else [`FileVersion::Unsaved`].
+/// Returns `version` if its content is stored or if it has no content, else
+/// [`FileVersion::Unsaved`].
 fn check_stored(
     connection: &Connection,
     version: FileVersion,
@@ -219,8 +220,8 @@ fn delete_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
     Ok(())
 }
 
-/// Records changes of a call that were found by scans. A change is skipped if another step made it
-/// after the step `since`. Returns the recorded paths.
+/// Records a call's file changes that were found by scans. A change is skipped if another step
+/// recorded it after the step `since`. Returns the recorded paths.
 pub(super) fn save_scanned(
     connection: &Connection,
     conversation: &ConversationId,
@@ -246,7 +247,8 @@ pub(super) fn save_scanned(
     Ok(kept)
 }
 
-/// Inserts a change. `on_conflict` is the SQL clause for a path that the step has changed already.
+/// Inserts a change into the table. `on_conflict` is the SQL clause that applies if the step
+/// already has a change for the path.
 fn insert_change(
     connection: &Connection,
     step: i64,
@@ -302,7 +304,7 @@ pub(super) fn newest_step(connection: &Connection) -> Result<StepId, SqliteFailu
     Ok(StepId(newest.unwrap_or(0)))
 }
 
-/// Returns the steps of a conversation, in order.
+/// Returns the recorded calls, undos and redos of a conversation, oldest first.
 pub(super) fn list_steps(
     connection: &Connection,
     conversation: &ConversationId,

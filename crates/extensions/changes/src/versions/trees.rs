@@ -39,7 +39,8 @@ pub struct TreeUpdate {
     pub contents: Vec<FileContent>,
 }
 
-/// Returns the files of the tree at `root` as the last scan found them, by path relative to `root`.
+/// Returns the state of each file at the last scan of the tree at `root`, with its path relative to
+/// `root`.
 pub(super) fn read_tree(
     connection: &Connection,
     root: &Path,

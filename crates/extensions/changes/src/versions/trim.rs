@@ -85,8 +85,8 @@ fn remove_unreferenced_contents(connection: &Connection) -> Result<(), SqliteFai
     Ok(())
 }
 
-/// Removes the tree that was scanned least recently among those not in use. Returns false if there
-/// is none.
+/// Removes the stored state of the least recently scanned tree that is not in use. Returns false if
+/// there is no such tree.
 fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement =
         connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
@@ -101,8 +101,8 @@ fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, Sqli
     Ok(false)
 }
 
-/// Removes the changes of one conversation: among those not in use, the conversation that changed
-/// files least recently. Returns false if there is none.
+/// Removes the recorded changes of one conversation: of those not in use, the one whose last file
+/// change is the oldest. Returns false if there is no such conversation.
 fn drop_oldest_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement = connection
         .prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;

@@ -8,16 +8,16 @@ use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::Row;
 
-/// The content of a path at one moment.
+/// The state of a path at one moment: absent, a file, a link, a folder, or something unsaved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileVersion {
     /// Nothing exists at the path.
     Absent,
     /// A regular file.
     File {
-        /// The permission bits.
+        /// The permission bits of the file.
         mode: u32,
-        /// The size in bytes.
+        /// The size of the file, in bytes.
         size: u64,
         /// The hash of the content, which is the key of the stored content.
         hash: ContentHash,
@@ -28,12 +28,12 @@ pub enum FileVersion {
     },
     /// A folder. Its entries are not part of the version.
     Folder {
-        /// The permission bits.
+        /// The permission bits of the folder.
         mode: u32,
     },
     /// A path whose content was not saved: too large, unreadable, or neither file, link nor folder.
     Unsaved {
-        /// The size in bytes.
+        /// The size of the content that was not saved, in bytes.
         size: u64,
     },
 }
@@ -98,7 +98,7 @@ impl FileVersion {
     }
 }
 
-/// The values of a version's columns in a database row.
+/// A version in the form in which a database row stores it, with one field per column.
 pub(super) struct VersionColumns {
     pub(super) kind: &'static str,
     pub(super) mode: u32,

@@ -59,7 +59,8 @@ impl Worktree {
         place.is_some_and(|place| place.starts_with(worktrees))
     }
 
-    /// Removes one old copy. Returns a sentence to report if the copy contained changes.
+    /// Removes one old copy. If the copy contained changes, saves them as a patch and returns a
+    /// sentence that reports it.
     fn archive_old_copy(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
@@ -88,9 +89,9 @@ impl Worktree {
         Some(sanitize(&text).into_owned() + &left)
     }
 
-    /// Removes this copy. If it has unmerged changes, they are written to a patch, and the patch
-    /// file is returned with the names of the changed files. The string at the end is empty, or a
-    /// sentence to report if the copy could not be removed completely.
+    /// Removes the copy. If it has unmerged changes, they are first written to a patch; the result
+    /// then contains the path of the patch and the names of the changed files. The last string is
+    /// empty, or a sentence to report if the copy could not be removed completely.
     pub(super) fn archive_and_remove(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
         let (changes, left_out) = self.list_changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
@@ -131,8 +132,8 @@ impl Worktree {
     }
 }
 
-/// Returns the copies in the folder `within`. A folder counts as a copy if the note with its base
-/// commit is beside it.
+/// Returns the copies in the folder `within`. A subfolder counts as a copy if the file with its
+/// base commit is beside it.
 pub(super) fn list_copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(within)
         .into_iter()

@@ -2,7 +2,7 @@
 
 use haft_types::Timestamp;
 
-/// The day from which a workbook counts days.
+/// The starting point from which a workbook counts days: 1900 or 1904.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Epoch {
     /// Days are counted from 1900, the default of Excel.
@@ -43,8 +43,8 @@ pub(super) fn is_date_format(id: usize, code: Option<&str>) -> bool {
     }
 }
 
-/// Formats a day count as a date, and adds the time unless it is midnight. Returns `None` outside
-/// the range of Excel.
+/// Formats a day count as a date, and adds the time unless it is midnight. Returns `None` if the
+/// date is outside the range that Excel supports.
 pub(super) fn format_date(days: f64, epoch: Epoch) -> Option<String> {
     let seconds = ((days - epoch.days_to_1970()) * 86_400.0).round();
     // The range extends from the first date in Excel to the year 9999.

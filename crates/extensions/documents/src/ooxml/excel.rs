@@ -54,7 +54,8 @@ struct Sheet {
     hidden: bool,
 }
 
-/// The data of a workbook that all of its sheets use.
+/// The data that all sheets of a workbook share: strings, date styles and the start of the day
+/// count.
 #[derive(Default)]
 struct Book {
     strings: Vec<String>,
@@ -166,7 +167,7 @@ fn read_date_styles(
     Ok(styles)
 }
 
-/// The state of reading one worksheet.
+/// Reads the nodes of one worksheet, and writes its rows as text.
 struct SheetReader<'a> {
     book: &'a Book,
     flow: &'a mut TextFlow,
@@ -180,7 +181,7 @@ struct SheetReader<'a> {
     within: CellPart,
 }
 
-/// The part of a cell element that is being read.
+/// The part of a cell element to which the text being read belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellPart {
     Outside,

@@ -88,7 +88,7 @@ fn read_heading_styles(
     Ok(styles)
 }
 
-/// The state of reading the main part of a Word document.
+/// Reads the nodes of a Word document's main part, and collects the part's text.
 #[derive(Default)]
 struct WordBody {
     flow: TextFlow,

@@ -46,7 +46,8 @@ pub(super) fn shape_command_result(
     envelope.data = data.into();
 }
 
-/// Returns the command line of the call. A list of arguments is joined with spaces.
+/// Returns the command line in the arguments of a call. If it is given as a list of words, these
+/// are joined with spaces.
 fn command_line(arguments: &ForeignArguments) -> Option<String> {
     if let Some(line) = arguments.first_text(&["command", "cmd"]) {
         return Some(line.to_owned());
@@ -65,7 +66,7 @@ fn command_line(arguments: &ForeignArguments) -> Option<String> {
     }
 }
 
-/// The exit code and the output that were found in the text of a result.
+/// The command output in the text of a result, and the exit code if the text contains one.
 struct CommandResultText<'a> {
     code: Option<i64>,
     text: &'a str,

@@ -53,12 +53,12 @@ pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Opt
     Some(data)
 }
 
-/// Lines from which the line numbers were removed.
+/// A range of a file's lines, parsed from numbered lines, without the line numbers.
 struct NumberedLines {
     first: u64,
     count: u64,
     content: String,
-    /// The text that surrounds the numbered lines.
+    /// The text before and after the numbered lines.
     rest: String,
 }
 
@@ -164,7 +164,7 @@ pub(super) fn shape_edit_result(arguments: &ForeignArguments) -> Option<Value> {
     }))
 }
 
-/// Returns the changes in a text that consists of SEARCH and REPLACE blocks.
+/// Returns the changes that a text consisting of SEARCH and REPLACE blocks describes.
 fn parse_search_blocks(text: &str) -> Vec<Value> {
     let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
     let halves = blocks.filter_map(|block| {
@@ -178,7 +178,8 @@ fn parse_search_blocks(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the lines in which two texts differ, without their common beginning and end.
+/// Returns the lines of both texts without the lines at the beginning and end that the texts have
+/// in common.
 fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old
@@ -200,7 +201,7 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
     )
 }
 
-/// Builds the data of a result of writing a whole file.
+/// Builds the data of the result of a call that wrote a whole file.
 pub(super) fn shape_write_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.file_path()?;
     let content = arguments

@@ -17,7 +17,7 @@ use haft_types::{Entry, Hasher, MessageId, ModelSpec, Role, TokenCounter, Usage}
 
 use crate::variant::Variant;
 
-/// The archives that a replay has made so far.
+/// The summaries that a replay has created so far in place of archived messages.
 pub(super) struct Archives<'a> {
     recorded: &'a [Arc<Entry>],
     /// Summaries, each with the number of recorded messages that precede it.
@@ -29,15 +29,15 @@ pub(super) struct Archives<'a> {
 
 /// The result of archiving older messages in a replay.
 pub(super) struct NewArchive {
-    /// The first message that is sent after archiving.
+    /// The id of the first message that is not archived and is still sent.
     pub(super) first_kept: MessageId,
     /// The input tokens of the summary request, counted with the model's own tokenizer factor.
     pub(super) asked_tokens: u64,
 }
 
 impl<'a> Archives<'a> {
-    /// Creates the state without archives. If the conversation contains recorded summaries, only
-    /// those are used.
+    /// Creates the state at the beginning of a replay. If the conversation contains recorded
+    /// summaries, only those are used and nothing is archived.
     pub(super) fn new(recorded: &'a [Arc<Entry>], variant: &Variant) -> Self {
         let own = recorded
             .iter()
@@ -50,8 +50,8 @@ impl<'a> Archives<'a> {
         }
     }
 
-    /// Returns the messages that a request can contain after `end` recorded messages, including
-    /// summaries.
+    /// Returns the messages that a request after `end` recorded messages can contain, including the
+    /// summaries of archived messages.
     pub(super) fn history_until(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
         let recorded = &self.recorded[..end];
         if self.summaries.is_empty() {
@@ -126,8 +126,8 @@ impl<'a> Archives<'a> {
     }
 }
 
-/// Builds the message that contains the summary. The id of the message is derived from the cut, so
-/// that equal replays give equal bytes.
+/// Builds the message that contains the summary. The id of the message is derived from the position
+/// of the cut, so that equal replays build equal requests.
 fn new_summary_entry(
     plan: &CompactionPlan,
     text: String,

@@ -21,7 +21,8 @@ const MAX_CACHED_BYTES: usize = 256 << 20;
 /// estimated from their length.
 const MAX_COUNTED_BYTES: usize = 2 << 20;
 
-/// A cache of log entries by the text that was sent, so that no text is masked and counted twice.
+/// A cache of log entries, by the hash of the text that was sent. It saves masking a text and
+/// counting its tokens again.
 #[derive(Default)]
 pub(super) struct EntryCache {
     known: HashMap<ContentHash, Arc<Entry>>,
@@ -29,8 +30,8 @@ pub(super) struct EntryCache {
 }
 
 impl EntryCache {
-    /// Returns the segments of a request body, and the body's layout with the cache markers moved
-    /// to their positions in the masked texts.
+    /// Masks the segments of a request body. Returns them with the body's layout, in which the
+    /// positions of the cache markers refer to the masked texts.
     pub(super) fn build_segments(
         &mut self,
         split: &SplitBody,
@@ -111,7 +112,8 @@ fn segment_owner(kind: SegmentKind, role: Role) -> &'static str {
     }
 }
 
-/// Returns the static string for the owner of a stored segment.
+/// Returns the static string that equals the owner of a stored segment, or `user` if the owner is
+/// unknown.
 pub(super) fn intern_owner(owner: &str) -> &'static str {
     ["assistant", "tool", TOOLS_OWNER, SYSTEM_OWNER]
         .into_iter()
@@ -148,7 +150,7 @@ fn assign_layers(segments: &mut [Segment]) {
     }
 }
 
-/// Returns the messages that a segment contains.
+/// Parses the messages that a segment contains. All but the first get derived ids.
 pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
     let message = &segment.entry.message;
     let all = message_parts::parse_messages(SegmentKind::Message, &message.joined_text());

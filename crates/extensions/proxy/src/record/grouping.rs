@@ -19,15 +19,16 @@ pub(super) struct ProxiedConversation {
     api: Api,
     session: Option<String>,
     pub(super) is_side: bool,
-    /// True if the proxy has forwarded a request of this conversation since the proxy was started.
+    /// True if this process has forwarded a request of the conversation. False for a conversation
+    /// that was only loaded from the store.
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
-    /// The ids of the messages that are stored already.
+    /// The ids of the conversation's messages that are stored already.
     stored_messages: HashSet<MessageId>,
     /// The names of called tools, by tool call id.
     calls: HashMap<String, String>,
-    /// The number of segments in the last request, if the reply to it is stored as a message of its
-    /// own.
+    /// The number of segments in the last request, if its reply was stored. The next request then
+    /// repeats this reply at that position.
     answered_at: Option<usize>,
     /// The number of messages that the user sent.
     pub(super) rounds: u32,
@@ -115,8 +116,8 @@ impl ProxiedConversation {
         has_tools(&self.past.segments)
     }
 
-    /// Returns the messages that a request adds to the conversation. Replies that were stored on
-    /// arrival are not added again.
+    /// Returns the messages that a request adds to the conversation, and marks them as stored. A
+    /// reply that was stored on arrival is not returned again.
     pub(super) fn take_new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
         let replied = segments
@@ -152,7 +153,7 @@ impl ProxiedConversation {
         new
     }
 
-    /// Fills in the tool names of results, for APIs whose results do not contain them.
+    /// Sets the tool names of tool results, because some APIs send results without them.
     fn set_tool_names(&self, message: &mut Message) {
         for part in &mut message.content {
             if let Part::ToolResult(result) = part
@@ -163,7 +164,7 @@ impl ProxiedConversation {
         }
     }
 
-    /// Records that the reply to the newest request was stored.
+    /// Notes that the reply to the newest request was stored as a message.
     pub(super) fn mark_answered(&mut self) {
         self.answered_at = Some(self.past.segments.len());
     }

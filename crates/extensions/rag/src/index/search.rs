@@ -15,26 +15,28 @@ use std::path::PathBuf;
 use super::PassageIndex;
 use crate::{synonyms, terms};
 
-/// The weight of a word in the path of a file. A word in the text has the weight 1.
+/// The weight of a question's word in the path of a file, relative to a word in the text.
 const PATH_WEIGHT: f64 = 2.0;
-/// The weight of a word in a heading or definition, in addition to its weight in the text.
+/// The additional weight of a question's word if it occurs in a heading or definition.
 const NAMES_WEIGHT: f64 = 1.0;
-/// The weight of a word in a comment, in addition to its weight in the text. It is zero, because a
-/// second copy of the comments only makes a well-documented file longer, so that each of its words
+/// The additional weight of a question's word if it occurs in a comment. It is zero, because
+/// indexing comments twice only makes a well-documented file longer, so that each of its words
 /// counts less.
 const COMMENTS_WEIGHT: f64 = 0.0;
-/// The weight of a file's complete text in the score of the file. The best passage of the file has
-/// the remaining weight.
+/// The weight of a file's complete text in the file's score, from 0 to 1. The rest of the score
+/// comes from the file's best passage.
 const WHOLE_FILE_WEIGHT: f64 = 0.85;
-/// The weight of adjacent words of the question that occur near each other in a text.
+/// The weight of two adjacent words of the question if they also occur near each other in a text,
+/// relative to a single word.
 const NEAR_WEIGHT: f64 = 0.4;
 /// The maximum number of words between two words that count as near each other.
 const MAX_NEAR_DISTANCE: usize = 8;
-/// The weight of the synonyms of a question's words.
+/// The weight of synonyms, relative to the words of the question.
 const SYNONYM_WEIGHT: f64 = 0.3;
 /// The maximum number of rows that one query of the database returns.
 const MAX_CANDIDATES: i64 = 1_000;
-/// The maximum number of terms that are used of a question.
+/// The maximum number of a question's terms that are used for the search. Further terms are
+/// ignored.
 const MAX_TERMS: usize = 48;
 
 /// The location and score of a passage that answers a question.
@@ -55,7 +57,7 @@ struct IndexQuery {
 }
 
 impl IndexQuery {
-    /// Converts a question to expressions. Returns `None` if the question contains no word.
+    /// Converts a question to search expressions. Returns `None` if the question contains no word.
     fn parse(question: &str) -> Option<Self> {
         let mut terms = terms::split_question_terms(question);
         terms.truncate(MAX_TERMS);
@@ -89,8 +91,8 @@ fn join_with_or<T: AsRef<str>>(terms: &[T]) -> String {
 }
 
 impl PassageIndex {
-    /// Returns the passages that answer the question best, at most `limit_per_file` of each file.
-    /// The passages of the best file come first.
+    /// Returns the best passages for a question, with at most `limit_per_file` passages from each
+    /// file. The passages of the best file come first.
     pub(crate) fn search(
         &self,
         question: &str,
@@ -185,7 +187,7 @@ impl PassageIndex {
         Ok(scores)
     }
 
-    /// Returns the passages of one file that answer the question best.
+    /// Returns the best passages of one file for a question.
     fn find_best_passages(
         &self,
         question: &IndexQuery,

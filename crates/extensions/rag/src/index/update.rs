@@ -26,7 +26,8 @@ const BATCH_SIZE: usize = 100;
 pub struct IndexUpdate {
     /// The number of new or changed files that were indexed.
     pub indexed: u64,
-    /// The number of files whose times changed but whose content is unchanged.
+    /// The number of files that were read because their times had changed, although their content
+    /// is unchanged.
     pub unchanged: u64,
     /// The number of files that were removed from the index.
     pub removed: u64,
@@ -34,7 +35,7 @@ pub struct IndexUpdate {
     pub missing: Vec<PathBuf>,
 }
 
-/// The entry of a file in the index.
+/// The index entry of a file: its id, and the stamp at the time of indexing.
 struct IndexedFile {
     id: i64,
     stamp: String,
@@ -148,8 +149,8 @@ fn index_file(
     Ok(())
 }
 
-/// Inserts the passages of a file, and the row with the whole file's text, by which files are
-/// ranked.
+/// Inserts a file's passages into the index, and also a row with the file's complete text, by which
+/// files are ranked.
 fn insert_passages(
     writing: &Transaction<'_>,
     file: i64,
@@ -189,12 +190,13 @@ fn insert_passages(
     Ok(())
 }
 
-/// Returns the hash of a passage. The hash identifies the embedding of the passage in any file.
+/// Hashes the text of a passage. Embeddings are stored by this hash, so equal passages of several
+/// files share an embedding.
 pub(super) fn hash_chunk(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
-/// Deletes the passages of a file, and the row with the whole file's text.
+/// Deletes a file's passages from the index, and also the row with the file's complete text.
 fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     let chunks: Vec<i64> = writing
         .prepare_cached("SELECT id FROM chunk WHERE file = ?1")?
@@ -214,8 +216,8 @@ fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Returns the terms of a path, relative to the collection's folder. The terms of the folder's own
-/// name come first.
+/// Returns the search terms in a file's path: first those in the name of the collection's folder,
+/// then those in the path below the folder.
 fn split_path_terms(path: &Path, folder: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     let name = folder.file_name().unwrap_or(OsStr::new(""));

@@ -19,7 +19,7 @@ use crate::files;
 /// value.
 const RANK_OFFSET: f64 = 60.0;
 
-/// The text of a passage that needs an embedding, and its hash.
+/// A passage that needs an embedding: its text, and the hash of the text.
 pub(crate) struct PendingVector {
     pub(crate) hash: [u8; 32],
     pub(crate) text: String,
@@ -73,7 +73,8 @@ impl PassageIndex {
         Ok((pending, all))
     }
 
-    /// Stores embeddings that `model` computed, and deletes embeddings of removed passages.
+    /// Stores embeddings that `model` computed, and deletes the embeddings of passages that no
+    /// longer exist.
     pub(crate) fn store_vectors(
         &mut self,
         model: &str,
@@ -97,8 +98,8 @@ impl PassageIndex {
         writing.commit()
     }
 
-    /// Returns the passages whose embeddings are nearest to the embedding of the question, at most
-    /// `limit_per_file` of each file. The nearest passage comes first.
+    /// Returns the passages whose embeddings are nearest to the embedding of the question, with at
+    /// most `limit_per_file` passages from each file. The nearest passage comes first.
     pub(crate) fn find_nearest_passages(
         &self,
         model: &str,
@@ -158,8 +159,8 @@ fn cosine_similarity(question: &[f32], bytes: &[u8]) -> f64 {
     }
 }
 
-/// Merges two rankings by reciprocal rank fusion, in which a high rank in either ranking yields a
-/// high rank in the result.
+/// Merges two rankings by reciprocal rank fusion: a hit that ranks high in either ranking also
+/// ranks high in the result.
 pub(crate) fn fuse_rankings(
     rankings: [Vec<IndexHit>; 2],
     limit: usize,

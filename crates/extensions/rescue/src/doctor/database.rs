@@ -68,8 +68,8 @@ pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
     checks
 }
 
-/// Reports damage to the write-ahead log, found now or earlier. Returns `None` if the log is
-/// undamaged.
+/// Reports damage to the write-ahead log that was found by this or an earlier check. Returns `None`
+/// if the log is undamaged.
 fn check_log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {
@@ -100,8 +100,8 @@ const CHECKS: [(&str, CheckFn); 4] = [
     ("requests", check_requests),
 ];
 
-/// Runs SQLite's checks of pages, trees, and foreign keys. Rebuilds indexes that don't match their
-/// tables.
+/// Runs SQLite's checks of pages, trees, and foreign keys, and rebuilds indexes that don't match
+/// their tables.
 fn check_integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let found = run_integrity_check(connection)?;
     if found.is_empty() {
@@ -284,7 +284,7 @@ fn check_references(connection: &mut Connection) -> Result<Check, SqliteFailure>
     })
 }
 
-/// Raises counters that are too low, so that new messages and requests do not reuse a position.
+/// Raises counters that are too low, so that no new message or request reuses a number.
 fn raise_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
@@ -315,9 +315,9 @@ struct MessageCounts {
     id: String,
     /// The number of messages according to the row of the conversation.
     recorded: i64,
-    /// The number of messages that exist.
+    /// The number of the conversation's messages that actually exist.
     count: i64,
-    /// The position of the last message.
+    /// The position of the conversation's last message, or 0 if it has none.
     last: i64,
 }
 

@@ -7,8 +7,8 @@ use haft_store::database::{self, append_suffix, search_index};
 
 use super::{Check, CheckHealth};
 
-/// Makes the files of the store accessible to the user alone, and removes files left by killed
-/// processes.
+/// Restricts access to the store's files to the user, and removes temporary files that killed
+/// processes left behind.
 pub(super) fn check_files(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
         return vec![Check::new(

@@ -118,7 +118,7 @@ pub(super) fn check_backups(store: &StoreFiles) -> Check {
     Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
 }
 
-/// Checks a backup without creating files beside it.
+/// Checks that a backup can be read, without creating files beside it.
 fn check_backup(path: &Path) -> Result<(), String> {
     let check = || -> Result<String, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -132,7 +132,8 @@ fn check_backup(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the URI that opens a file as immutable, so that SQLite creates no other files.
+/// Returns a URI with which SQLite opens a database as immutable, and therefore creates no files
+/// beside it.
 fn immutable_uri(path: &Path) -> String {
     let path = path
         .to_string_lossy()
@@ -142,7 +143,7 @@ fn immutable_uri(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// Checks the file versions that undo restores.
+/// Checks the store of the file versions from which changes are undone.
 pub(super) fn check_versions(store: &StoreFiles) -> Check {
     const NAME: &str = "file versions";
     let versions = SqliteVersions::new(&store.versions, &store.config, Arc::clone(&store.clock));

@@ -17,24 +17,24 @@ pub(super) enum PageLocation {
     Log(u64),
 }
 
-/// Selects one of several stored versions of a page.
+/// Selects one of the versions of a page that are stored in the database file and its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageVersion {
     /// The newest committed version, which SQLite reads.
     Committed,
-    /// The last version in the write-ahead log. Frames after a damaged frame do not count as
-    /// committed, but may be intact.
+    /// The last version in the write-ahead log, whether committed or not. Frames after a damaged
+    /// frame count as uncommitted, but may be intact.
     Last,
     /// The version in the database file.
     InDatabase,
 }
 
 impl PageVersion {
-    /// All versions, in the order in which they are tried.
+    /// All versions of a page, in the order in which salvaging tries them.
     pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::InDatabase];
 }
 
-/// A database file and its write-ahead log.
+/// Reads all stored versions of pages from a database file and its write-ahead log.
 pub(super) struct Pages {
     database: File,
     log: Option<File>,
@@ -43,9 +43,9 @@ pub(super) struct Pages {
     count: u32,
     /// The log offset of the newest committed version of each page, by page number.
     newest: HashMap<u32, u64>,
-    /// The log offset of the last version of each page, by page number.
+    /// The log offset of the last version of each page, whether committed or not, by page number.
     last: HashMap<u32, u64>,
-    /// The page number and the offset of every frame in the log.
+    /// The page number and the log offset of every frame in the log, oldest first.
     frames: Vec<(u32, u64)>,
 }
 
@@ -80,7 +80,8 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Returns the number of usable bytes of a page.
+    /// Returns the number of bytes of a page that SQLite uses, which excludes the reserved bytes at
+    /// its end.
     pub(super) fn usable_bytes(&self) -> usize {
         (self.size - self.reserved) as usize
     }
@@ -102,7 +103,8 @@ impl Pages {
         self.locate(number, PageVersion::Committed)
     }
 
-    /// Returns the locations of every version of every page. The newest versions come first.
+    /// Returns the number and the location of every version of every page. The newest versions of
+    /// all pages come first.
     pub(super) fn all_versions(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
         let beyond = self
             .newest
@@ -142,8 +144,8 @@ impl Pages {
         Ok((read == page.len()).then_some(page))
     }
 
-    /// Reads the frames of the write-ahead log. Committed frames become the newest versions of
-    /// their pages; the other frames are tried last.
+    /// Reads the frames of the write-ahead log. The last committed frame of each page becomes the
+    /// newest version of the page; all remaining frames are tried last.
     fn read_log(&mut self) -> io::Result<()> {
         let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();

@@ -12,7 +12,7 @@ const INDEX_LEAF: u8 = 0x0a;
 /// The type byte of an inner page of an index.
 const INDEX_INNER: u8 = 0x02;
 
-/// The maximum length of a row, in bytes. A longer row is considered damaged.
+/// The maximum plausible length of a row, in bytes. A longer row is considered damaged.
 const MAX_ROW_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -24,14 +24,15 @@ pub(super) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// The key of a row and its location in a page. Rows of an index have no key.
+/// The location of a row in a page, and the row's key. Rows of an index have no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordCell {
     pub(super) key: Option<i64>,
     /// The offset of the row's first byte.
     at: usize,
     length: u64,
-    /// The number of bytes in the page itself. All other bytes are in overflow pages.
+    /// The number of the row's bytes that are in the page itself. All other bytes are in overflow
+    /// pages.
     local: usize,
 }
 
@@ -94,8 +95,8 @@ fn parse_cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<Rec
     })
 }
 
-/// Returns the number of bytes of a row that are in its page, if the row has `length` bytes. All
-/// other bytes are in overflow pages.
+/// Returns how many bytes of a row with `length` bytes are in the page itself. All other bytes are
+/// in overflow pages.
 fn local_payload_len(length: usize, kind: u8, usable: usize) -> usize {
     let most = if kind == TABLE_LEAF {
         usable - 35

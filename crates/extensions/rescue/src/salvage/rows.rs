@@ -9,12 +9,12 @@ use super::ByConversation;
 use super::pages::{PageLocation, PageVersion, Pages};
 use super::record::{self, RecordCell, Value};
 
-/// The location of a message or of a revision of a message.
+/// The location of the row of a message or of a message's revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SalvagedMessage {
     place: PageLocation,
     cell: RecordCell,
-    /// The version of the overflow pages with which the row is complete.
+    /// The version of the overflow pages with which the row can be read completely.
     overflow: PageVersion,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct SalvagedRevision {
     pub(super) at: SalvagedMessage,
 }
 
-/// A row of the table of conversations.
+/// A recovered row of the table of conversations.
 pub(super) struct ConversationHeading {
     pub(super) id: String,
     pub(super) namespace: String,
@@ -34,12 +34,12 @@ pub(super) struct ConversationHeading {
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) messages: i64,
-    /// The counters of messages, requests, and revisions. An older version of the row has smaller
-    /// counters.
+    /// The counters of messages, requests, and revisions. They show which version of a row is the
+    /// newest, because counters only grow.
     age: (i64, i64, i64),
 }
 
-/// A row of the table `lineage`.
+/// A recovered row of the table `lineage`, which describes one source of a conversation's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SalvagedLineage {
     pub(super) step: i64,
@@ -49,7 +49,8 @@ pub(super) struct SalvagedLineage {
     pub(super) last_revision: i64,
 }
 
-/// All rows that were recognized, by the key of their conversation.
+/// All rows of haft's tables that were found in a damaged database, by the key of their
+/// conversation.
 #[derive(Default)]
 pub(super) struct SalvagedRows {
     pub(super) headings: ByConversation<ConversationHeading>,
@@ -57,11 +58,11 @@ pub(super) struct SalvagedRows {
     pub(super) messages: ByConversation<BTreeMap<i64, SalvagedMessage>>,
     /// The revisions of each conversation, in order of their keys.
     pub(super) revisions: ByConversation<Vec<SalvagedRevision>>,
-    /// The sources of messages of each conversation, in order of their steps.
+    /// The message sources of each conversation, in order of their steps.
     pub(super) lineage: ByConversation<Vec<SalvagedLineage>>,
 }
 
-/// Reads every page and collects the rows of haft's tables.
+/// Reads every version of every page, and collects the rows of haft's tables.
 pub(super) fn find_rows(pages: &Pages) -> io::Result<SalvagedRows> {
     let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
@@ -104,7 +105,7 @@ pub(super) fn find_rows(pages: &Pages) -> io::Result<SalvagedRows> {
     Ok(found)
 }
 
-/// Indicates whether a row belongs to one of haft's tables.
+/// The result of matching a row: whether it belongs to one of haft's tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowMatch {
     Yes,
@@ -168,8 +169,8 @@ pub(super) fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Messag
     serde_json::from_str(body).ok()
 }
 
-/// Returns the key of the conversation and the position of a message row. Returns `None` if the row
-/// is not a message whose hash and columns match.
+/// Returns the key of a message's conversation and the message's position. Returns `None` if the
+/// row is not a message, or if its body does not match its hash and columns.
 fn parse_message_row(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,
@@ -214,8 +215,8 @@ fn verify_message(hash: &[u8], body: &str) -> Option<Message> {
     (message.content_hash().0 == hash).then_some(message)
 }
 
-/// Parses a row of the table of conversations. Rows from before later migrations have fewer
-/// columns.
+/// Parses a row of the table of conversations. Rows that were written by older versions of haft
+/// have fewer columns.
 fn parse_heading_row(values: &[Value<'_>]) -> Option<ConversationHeading> {
     let [
         Value::Null,

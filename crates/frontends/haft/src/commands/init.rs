@@ -45,16 +45,17 @@ const KEY_FILES: [&str; 22] = [
 /// The maximum depth at which [`KEY_FILES`] are found; files in the project's root have depth 1.
 const MAX_KEY_FILE_DEPTH: usize = 2;
 const MAX_KEY_FILES: usize = 12;
-/// Maximum file names in the prompt.
+/// The maximum number of file names in the prompt.
 const MAX_FILE_NAMES: usize = 200;
 
-/// Estimated tokens of a request besides the prompt: the system message, tools and documents.
+/// The estimated number of tokens that a request contains besides the prompt: the system message,
+/// tools and documents.
 const FIXED_TOKENS: u64 = 9_000;
 /// The estimated number of requests for writing the project's instructions.
 const ESTIMATED_REQUESTS: u64 = 5;
-/// Estimated tokens of all replies together.
+/// The estimated number of tokens in all replies together.
 const OUTPUT_TOKENS: u64 = 3_000;
-/// Estimated bytes per token.
+/// The estimated number of bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// The prompt that replaces `/init`, and the estimate shown before it is sent.

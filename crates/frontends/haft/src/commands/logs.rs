@@ -19,7 +19,7 @@ use crate::wiring::log::{
 /// The interval between polls of the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum runs that `--runs` lists.
+/// The maximum number of runs that `--runs` lists.
 const MAX_RUNS: usize = 50;
 
 #[derive(Debug, Args)]

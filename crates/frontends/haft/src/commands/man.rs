@@ -57,7 +57,7 @@ pub(crate) fn show_or_write_pages(args: &ManArgs) -> anyhow::Result<ProcessExit>
 /// without a date is not well-formed.
 const DATE: &str = "2026-11-16";
 
-/// A man page.
+/// A man page of one command, in roff format.
 pub(crate) struct ManPage {
     /// The name without the section, such as `haft-conversations-fork`.
     pub(crate) name: String,
@@ -71,7 +71,7 @@ fn build_command_tree() -> Command {
     haft
 }
 
-/// Returns a page for every visible command.
+/// Returns a man page for every visible command.
 pub(crate) fn build_pages() -> anyhow::Result<Vec<ManPage>> {
     fn add_page(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
         let shown = command.clone().display_name(name.to_owned());

@@ -145,7 +145,7 @@ fn split_trust_state(trust_state: &TrustState) -> (&'static str, &[String]) {
     }
 }
 
-/// Maximum folders of a project that are searched for instructions.
+/// The maximum number of a project's folders that are searched for instructions.
 const MAX_FOLDERS: usize = 20_000;
 
 /// Lists the instruction files whose text would be sent to the model: files that are always sent,

@@ -109,7 +109,7 @@ impl TuiSession<'_> {
         })
     }
 
-    /// Describes at which fill of the window messages are pruned and archived.
+    /// Describes how full the window is when messages are pruned, and when they are archived.
     fn describe_fill_levels(&self, window: u64) -> Vec<String> {
         let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
             return Vec::new();
@@ -150,7 +150,7 @@ fn is_mcp_tool(spec: &ToolSpec) -> bool {
     spec.name.starts_with("mcp__") || spec.name.contains("_mcp_")
 }
 
-/// Returns the share of some tools in all tools, by the bytes sent.
+/// Returns the share that the tools in `some` have in the bytes of all tools, from 0 to 1.
 fn byte_share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
     let bytes = |spec: &ToolSpec| {
         spec.name.len() + spec.description.len() + spec.parameters.to_string().len()

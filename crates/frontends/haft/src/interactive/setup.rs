@@ -24,7 +24,7 @@ use crate::{output, wiring};
 
 /// The provider name of a server whose address the user typed.
 const OWN_PROVIDER: &str = "own";
-/// Maximum models of a server that are listed.
+/// The maximum number of a server's models that are listed.
 const MAX_LISTED_MODELS: usize = 20;
 
 /// The outcome of the setup.
@@ -33,7 +33,7 @@ pub(super) enum SetupOutcome {
     Model,
     /// The user wants to see the demo.
     Demo,
-    /// The user left; nothing was written.
+    /// The user canceled the setup, so nothing was written.
     Left,
 }
 
@@ -54,7 +54,8 @@ enum RetryFrom {
     Model,
 }
 
-/// Asks the questions until a model answers, or the user leaves.
+/// Asks for a provider, a key and a model, until a model answers or the user leaves or chooses the
+/// demo.
 pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
     show_line(text!("setup-welcome"))?;
     'provider: loop {

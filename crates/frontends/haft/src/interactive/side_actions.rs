@@ -30,7 +30,7 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 /// The text between a prompt and the output of commands the user ran.
 pub(super) const SHELL_OUTPUT_HEADING: &str = "\n\nThe user ran this in their own shell:\n\n";
 
-/// The readers of a program's output.
+/// The recipients of a program's output: only the user, or also the model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputReaders {
     User,
@@ -46,9 +46,9 @@ pub(super) struct SideActions {
     project: Project,
     set: Vec<String>,
     running: RunningPrograms,
-    /// The number of the next command.
+    /// The number that the next command gets.
     next: AtomicU64,
-    /// Output of the user's commands that was not sent to the model yet.
+    /// Output of the user's commands that has not been sent to the model.
     unsent_output: Arc<Mutex<Vec<String>>>,
     /// The limits of each output that is sent to the model.
     model_limits: CutLimits,

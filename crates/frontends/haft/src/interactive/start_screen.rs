@@ -25,7 +25,7 @@ pub(super) fn start_screen_text(project: &Project, home: Option<&Path>, setup: &
     )
 }
 
-/// Returns a hint. The choice depends on the number of prompts in the history.
+/// Returns a hint for the start screen. The hint depends on the number of prompts in the history.
 fn choose_hint(setup: &Setup) -> &'static str {
     match setup.history.len() % 5 {
         0 => text!("interactive-hint-files"),

@@ -190,13 +190,13 @@ impl TuiSession<'_> {
     }
 }
 
-/// Handles the user's operations while work runs.
+/// Handles the user's operations while a turn or a compaction is running.
 struct TurnControl<'a> {
     wanted: &'a mut UnboundedReceiver<Operation>,
     quit: &'a CancellationToken,
     side_actions: &'a SideActions,
     mode: &'a mut PermissionMode,
-    /// `None` while the prompt is expanded.
+    /// The running turn; `None` while the prompt is still being expanded.
     running: Option<RunningTurn>,
 }
 
@@ -220,7 +220,7 @@ impl RunningTurn {
 }
 
 impl TurnControl<'_> {
-    /// Waits for the work, and handles the user's operations meanwhile.
+    /// Waits until `work` is complete, and handles the user's operations meanwhile.
     async fn await_work<T>(
         mut self,
         work: impl Future<Output = T>,

@@ -299,7 +299,7 @@ fn begin_turn(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     }
 }
 
-/// Ends the spans of a turn. Requests and calls that are still open end like the turn.
+/// Ends the spans of a turn. Requests and calls that are still open get the status of the turn.
 fn end_turn(turn: Option<TurnSpans>, result: &TurnResult) {
     let Some(turn) = turn else { return };
     let failed =

@@ -9,18 +9,18 @@ use serde_json::Value;
 use super::{Inspector, PageResult, conversation_path};
 use crate::markup::Markup;
 
-/// A background job, as the table of jobs shows it.
+/// A row in the table of background jobs.
 pub struct JobRow {
     /// The first line of the prompt, or the id of the job if the prompt is unknown.
     pub task: String,
-    /// The conversation of the job, once it exists.
+    /// The id of the job's conversation, once it exists.
     pub conversation: Option<ConversationId>,
     pub state: &'static str,
     /// The folder in which the job works.
     pub cwd: String,
 }
 
-/// The suffix of the namespace for the conversations of a project's sub-agents.
+/// The suffix that the namespace for the conversations of a project's sub-agents has.
 const AGENTS_SUFFIX: &str = "#agents";
 
 impl Inspector {

@@ -25,7 +25,8 @@ fn action_label(action: &str) -> &'static str {
 }
 
 impl Inspector {
-    /// Renders the page that lists all messages and offers the edits for selected messages.
+    /// Renders the context editor: the page that lists all messages and offers edits of selected
+    /// messages.
     pub(super) async fn render_editor(
         &self,
         conversation: Conversation,
@@ -87,7 +88,8 @@ impl Inspector {
         )
     }
 
-    /// Renders the price of an edit. If the user has already confirmed the price, makes the edit.
+    /// Makes an edit if the user has already confirmed its price; otherwise renders the page that
+    /// shows the price.
     pub(super) async fn handle_edit(
         &self,
         conversation: Conversation,
@@ -125,7 +127,7 @@ impl Inspector {
         }
     }
 
-    /// Renders the page that describes an edit and its price, with the button that confirms the
+    /// Renders the page that describes an edit and its price, with a button for confirming the
     /// edit.
     fn render_quote(
         &self,
@@ -178,8 +180,8 @@ impl Inspector {
         build_page(name, render_navigation(conversation, "/edit"), pieces)
     }
 
-    /// Renders the page with the request that would be sent next. If `input` is blank, a
-    /// placeholder is used as the prompt.
+    /// Renders the page that shows the request that a conversation would send next. If `input` is
+    /// blank, a placeholder is used as the prompt.
     pub(super) async fn render_next_request(
         &self,
         conversation: Conversation,
@@ -242,7 +244,7 @@ impl Inspector {
     }
 }
 
-/// Returns the edit that a submitted form describes.
+/// Parses the edit that a submitted form describes.
 fn parse_edit(form: &FormFields) -> PageResult<PageEdit> {
     let action = if form.get("do") == "keep" {
         form.get("edit")
@@ -273,7 +275,8 @@ fn parse_edit(form: &FormFields) -> PageResult<PageEdit> {
     })
 }
 
-/// Describes the tokens and the cost of the next request, both with and without the edit.
+/// Describes the effect of an edit: the tokens of the next request with and without it, and the
+/// difference in cost.
 fn describe_quote(quote: &Quote) -> String {
     let extra = quote.extra.map_or_else(String::new, |extra| {
         let sign = if extra < 0.0 { "−" } else { "+" };

@@ -18,12 +18,12 @@ use crate::{PageError, localize_text};
 const TASKS_PER_PAGE: usize = 100;
 /// The maximum number of log lines on a page. If there are more, the newest lines are shown.
 const MAX_LOG_LINES: usize = 1_000;
-/// The maximum size of a patch on a page, in bytes.
+/// The maximum size of a patch that is shown on a page, in bytes.
 const MAX_PATCH_BYTES: usize = 1 << 18;
 
 impl Inspector {
-    /// Runs `job` with the queue on a thread that may block. Returns `None` if no queue is
-    /// configured.
+    /// Runs `job` on the task queue, in a thread for blocking operations. Returns `None` if no
+    /// queue is configured.
     async fn query_queue<T: Send + 'static>(
         &self,
         job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
@@ -299,7 +299,8 @@ impl Inspector {
         Markup::table(&headings, tasks.into_iter().map(row))
     }
 
-    /// Renders a log line, folded under the values of its most important fields.
+    /// Renders a log line that is collapsed until the user opens it. The values of its most
+    /// important fields are always visible.
     fn render_log_line(&self, line: &str) -> Markup {
         let event: Value = serde_json::from_str(line).unwrap_or_default();
         let fields = ["type", "name", "status", "code", "message", "text"]

@@ -19,8 +19,8 @@ use super::{
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
-/// The maximum number of messages that are shown below the state of a run. The newest messages are
-/// shown.
+/// The maximum number of messages that are shown below the state of a run. If there are more, the
+/// newest are shown.
 const MAX_LATEST_MESSAGES: usize = 12;
 
 /// The runs that the pages have started, and the defaults of the form that starts a run.
@@ -32,7 +32,7 @@ pub struct PageRuns {
     pub models: Vec<String>,
     /// The permission mode that the form selects by default.
     pub mode: PermissionMode,
-    /// Lists the background jobs, which are shown together with the runs.
+    /// A function that lists the background jobs, which are shown together with the runs.
     pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
 }
 
@@ -211,7 +211,8 @@ impl Inspector {
         Ok(Some(build_page(&name, navigation, pieces)))
     }
 
-    /// Returns the process that holds the lock of the conversation, or `None` if the lock is free.
+    /// Returns a description of the process that holds the conversation's write lock, or `None` if
+    /// the lock is free.
     async fn find_lock_holder(&self, id: &ConversationId) -> PageResult<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
@@ -226,7 +227,7 @@ impl Inspector {
         }
     }
 
-    /// Renders the state of a run, with the approvals it waits for.
+    /// Renders the state of a run, and the approvals for which the run waits.
     fn render_run_state(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
         let TaskState {
             view,
@@ -305,10 +306,10 @@ impl Inspector {
         pieces
     }
 
-    /// Renders the form that asks for an approval.
+    /// Renders the form with which the user approves or denies a tool call.
     ///
-    /// Invariant: the form shows everything in full and without masks. A mask would hide part of
-    /// what the user approves.
+    /// Invariant: the form shows everything in full, without masked secrets, because a mask would
+    /// hide part of what the user approves.
     fn render_approval(&self, to: &str, approval: &TaskApproval) -> Markup {
         let TaskApproval {
             approval_id,

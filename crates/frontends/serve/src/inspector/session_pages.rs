@@ -15,13 +15,13 @@ use crate::markup::Markup;
 use crate::server::{FormAnswer, encode_path_segment};
 use crate::{PageError, localize_text};
 
-/// The maximum number of sessions on the list page.
+/// The maximum number of sessions that the list of sessions shows.
 const MAX_SESSIONS: usize = 200;
-/// The maximum number of messages on the page of a session.
+/// The maximum number of messages that the page of a session shows.
 const MAX_MESSAGES: usize = 1_000;
 
 impl Inspector {
-    /// Renders the page that lists the sessions of all agents. The newest session comes first.
+    /// Renders the page that lists the sessions of all other agents, newest first.
     pub(super) fn render_sessions(&self) -> String {
         let sessions = list_foreign_sessions(&self.session_roots);
         let rows = sessions.iter().take(MAX_SESSIONS).map(|session| {
@@ -53,7 +53,8 @@ impl Inspector {
         build_page(text!("serve-sessions"), Markup::concat([]), pieces)
     }
 
-    /// Renders the page of one session. Returns `None` if the session does not exist.
+    /// Renders the page of one session of another agent. Returns `None` if the session does not
+    /// exist.
     pub(super) fn render_session(&self, agent: &str, path: &[&str]) -> Option<String> {
         let place = find_session(&self.session_roots, agent, path)?;
         let name = path.join("/");
@@ -145,7 +146,7 @@ fn session_error_message(error: &SessionError) -> String {
     }
 }
 
-/// Returns the path of the page that shows a session.
+/// Returns the URL path of the page that shows a session.
 fn session_path(session: &ForeignSession) -> String {
     let path = session.path.to_string_lossy();
     let parts: Vec<_> = path

@@ -67,7 +67,7 @@ struct MarkdownRenderer {
     /// The URL and the text of each open link. The innermost link is the last.
     links: Vec<(String, String)>,
     table: Option<MarkdownTable>,
-    /// True if an empty row must precede the next block.
+    /// True if an empty row must be drawn before the next block.
     gap: bool,
 }
 
@@ -273,7 +273,8 @@ impl MarkdownRenderer {
         self.line.push(StyledSpan::new(text, style));
     }
 
-    /// Starts a block. Ends the previous block first, and adds an empty row if needed.
+    /// Starts a block. Ends the previous block, and adds an empty row between the two blocks if
+    /// needed.
     fn start_block(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.gap) {
@@ -302,7 +303,7 @@ impl MarkdownRenderer {
         self.columns.saturating_sub(taken.sum()).max(MIN_COLUMNS)
     }
 
-    /// Adds a line, preceded by the marks of the quotes and lists that contain it.
+    /// Adds a line, preceded by the marks of the quotes and lists in which the line is.
     fn push_line(&mut self, line: &StyledLine) {
         let mut first = StyledLine::empty();
         let mut rest = StyledLine::empty();

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::approval::{ApprovalChoice, ApprovalDialog, Grant};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// Returns the words for the symbol at the start of a row, and the rest of the row. Returns `None`
-/// if the row starts with no such symbol.
+/// Returns the words that stand for the symbol at the start of a row, and the rest of the row.
+/// Returns `None` if the row does not start with a known symbol.
 fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
     let (sign, rest) = row.split_once(' ')?;
     let text = match sign {
@@ -25,7 +25,7 @@ fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
     Some((text, rest))
 }
 
-/// Converts a row to text. Returns an empty text for a row that only separates other rows.
+/// Converts a row to plain text. Returns an empty text for a row that only separates other rows.
 pub(super) fn row_to_text(row: &StyledLine) -> String {
     // Line numbers are useful only in a visual layout.
     let said = row

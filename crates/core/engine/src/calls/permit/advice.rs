@@ -22,7 +22,7 @@ pub(super) struct AdviceContext<'a> {
     pub(super) required_mode: Option<PermissionMode>,
 }
 
-/// The presence of a user who can be asked during a run.
+/// Determines whether a user can be asked for approval during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attendance {
     Attended,
@@ -30,8 +30,8 @@ pub(super) enum Attendance {
 }
 
 impl AdviceContext<'_> {
-    /// Describes, as the end of a sentence, how a user can allow `call`, which mode `plan` denies.
-    /// Returns `None` if a rule denies the call in every mode.
+    /// Describes, as the end of a sentence, how a user can allow `call`, which is denied by mode
+    /// `plan`. Returns `None` if a rule denies the call in every mode.
     pub(super) fn describe_ways_out_of_plan(
         &self,
         call: &PermissionRequest<'_>,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolHelp;
 use crate::prompt::file_stamps::Stamps;
 
-/// Controls the handling of help texts that arrive after their tool was described without them.
+/// Controls whether a help text is shown that arrives after its tool was described without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateAnswers {
     /// Late help texts are shown now, because no cached prefix can be lost.
@@ -35,7 +35,7 @@ pub(crate) struct ExternalTools {
     tools: Vec<ExternalTool>,
     /// The help texts that were sent to the model, by the path of the tool's file.
     described: HashMap<PathBuf, (ToolFileVersion, Help)>,
-    /// Problems that the user has not seen yet.
+    /// Problems with the tools' files that have not been shown to the user yet.
     problems: Vec<FileProblem>,
     document: Option<(String, String)>,
 }

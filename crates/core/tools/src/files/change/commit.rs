@@ -24,7 +24,7 @@ const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 /// The prefix of the names of temporary files.
 const TEMPORARY_PREFIX: &str = ".haft-";
 
-/// The result of a change for one of its files.
+/// The new state of one file after a change, with notes for the model.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
     /// The new state of the file; `None` if the file was deleted.
@@ -33,7 +33,7 @@ pub(crate) struct WrittenFile {
     pub(crate) notes: Vec<String>,
 }
 
-/// Changes the files in `changes`, all or none. `changes` must contain each file only once.
+/// Changes either all files in `changes` or none. `changes` must contain each file only once.
 pub(super) fn commit_changes(
     journal: &Path,
     changes: &[PlannedChange<'_>],

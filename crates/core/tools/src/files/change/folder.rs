@@ -79,7 +79,7 @@ impl OpenFolder {
         }
     }
 
-    /// Returns those of `path` and its ancestors that do not exist, outermost first.
+    /// Returns the missing folders on the way to `path`, including `path` itself, outermost first.
     pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
         let absent = |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let mut missing: Vec<PathBuf> = path
@@ -341,7 +341,7 @@ fn spare_name(temporary: &OsStr) -> OsString {
     name
 }
 
-/// Converts a mode to the platform's type, whose integer type differs between platforms.
+/// Converts a mode to the platform's type, whose integer width differs between platforms.
 fn to_mode(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
 }

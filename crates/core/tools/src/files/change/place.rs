@@ -106,8 +106,8 @@ pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::R
 pub(super) enum RollbackResult {
     /// The step was undone, or had not been carried out.
     Undone,
-    /// The step was not undone: another process has changed the file after haft did, and its
-    /// content stays.
+    /// The step was not undone: another process has changed the file after haft did, and the
+    /// content from that process stays.
     Left,
     /// The step was not undone: another process has changed the file after haft did. The earlier
     /// content is kept under the temporary name.

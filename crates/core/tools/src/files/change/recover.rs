@@ -17,10 +17,10 @@ use super::place::{self, OpenFolders, PlaceResult};
 /// The maximum number of files that a message about a recovery names.
 const MAX_NAMED_FILES: usize = 5;
 
-/// The recovery of one interrupted change.
+/// The result of recovering one interrupted change.
 #[derive(Debug)]
 pub struct Recovery {
-    /// The files of the change.
+    /// The paths of the files in the interrupted change.
     pub files: Vec<PathBuf>,
     pub outcome: RecoveryOutcome,
 }

@@ -121,7 +121,7 @@ impl EditBlock {
             .collect()
     }
 
-    /// Returns the kept and added lines.
+    /// Returns the lines that the block leaves in the file: the kept and the added lines, in order.
     fn new_lines(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
         self.pieces
@@ -146,8 +146,8 @@ pub(crate) struct AppliedBlocks {
     pub(crate) tolerant: Vec<usize>,
 }
 
-/// An error because a block does not match. No file is changed. Blocks and lines are numbered from
-/// 1.
+/// The error for a block that does not match the file. No file is changed. Blocks and lines are
+/// numbered from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMisfit {
     pub(crate) block: usize,

@@ -134,9 +134,9 @@ fn plan_move<'a>(old: &'a EditSource, to: &'a FreePath, bytes: &'a [u8]) -> Vec<
     ]
 }
 
-/// The result of writing drafts.
+/// The result of writing drafts to their files.
 pub(crate) struct EditOutcome {
-    /// A report on each file.
+    /// The reports on the changed files, one for each file.
     pub(crate) files: Vec<EditedFile>,
     /// The states of the changed files, from which the read ledger is rebuilt when a conversation
     /// is resumed.
@@ -216,7 +216,7 @@ pub(crate) fn preview_drafts(drafts: &[FileDraft]) -> Result<String, ToolFailure
     Ok(diffs)
 }
 
-/// Writes all drafts, or none.
+/// Writes either all drafts or none.
 pub(crate) fn write_drafts(
     scope: &FileScope,
     drafts: &[FileDraft],

@@ -12,7 +12,7 @@ use crate::visible;
 
 /// The maximum number of diff lines in one result.
 const MAX_DIFF_LINES: usize = 50;
-/// The number of leading lines that the data keeps of a longer diff.
+/// The number of leading lines of a longer diff that the result's data contains.
 const DIFF_HEAD_LINES: usize = 20;
 /// The maximum length of a diff line, in bytes.
 const MAX_DIFF_LINE_BYTES: usize = 500;

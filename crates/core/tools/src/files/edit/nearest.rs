@@ -189,8 +189,8 @@ fn shorten_line(line: &str) -> String {
     visible::prefix_within(&visible::reveal_line(line), 160).to_owned()
 }
 
-/// Returns the line of the file that is most similar to the first line of the SEARCH text with
-/// letters or digits.
+/// Returns the line of the file that is most similar to the first SEARCH line that contains letters
+/// or digits.
 fn find_similar_line(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
     let (offset, wanted) = search
         .iter()

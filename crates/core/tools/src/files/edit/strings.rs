@@ -18,7 +18,7 @@ pub(crate) enum Occurrences {
     All,
 }
 
-/// An error because a string does not match. Lines are numbered from 1.
+/// The reason why a string could not be replaced. Lines are numbered from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StringMisfit {
     NotFound { hint: String },

@@ -14,7 +14,7 @@ const MAX_SHOWN_BYTES: usize = 500;
 /// The maximum number of bytes that are shown before the match in a long line.
 const MAX_LEADING_BYTES: usize = 100;
 
-/// A line of the result.
+/// A line of the search result: a match, a line of context, or a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MatchedLine {
     Match {
@@ -38,7 +38,7 @@ impl MatchedLine {
     }
 }
 
-/// The matches of one file. At most as many are kept as one result can show.
+/// The matches of one file, at most as many as one result can show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileMatches {
     pub(super) lines: Vec<MatchedLine>,
@@ -77,7 +77,7 @@ impl FileMatches {
     }
 }
 
-/// The kind of a file's content.
+/// Distinguishes text files from binary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContentKind {
     Text,

@@ -22,7 +22,7 @@ pub(crate) enum RewindScope {
     ConversationAndFiles,
 }
 
-/// The outcome of a rewind, also of a dry run.
+/// The outcome of a rewind or of its dry run.
 pub(crate) struct RewindResult {
     /// The fork that is now the current conversation; `None` after a dry run.
     pub(crate) rewound: Option<Conversation>,

@@ -36,7 +36,7 @@ const PROVIDER: &str = "context-test";
 const MODEL: &str = "context-test/model";
 const CONTEXT_WINDOW: u32 = 1_000_000;
 
-/// A file of checks.
+/// The contents of one file in `.haft/context-tests`: checks on what is sent to the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContextTestFile {
@@ -75,7 +75,7 @@ struct ReplayCheck {
     causes: Option<Vec<Cause>>,
 }
 
-/// The outcome of a check.
+/// The outcome of one check from a check file.
 #[derive(Debug, Serialize)]
 struct CheckOutcome {
     file: String,

@@ -150,8 +150,8 @@ impl<'a> RequestDiff<'a> {
         }
     }
 
-    /// Returns the removed segment of the old request that contains the message of `segment` in
-    /// another form.
+    /// Returns the removed segment of the old request that contains another form of the message in
+    /// `segment`.
     fn earlier_form(&self, segment: &LoggedSegment) -> Option<&'a LoggedSegment> {
         let same = |step: &SegmentChange<'a>| match step {
             SegmentChange::Removed(_, old) if is_same_message(old, segment) => Some(*old),

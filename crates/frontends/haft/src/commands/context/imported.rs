@@ -64,7 +64,7 @@ impl ImportedRequests {
             .is_some_and(|entry| entry.message.role == Role::System)
     }
 
-    /// Returns the messages of the request whose answer is the message at index `reply`. A summary
+    /// Returns the messages of the request that the message at index `reply` answers. A summary
     /// replaces all earlier messages except the system messages.
     fn sent_messages(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];

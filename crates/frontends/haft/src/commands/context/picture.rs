@@ -20,7 +20,7 @@ pub(super) struct RequestColumn {
     layers: [LayerTokens; Layer::ALL.len()],
     /// The share of the input that came from the cache, as counted by the provider.
     cached_share: Option<f64>,
-    /// The text about the break of the prefix at this request, if there is one.
+    /// A description of the break of the prefix at this request; `None` if the prefix is unbroken.
     broken: Option<String>,
     window: u64,
 }
@@ -133,7 +133,8 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 /// The options of a drawing.
 #[derive(Default)]
 pub(super) struct PictureOptions<'a> {
-    /// The URL of a request's page up to the request's number. If set, each column is a link.
+    /// The URL of a request's page, without the request's number at its end. If set, each column is
+    /// a link.
     pub(super) links: Option<&'a str>,
     /// The safe zone in tokens, drawn as a line.
     pub(super) zone: Option<u64>,

@@ -33,7 +33,7 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::output::TextTable;
 
-/// The policy name for the requests as they were really sent.
+/// The policy name for the requests as they were actually sent.
 const RECORDED: &str = "recorded";
 
 #[derive(Debug, Args)]

@@ -22,7 +22,7 @@ pub(super) struct RequestLogReader {
     pub(super) store: Arc<dyn Store>,
     pub(super) settings: Settings,
     pub(super) conversation: Conversation,
-    /// The number of requests.
+    /// The number of requests in the log.
     pub(super) requests: u64,
     /// The requests rebuilt from the messages, if the conversation was imported.
     pub(super) imported: Option<ImportedRequests>,

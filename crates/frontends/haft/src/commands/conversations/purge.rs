@@ -171,7 +171,8 @@ async fn collect_traces(
     Ok(traces)
 }
 
-/// Removes the files and the lines in files outside the store that belong to the conversations.
+/// Removes the traces of the purged conversations outside the store: whole files, and lines of
+/// shared files.
 fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     for folder in [
         places.jobs_folder(),

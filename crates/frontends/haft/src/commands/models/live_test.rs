@@ -129,8 +129,8 @@ async fn run_requests(mut client: Client, spec: ModelSpec, url: String, cache: b
     outcome
 }
 
-/// True if a name in a provider's list means the model `name`. Some providers list names with a
-/// prefix such as `models/`.
+/// True if a name in a provider's list stands for the model `name`. Some providers list names with
+/// a prefix such as `models/`.
 fn matches_model_name(listed: &str, name: &str) -> bool {
     listed == name
         || listed

@@ -26,7 +26,7 @@ pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> 
     ))
 }
 
-/// Returns the text of the file without the rule.
+/// Returns the text of the configuration file without the rule.
 fn remove_rule(
     file: &Path,
     before: &str,

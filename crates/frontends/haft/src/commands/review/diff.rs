@@ -9,7 +9,8 @@ use haft_sandbox::{CommitScope, Git};
 use crate::commands::review::ReviewTarget;
 use crate::exit::usage_error;
 
-/// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
+/// The maximum size, in bytes, of a diff in the prompt. The reviewer reads the remaining files with
+/// its tools.
 const MAX_DIFF_BYTES: usize = 400_000;
 
 /// A change to review, as text for the prompt.

@@ -10,7 +10,7 @@ use haft_tool::{
     SkillSource, StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder,
 };
 
-/// Implements agents, messages and skills for tools that are only described, never called.
+/// Stands in for agents, messages and skills, for tools that are described but never called.
 struct Placeholder;
 
 #[async_trait]

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::list::access_verb;
 
-/// Renders the page. Tools that are not in `constant` are marked as conditional.
+/// Renders the documentation page of the tools in `registry`. Tools that are not in `constant` are
+/// marked as conditional.
 pub(super) fn render_page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {

@@ -12,7 +12,7 @@ use serde_json::json;
 #[cfg(feature = "otel")]
 use crate::wiring::traces;
 
-/// Logs and meters the events of a run and of its sub-agents.
+/// Logs the events of a run and of its sub-agents, and adds up their tokens and cost.
 pub(super) struct TaskMeter {
     run: TaskRun,
     /// The prices of the models that may be used.
@@ -50,8 +50,8 @@ impl TaskMeter {
         }
     }
 
-    /// Records a request that is about to be sent with its highest possible cost, which counts if
-    /// this worker is lost.
+    /// Records the highest possible cost of a request that is about to be sent. This cost counts if
+    /// the worker is lost before the reply.
     fn reserve_request(&mut self, conversation: &ConversationId, output: u64) {
         if !self.limited {
             return;

@@ -108,7 +108,7 @@ impl RunningHost {
     }
 }
 
-/// Returns the run that an earlier worker has begun, or a new one.
+/// Resumes the workflow run that an earlier worker began for this task, or begins a new run.
 fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> anyhow::Result<HeldRun> {
     const TASK: &str = "task";
     let kept = run.queue.read_record(run.task.id)?;

@@ -10,7 +10,7 @@ use haft_workflows::{
 use crate::cli::options::OutputFormat;
 use crate::output::{self, Printer};
 
-/// Prints the events of the steps.
+/// Prints the events of a workflow's steps.
 pub(super) struct StepPrinter(Printer);
 
 impl StepPrinter {

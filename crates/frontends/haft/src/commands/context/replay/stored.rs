@@ -102,7 +102,8 @@ pub(super) async fn read_stored(
     ))
 }
 
-/// Returns how many messages the conversation has up to the newest message of the request.
+/// Returns the number of the conversation's messages up to and including the newest message in the
+/// request.
 fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
     let newest = logged
         .segments
