@@ -20,11 +20,11 @@ use regex_syntax::hir::{Class, HirKind};
 #[path = "src/tokens/layout.rs"]
 mod layout;
 
-/// The number of ordinary tokens of `o200k_base`. Higher ranks are special tokens, which haft
-/// counts as plain text.
+/// The number of ordinary tokens of `o200k_base`. Tokens with higher ranks are special; haft counts
+/// their text as plain text.
 const TOKEN_COUNT: u32 = 199_998;
 
-/// The maximum length of a token in bytes: the merge stores a length in one byte.
+/// The maximum length of a token in bytes: the merge stores each length in one byte.
 const MAX_TOKEN_LEN: usize = u8::MAX as usize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,8 +74,8 @@ fn write_tokens(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes the hash table: open addressing with linear probing. Tokens are inserted by rank, so that
-/// common ones are closest to their home slot.
+/// Writes the hash table, which uses open addressing with linear probing. Tokens are inserted by
+/// rank, so that common tokens are closest to their home slot.
 fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
     let mut slots = vec![0_u32; SLOTS];
     for (rank, token) in (0_u32..).zip(tokens) {
@@ -129,7 +129,7 @@ fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the code points that a class of a regular expression matches.
+/// Returns the ranges of code points that a regular expression of one character class matches.
 fn class_ranges(pattern: &str) -> Result<Vec<(char, char)>, Box<dyn Error>> {
     let hir = regex_syntax::parse(pattern)?;
     match hir.kind() {

@@ -21,12 +21,12 @@ use tree_sitter_language::LanguageFn;
 )]
 mod tables;
 
-/// The compression level: the result is at most a tenth larger than at the highest level, in a
-/// tenth of the time.
+/// The compression level. The result is at most a tenth larger than at the highest level, but takes
+/// only a tenth of the time.
 const COMPRESSION_LEVEL: i32 = 12;
 
-/// A grammar: the name in its symbols, its crate, the folder of `parser.c` in that crate, and the
-/// function that returns it.
+/// The source of a grammar: its name in C symbols, its crate, the folder of `parser.c` in that
+/// crate, and the function that returns the grammar.
 struct GrammarSource(&'static str, &'static str, &'static str, LanguageFn);
 
 const GRAMMARS: [GrammarSource; 13] = [
@@ -147,8 +147,9 @@ fn build_grammar(
     Ok(())
 }
 
-/// Returns the folder of a package, found next to the folder of `tree-sitter`, whose build script
-/// reports its own path. The folder name contains the version, unless `cargo vendor` created it.
+/// Returns the source folder of a package. It is found next to the folder of the package
+/// `tree-sitter`, whose build script reports its own path. The folder name contains the version,
+/// unless `cargo vendor` created it.
 fn find_package_folder(package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let include = env::var("DEP_TREE_SITTER_INCLUDE")?;
     let beside = Path::new(&include)
@@ -185,7 +186,7 @@ fn read_locked_version(package: &str) -> Result<String, Box<dyn Error>> {
 }
 
 /// Replaces each table in the text of `parser.c` by zeroed memory, and appends the function that
-/// fills the tables. The error is the name of a table that the text lacks.
+/// fills the tables. The error is the name of the first table that the text does not contain.
 fn replace_tables(
     text: &str,
     name: &str,

@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 
 use crate::script::Gate;
 
-/// The error with which a body ends if the script drops the connection.
+/// The error that ends a response body if the script drops the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped as the script says")]
 pub(crate) struct Dropped;
@@ -23,29 +23,30 @@ pub(crate) enum End {
     Drop,
 }
 
-/// Controls whether the response announces its length.
+/// Determines whether the response announces the length of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// A stream of unknown length.
+    /// The length is not announced, as for a stream.
     Unknown,
     Known,
 }
 
-/// A response body. Each piece is written to the socket before the next one is polled.
+/// A response body that is sent in pieces. Each piece is written to the socket before the next one
+/// is polled.
 pub(crate) struct ScriptBody {
     pieces: VecDeque<Bytes>,
     pause: Duration,
     end: End,
     length: Length,
     next_step: NextStep,
-    /// The number of pieces to send before the gate, and the gate that holds back the rest.
+    /// The number of pieces that are sent in any case, and the gate that holds back the others.
     hold: Option<(usize, Gate)>,
 }
 
-/// The step before the next piece.
+/// The step to take before the next piece is sent.
 enum NextStep {
     Send,
-    /// Yields once: hyper flushes the connection when the body has no piece ready.
+    /// The body reports once that no piece is ready, which makes hyper flush the connection.
     Flush,
     Pause(Pin<Box<Sleep>>),
     Hold(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -76,7 +77,7 @@ impl ScriptBody {
         }
     }
 
-    /// Makes `gate` hold back everything after the first `pieces` pieces.
+    /// Sends the first `pieces` pieces, and holds back the rest until `gate` opens.
     pub(crate) fn held_after(mut self, pieces: usize, gate: Gate) -> Self {
         self.hold = Some((pieces, gate));
         self

@@ -1,11 +1,11 @@
-//! A scripted model server: it replies over the four wire protocols as a script says, and rejects
-//! what the real services reject.
+//! A scripted model server: it replies over the four wire protocols as a script specifies, and
+//! rejects what the real services reject.
 //!
-//! Used by tests, by `haft demo` and by hand (`scripted-model script.yaml`). It must never use
-//! `haft-model`: requests are decoded by separate code, so that a mistake in the encoder can't hide
-//! behind an equal mistake in the decoder. It reads no clock and no environment: equal scripts and
-//! requests give equal bytes. The feature `test` adds a fake clock, sequential ids and a temporary
-//! home.
+//! The server is used by tests, by `haft demo` and by hand (`scripted-model script.yaml`). It must
+//! never use `haft-model`: requests are decoded by separate code, so that a mistake in the encoder
+//! can't hide behind an equal mistake in the decoder. It reads no clock and no environment: equal
+//! scripts and requests give equal bytes. The feature `test` adds a fake clock, sequential ids and
+//! a temporary home.
 //!
 //! Read first: [`Script`] and [`Reply`] (what the model replies), [`ScriptedServer`] (serves a
 //! script), [`Seen`] (a decoded request).

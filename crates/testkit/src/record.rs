@@ -10,16 +10,16 @@ use crate::route::Route;
 use crate::rules::Refusal;
 use crate::seen::{FromPath, Seen, SeenError};
 
-/// One received request. Cheap to clone.
+/// A request that the server received. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Position among all requests, from 1.
+    /// The position among all requests of the server, counted from 1.
     pub number: u64,
     /// The HTTP method, such as `POST`.
     pub method: String,
     /// The path with its query string.
     pub path: String,
-    /// Header names (lower case) and values.
+    /// The names (in lower case) and values of the headers.
     pub headers: Arc<[(String, String)]>,
     /// The body as received.
     pub body: Bytes,
@@ -27,28 +27,28 @@ pub struct Recorded {
     pub(crate) route: Route,
 }
 
-/// The outcome of a request.
+/// The server's handling of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Handled {
     /// The server sent a reply of the script.
     Replied {
-        /// Index of the reply in the script, from 0.
+        /// The index of the reply in the script, counted from 0.
         reply: usize,
     },
-    /// A rule rejected the request with the service's own error.
+    /// A rule rejected the request, with the error that the real service returns.
     Refused(Refusal),
-    /// The script had no reply left.
+    /// The script had no reply left for the request.
     RanOut,
-    /// The body could not be decoded.
+    /// The body of the request could not be decoded.
     Unreadable { reason: String },
-    /// The request counted tokens or listed models.
+    /// The request asked for a token count or a list of models, and was answered.
     Informed,
-    /// Nothing is served at the path.
+    /// The server serves nothing at the path.
     NotFound,
 }
 
 impl Recorded {
-    /// Returns the API of a request for a model reply; `None` for any other request.
+    /// Returns the API of a request that asks for a model reply; `None` for any other request.
     pub fn api(&self) -> Option<Api> {
         match self.route {
             Route::Generate { api, .. } => Some(api),
@@ -56,7 +56,7 @@ impl Recorded {
         }
     }
 
-    /// Returns the first value of a header; names are case-insensitive.
+    /// Returns the first value of the header `name`. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -72,8 +72,8 @@ impl Recorded {
         })
     }
 
-    /// Decodes the request into the API-neutral form. Returns an error for requests other than for
-    /// a model reply.
+    /// Decodes the request into the API-neutral form. Returns an error if the request does not ask
+    /// for a model reply.
     pub fn decode(&self) -> Result<Seen, SeenError> {
         match &self.route {
             Route::Generate { api, from_path } => {

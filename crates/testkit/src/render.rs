@@ -12,18 +12,19 @@ use crate::body::{End, Length, ScriptBody};
 use crate::script::{Hold, Replace, Reply, ReplyPart, ScriptedError, Stop};
 use crate::wire::{self, Answer, Wants, json_bytes};
 
-/// The default size of a text delta: small enough that a sentence takes several.
+/// The default size of a text delta, in characters. It is so small that even a sentence takes
+/// several deltas.
 const DEFAULT_DELTA_CHARS: usize = 24;
 const JSON_CONTENT_TYPE: &str = "application/json";
 const EVENTS_CONTENT_TYPE: &str = "text/event-stream; charset=utf-8";
 
-/// The properties of a request that its reply depends on.
+/// The properties of a request that determine the form of the reply.
 pub(crate) struct RequestTraits<'a> {
     pub(crate) api: Api,
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
     pub(crate) wants: Wants,
-    /// A text that distinguishes the ids of this reply from those of other replies in the
+    /// A text that makes the ids in this reply different from those in other replies of the
     /// conversation.
     pub(crate) tag: String,
     pub(crate) body_bytes: usize,
@@ -101,7 +102,8 @@ pub(crate) fn build_response(reply: &Reply, asked: RequestTraits<'_>) -> Respons
     )
 }
 
-/// Builds a response that is not in the script: an error, a listing, a token count.
+/// Builds a response with a JSON body, for responses that the script does not contain: errors,
+/// lists and token counts.
 pub(crate) fn json_response(status: u16, body: &Value) -> Response<ScriptBody> {
     assemble_response(
         &Reply::default(),
@@ -132,8 +134,7 @@ fn build_answer<'a>(reply: &Reply, asked: RequestTraits<'a>) -> Answer<'a> {
     }
 }
 
-/// Estimates a number of tokens at four bytes per token: proportional to the size, without a
-/// tokenizer.
+/// Estimates the number of tokens in `bytes` bytes, at four bytes per token.
 pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }

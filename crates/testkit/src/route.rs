@@ -3,24 +3,24 @@
 use haft_types::Api;
 use hyper::{HeaderMap, Method};
 
-/// The purpose of a request.
+/// The purpose of a request, as determined by its method and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A model reply. Gemini puts the model and the streaming flag in the path, the others in the
-    /// body.
+    /// The request asks for a model reply. In Gemini's API, the path contains the model and the
+    /// streaming flag; in the other APIs, the body does.
     Generate {
         api: Api,
         from_path: Option<PathModel>,
     },
-    /// A token count.
+    /// The request asks for a token count.
     CountTokens { api: Api },
-    /// A list of models.
+    /// The request asks for a list of models.
     Models { api: Api },
-    /// A path that isn't served; `api` selects the shape of the error.
+    /// The request has a path that isn't served; `api` determines the form of the error.
     Unknown { api: Api },
 }
 
-/// The parts of a Gemini path that other APIs put in the body.
+/// The properties that Gemini puts in the path of a request and other APIs put in the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathModel {
     pub(crate) model: String,
@@ -39,7 +39,8 @@ pub(crate) fn detect_client_api(headers: &HeaderMap) -> Api {
     }
 }
 
-/// Finds the route of a path; `client` decides if several APIs share the path.
+/// Finds the route of a path. If several APIs share the path, the route belongs to the API
+/// `client`.
 pub(crate) fn find_route(method: &Method, path: &str, client: Api) -> Route {
     let mut segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     // Clients differ in whether the base URL contains the version, so it is optional here. A

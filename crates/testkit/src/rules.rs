@@ -21,19 +21,20 @@ mod openai_responses;
 
 use common::Problem;
 
-/// The parts of a request, besides the body, that rules examine.
+/// The parts of a request that rules examine in addition to the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// The model named in the path (Gemini); the other APIs name it in the body.
+    /// The model that is named in the path of a Gemini request; `None` for the other APIs, which
+    /// name it in the body.
     pub model_from_path: Option<String>,
     /// True if the path or the body asks for a streamed reply.
     pub stream: bool,
-    /// Header names and values as received; names are compared case-insensitively.
+    /// The names and values of the headers as received. Names are compared case-insensitively.
     pub headers: Vec<(String, String)>,
 }
 
 impl RequestInfo {
-    /// Returns the first value of a header; names are case-insensitive.
+    /// Returns the first value of the header `name`. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -48,18 +49,19 @@ pub struct Refusal {
     /// The id of the broken rule.
     pub rule: &'static str,
     pub status: u16,
-    /// The body, in the service's own error shape.
+    /// The body of the response, in the form in which the real service reports errors.
     pub body: Value,
 }
 
-/// A reason for which a service rejects a request.
+/// A rule by which a service rejects some requests.
 #[derive(Debug)]
 pub struct Rule {
-    /// The rule's name, unique within its API; also the name of its fixture folder.
+    /// The name of the rule, unique within its API, which is also the name of the folder with its
+    /// fixtures.
     pub id: &'static str,
     /// The service that enforces the rule.
     pub api: Api,
-    /// The requirement of the public reference, in our own words.
+    /// The requirement, taken from the public reference but in our own words.
     pub statement: &'static str,
     /// The public page that documents the rule.
     pub source: &'static str,
@@ -67,7 +69,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns the service's error if the request breaks this rule.
+    /// Checks a request; returns the error of the real service if it breaks this rule.
     pub fn check(&self, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
         (self.check)(body, info).map_err(|problem| Refusal {
             rule: self.id,
@@ -81,12 +83,12 @@ impl Rule {
     }
 }
 
-/// Iterates over the rules of every API, in the order in which they are checked.
+/// Iterates over the rules of all APIs, each API's rules in the order in which they are checked.
 pub fn all_rules() -> impl Iterator<Item = &'static Rule> {
     Api::ALL.into_iter().flat_map(rules_for)
 }
 
-/// Checks the request against the rules of `api`; returns the error of the first broken rule.
+/// Checks the request against all rules of `api`, and returns the error of the first broken rule.
 pub fn check_request(api: Api, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
     rules_for(api)
         .iter()

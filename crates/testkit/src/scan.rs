@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-/// The fields of a body that are needed for a reply.
+/// The fields of a request body that must be known before a reply can be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) model: Option<String>,
@@ -19,8 +19,8 @@ impl Head {
     }
 }
 
-/// Scans the body until both fields are found. For a truncated or invalid body, returns the fields
-/// before the error.
+/// Scans the body until both fields of [`Head`] are found. For a truncated or invalid body, returns
+/// the fields before the error.
 pub(crate) fn scan_head(body: &[u8]) -> Head {
     let found = RefCell::new(Head::default());
     // An error that stops the scan early is the normal case.

@@ -1,5 +1,5 @@
-//! Scripts for the scripted model: a list of replies, the conditions under which each applies, and
-//! the faults while it is sent.
+//! Scripts for the scripted model: a list of replies, the conditions under which each reply
+//! applies, and the faults of its transmission.
 //!
 //! A script is a YAML file or is built in Rust. Invariant: every [`Script`] has been checked, so
 //! that serving it cannot fail because of the script.
@@ -25,13 +25,13 @@ pub struct Script {
     pub(crate) models: Vec<String>,
 }
 
-/// The replies of a script, by the way in which they are chosen.
+/// The replies of a script, and the way in which a reply is chosen for a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Replies {
-    /// The first reply that applies and is not used up.
+    /// The reply for a request is the first one whose conditions hold and that is not used up.
     Listed(Vec<Reply>),
-    /// The reply at the number of assistant turns in the request; no state is kept between
-    /// requests.
+    /// The reply for a request is the one whose index is the number of assistant turns in the
+    /// request. No state is kept between requests.
     Turns(Vec<Reply>),
 }
 
@@ -43,30 +43,31 @@ impl Replies {
     }
 }
 
-/// The model listed if a script names none.
+/// The only model that the server lists if the script names no model.
 pub(crate) const DEFAULT_MODEL: &str = "scripted-model";
 
 impl Script {
-    /// Builds a script whose replies are used in order, or according to their conditions.
+    /// Builds a script whose replies are used in order, unless their conditions determine another
+    /// order.
     pub fn replies(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
         Self::new(Replies::Listed(replies.into_iter().collect()))
     }
 
-    /// Builds a script indexed by the number of assistant turns in the request: a client that was
-    /// killed and repeats its request gets an equal reply, and a restarted server continues where
-    /// the client is.
+    /// Builds a script in which the number of assistant turns in a request is the index of its
+    /// reply. A client that was killed and repeats its request gets an equal reply, and a restarted
+    /// server continues where the client is.
     pub fn turns(replies: impl IntoIterator<Item = Reply>) -> Result<Self, ScriptError> {
         Self::new(Replies::Turns(replies.into_iter().collect()))
     }
 
-    /// Sets the models in the server's listings.
+    /// Sets the models that the server lists.
     #[must_use]
     pub fn with_models(mut self, models: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = models.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Parses a script from YAML; `file` is its name in errors.
+    /// Parses a script from YAML. `file` is the name of the script in errors.
     pub fn from_yaml(file: &str, text: &str) -> Result<Self, ScriptError> {
         load::from_yaml(file, text)
     }
@@ -86,59 +87,61 @@ impl Script {
     }
 }
 
-/// One reply of the model, with its scripted faults.
+/// One reply of the scripted model, including deliberate faults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// The conditions under which the reply applies; always if absent.
+    /// The conditions under which the reply applies; if absent, it always applies.
     pub when: Option<When>,
-    /// Maximum number of times the reply can be given. If absent: one without `when`, unlimited
-    /// with `when`.
+    /// The number of times that the reply can be given. The default is one if `when` is absent, and
+    /// unlimited otherwise.
     pub times: Option<u32>,
 
     /// The text of the reply.
     pub text: Option<String>,
-    /// The reasoning before the text.
+    /// The reasoning, which comes before the text.
     pub thinking: Option<String>,
     /// The signature of the reasoning: generated if absent, omitted if empty.
     pub signature: Option<String>,
-    /// The tool calls after the text.
+    /// The tool calls, which come after the text.
     pub tool_calls: Vec<ScriptCall>,
-    /// The parts in explicit order, instead of the four fields above.
+    /// The parts of the reply in any order. They replace the fields `text`, `thinking`, `signature`
+    /// and `tool_calls`.
     pub parts: Vec<ReplyPart>,
-    /// The reported token usage; estimated from sizes if absent.
+    /// The token usage that the reply reports. By default, it is estimated from sizes.
     #[serde(deserialize_with = "load::deserialize_usage")]
     pub usage: Option<Usage>,
-    /// The stop reason. If absent: `tool_use` with tool calls, `end_turn` without.
+    /// The reported stop reason. The default is `tool_use` for a reply with tool calls and
+    /// `end_turn` for any other.
     pub stop: Option<Stop>,
 
-    /// The size of the pieces in which the body is sent, in bytes.
+    /// The size in bytes of the pieces in which the body is sent.
     pub chunk_bytes: Option<usize>,
-    /// The size of the pieces in which text and arguments are streamed, in characters.
+    /// The size in characters of the pieces in which text and arguments are streamed.
     pub delta_chars: Option<usize>,
-    /// Milliseconds before the first byte of the reply.
+    /// The delay before the first byte of the reply, in milliseconds.
     pub delay_ms: u64,
-    /// Milliseconds between the events of a stream.
+    /// The delay between the events of a stream, in milliseconds.
     pub delta_delay_ms: u64,
-    /// The gate that holds the body back, for scripts written in Rust.
+    /// The gate that holds the body back. Available only in scripts written in Rust.
     #[serde(skip)]
     pub hold: Option<Hold>,
 
     /// The HTTP status of an error reply.
     pub status: Option<u16>,
-    /// The error of an error reply.
+    /// The message, type and code of an error reply.
     pub error: Option<ScriptedError>,
-    /// Seconds in the `retry-after` header.
+    /// The value of the `retry-after` header in seconds.
     pub retry_after: Option<f64>,
-    /// The number of events after which an error event replaces the rest of the stream.
+    /// The number of events after which the stream is replaced by an error event.
     pub error_event_after: Option<usize>,
     /// The number of bytes of the body after which the connection is dropped.
     pub drop_after_bytes: Option<usize>,
-    /// The bytes to send as the body, whatever the API.
+    /// The bytes that are sent as the body, regardless of the API.
     pub garbage: Option<Garbage>,
     /// True if the stream ends without its end-of-message event.
     pub omit_end: bool,
-    /// A replacement of bytes in the body, to insert bytes that are not valid UTF-8.
+    /// A replacement of a text in the body by bytes that may be invalid UTF-8.
     pub replace: Option<Replace>,
 }
 
@@ -171,7 +174,7 @@ impl Reply {
         Self::calls([ScriptCall::new(name, arguments)])
     }
 
-    /// Creates a reply with these parts, in this order.
+    /// Creates a reply that consists of these parts, in this order.
     pub fn parts(parts: impl IntoIterator<Item = ReplyPart>) -> Self {
         Self {
             parts: parts.into_iter().collect(),
@@ -179,7 +182,7 @@ impl Reply {
         }
     }
 
-    /// Creates an HTTP error.
+    /// Creates a reply that is an HTTP error.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         Self {
             status: Some(status),
@@ -194,28 +197,28 @@ impl Reply {
         self
     }
 
-    /// Adds reasoning before the text.
+    /// Adds reasoning, which is sent before the text.
     #[must_use]
     pub fn with_thinking(mut self, thinking: impl Into<String>) -> Self {
         self.thinking = Some(thinking.into());
         self
     }
 
-    /// Sets the reported token usage.
+    /// Sets the token usage that the reply reports.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// Restricts the reply to requests that meet these conditions.
+    /// Restricts the reply to requests that meet the conditions `when`.
     #[must_use]
     pub fn when(mut self, when: When) -> Self {
         self.when = Some(when);
         self
     }
 
-    /// Sets how often the reply can be given.
+    /// Sets the number of times that the reply can be given.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
@@ -229,7 +232,7 @@ impl Reply {
         self
     }
 
-    /// Streams the reply in single characters and holds the second half back until the gate opens.
+    /// Streams the reply in single characters, and holds the second half back until the gate opens.
     #[must_use]
     pub fn held_halfway_by(mut self, gate: &Gate) -> Self {
         self.delta_chars = Some(1);
@@ -237,7 +240,8 @@ impl Reply {
         self
     }
 
-    /// Returns the reply's parts in order, from `parts` or from the single fields.
+    /// Returns the parts of the reply in order: those in `parts`, or those made from the single
+    /// fields.
     pub(crate) fn ordered_parts(&self) -> Vec<ReplyPart> {
         if !self.parts.is_empty() {
             return self.parts.clone();
@@ -260,7 +264,7 @@ impl Reply {
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     EndTurn,
-    /// The model called tools.
+    /// The model stopped to have its tool calls run.
     ToolUse,
     /// The output limit was reached.
     Length,
@@ -268,21 +272,22 @@ pub enum Stop {
     Refusal,
 }
 
-/// Conditions on a request. The reply applies if all given conditions hold.
+/// Conditions on a request. A reply with conditions applies only if all conditions that are set
+/// hold.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
-    /// A tool of this name is offered.
+    /// The name of a tool that must be offered.
     pub tool_offered: Option<String>,
-    /// The role of the last message.
+    /// The role that the last message must have.
     pub last_role: Option<SeenRole>,
-    /// The last message contains this text.
+    /// A text that the last message must contain.
     pub last_contains: Option<String>,
-    /// The number of assistant turns in the request.
+    /// The number of assistant turns that the request must have.
     pub assistant_messages: Option<usize>,
-    /// The number of tool results in the request.
+    /// The number of tool results that the request must have.
     pub tool_results: Option<usize>,
-    /// The number of the request, from 1; rejected requests are not counted.
+    /// The number that the request must have, counted from 1. Rejected requests are not counted.
     pub request: Option<u64>,
     pub api: Option<Api>,
     pub model: Option<String>,
@@ -292,9 +297,10 @@ pub struct When {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptedError {
     pub message: String,
-    /// The provider's error type (`status` for Gemini); derived from the HTTP status if absent.
+    /// The provider's error type (`status` for Gemini). By default, it is derived from the HTTP
+    /// status.
     pub kind: Option<String>,
-    /// The provider's error code, if its error shape has one.
+    /// The provider's error code, for providers whose errors have one.
     pub code: Option<String>,
 }
 
@@ -315,11 +321,11 @@ pub struct Garbage {
     pub content_type: String,
 }
 
-/// A replacement in the body of a reply.
+/// A replacement of a text by bytes in the body of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replace {
-    /// The text whose first occurrence in each event is replaced.
+    /// The text to replace. Its first occurrence in each event is replaced.
     pub find: String,
-    /// The replacement.
+    /// The bytes that replace `find`.
     pub with: Vec<u8>,
 }

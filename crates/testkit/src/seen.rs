@@ -1,12 +1,12 @@
 //! A request decoded into the form the model would understand, independent of the API.
 //!
-//! Decoded by separate code, never by the code that encodes requests: otherwise equal mistakes
-//! would cancel out. Two requests are equivalent if they agree in the system text; the tools by
-//! name, description and schema; and one ordered list of (role, part). Consecutive wire messages of
-//! one role are merged; results have the role `Tool` on every API; images within a run of results
-//! follow the run, since some APIs can't put images into results; calls are numbered in order of
-//! appearance, and results refer to these numbers. Reasoning and signatures are kept but not
-//! compared, because each provider has its own form of them.
+//! Requests are decoded by separate code, never by the code that encodes them: otherwise equal
+//! mistakes would cancel out. Two requests are equivalent if they agree in the system text; the
+//! tools by name, description and schema; and one ordered list of (role, part). Consecutive wire
+//! messages of one role are merged; results have the role `Tool` on every API; images within a run
+//! of results follow the run, since some APIs can't put images into results; calls are numbered in
+//! order of appearance, and results refer to these numbers. Reasoning and signatures are kept but
+//! not compared, because each provider has its own form of them.
 
 use std::fmt;
 
@@ -29,15 +29,15 @@ pub struct Seen {
     /// The API of the request.
     pub api: Api,
     pub model: String,
-    /// The system prompt; several blocks are joined by an empty line.
+    /// The system prompt. If it consists of several blocks, they are joined by an empty line.
     pub system: String,
     pub tools: Vec<SeenTool>,
     pub messages: Vec<SeenMessage>,
-    /// Maximum tokens the model may write.
+    /// The maximum number of tokens in the reply.
     pub max_output_tokens: Option<u64>,
-    /// True if the client asked for a stream.
+    /// True if the client asked for a streamed reply.
     pub stream: bool,
-    /// Positions of prefix-cache marks in the request, as paths such as `messages[3].content[0]`.
+    /// The positions of the prefix-cache marks, as paths such as `messages[3].content[0]`.
     pub cache_marks: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct SeenTool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeenRole {
-    /// Instructions in the middle of the conversation.
+    /// Instructions that are sent as a message in the middle of the conversation.
     System,
     User,
     Assistant,
@@ -72,7 +72,7 @@ impl fmt::Display for SeenRole {
     }
 }
 
-/// Consecutive parts of one role.
+/// Consecutive parts of a request that have one role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenMessage {
     pub role: SeenRole,
@@ -88,29 +88,29 @@ pub enum SeenPart {
     },
     /// Reasoning that was sent back to the model.
     Thinking {
-        /// The readable part; empty if the API doesn't carry one.
+        /// The readable text of the reasoning. Empty if the API doesn't transmit it.
         text: String,
         /// True if the reasoning has a signature or encrypted content.
         signed: bool,
     },
     /// A tool call by the model.
     ToolCall {
-        /// The number of the call in the request, from 1.
+        /// The position of the call among all calls in the request, counted from 1.
         number: usize,
-        /// The call's id on the wire, if it has one.
+        /// The id of the call in the request, if the API has ids.
         id: Option<String>,
         /// The name of the tool.
         name: String,
-        /// The parsed arguments; if they aren't JSON, a string with the raw text.
+        /// The parsed arguments. If they aren't JSON, this is a string with the raw text.
         arguments: Value,
         /// True if the call has a signature.
         signed: bool,
     },
     /// The result of a tool call.
     ToolResult {
-        /// The number of the call; `None` if the request has no such call.
+        /// The number of the call that the result answers; `None` if the request has no such call.
         number: Option<usize>,
-        /// The call's id on the wire, if it has one.
+        /// The id of the call as given with the result, if the API has ids.
         id: Option<String>,
         /// The text of the result.
         text: String,
@@ -123,9 +123,9 @@ pub enum SeenPart {
         /// The hash of the base64 text, or of the URL.
         hash: ContentHash,
     },
-    /// Any other part.
+    /// A part of a type that has no variant of its own.
     Other {
-        /// The type on the wire.
+        /// The name of the type in the request.
         kind: String,
     },
 }
@@ -143,7 +143,7 @@ impl SeenPart {
     }
 }
 
-/// A request body could not be decoded.
+/// The error for a request body that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("request body, at `{path}`: {what}")]
 pub struct SeenError {
@@ -162,7 +162,7 @@ impl SeenError {
     }
 }
 
-/// Request properties that only Gemini puts in the path.
+/// The request properties that Gemini, unlike the other APIs, puts in the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FromPath<'a> {
     pub(crate) model: Option<&'a str>,
@@ -170,7 +170,7 @@ pub(crate) struct FromPath<'a> {
 }
 
 impl Seen {
-    /// Decodes a request body.
+    /// Decodes the body of a request to `api`.
     pub(crate) fn decode(
         api: Api,
         body: &Value,
@@ -184,7 +184,7 @@ impl Seen {
         }
     }
 
-    /// Returns the text under a heading of the system prompt, such as `MCP_SERVER_LIST`, up to the
+    /// Returns the text below a heading of the system prompt, such as `MCP_SERVER_LIST`, up to the
     /// next heading.
     pub fn prompt_section(&self, heading: &str) -> Option<&str> {
         let (_, text) = self.system.split_once(&format!("\n# {heading}\n\n"))?;
@@ -195,7 +195,7 @@ impl Seen {
         Some(&text[..end.unwrap_or(text.len())])
     }
 
-    /// Iterates over all parts in order, each with its role.
+    /// Iterates over the parts of all messages in order, each with its role.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (SeenRole, &SeenPart)> {
         self.messages
             .iter()
@@ -216,7 +216,7 @@ impl Seen {
             .count()
     }
 
-    /// Returns the texts and results of one role, in order.
+    /// Returns the texts of all text parts and tool results in messages of this role, in order.
     pub fn texts(&self, role: SeenRole) -> Vec<&str> {
         self.parts()
             .filter(|(speaker, _)| *speaker == role)
@@ -224,7 +224,7 @@ impl Seen {
             .collect()
     }
 
-    /// True if a text or a tool result of the last message contains `words`.
+    /// True if a text part or a tool result in the last message contains `words`.
     pub fn last_message_contains(&self, words: &str) -> bool {
         let said = |part: &SeenPart| part.text().is_some_and(|text| text.contains(words));
         self.messages
@@ -233,7 +233,7 @@ impl Seen {
     }
 }
 
-/// Returns the array at `key`; empty if absent.
+/// Returns the array at `key`. An absent array counts as empty.
 fn array_field<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a [Value], SeenError> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(&[]),
@@ -250,7 +250,7 @@ fn string_field<'a>(object: &'a Value, key: &str, path: &str) -> Result<&'a str,
         .ok_or_else(|| SeenError::new(join_path(path, key), "expected a string"))
 }
 
-/// Returns the string at `key`, if there is one.
+/// Returns the string at `key`; `None` if there is none.
 fn optional_string<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }

@@ -1,10 +1,10 @@
-//! Chooses the reply to a request: the first that applies and is not used up, or the one at the
-//! request's turn.
+//! Chooses the reply to a request: the first reply that applies and is not used up, or the reply at
+//! the request's turn.
 
 use crate::script::{Replies, Reply, Script, When};
 use crate::seen::Seen;
 
-/// Counts the replies given so far.
+/// Chooses replies, and counts how often each was given.
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
     used: Vec<u32>,
@@ -29,8 +29,8 @@ pub(crate) fn needs_decoded_request(script: &Script) -> bool {
 }
 
 impl Selector {
-    /// Chooses a reply and counts it as used. `seen` is required if [`needs_decoded_request`] is
-    /// true.
+    /// Chooses a reply and counts it as given. `seen` must be present if [`needs_decoded_request`]
+    /// returns true.
     pub(crate) fn choose(&mut self, script: &Script, seen: Option<&Seen>) -> Choice {
         self.served += 1;
         let request = self.served;
@@ -100,7 +100,7 @@ fn meets_conditions(when: &When, seen: &Seen, request: u64) -> bool {
         && model.as_ref().is_none_or(|model| *model == seen.model)
 }
 
-/// Formats the error message for a request for which no reply is left.
+/// Formats the error message for a request for which the script has no reply left.
 pub(crate) fn ran_out_message(script: &Script, request: u64, seen: Option<&Seen>) -> String {
     let turns = seen.map_or(0, Seen::count_assistant_turns);
     match &script.replies {

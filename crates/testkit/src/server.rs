@@ -26,12 +26,12 @@ use crate::timing::{Socket, Timing, Timings, Watch};
 
 mod handle;
 
-/// The server could not be started.
+/// The reason why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     #[error("cannot listen on 127.0.0.1:{port}; choose another port, or 0 for any free one")]
     Listen {
-        /// The requested port; 0 for any free one.
+        /// The requested port; 0 stands for any free port.
         port: u16,
         source: std::io::Error,
     },
@@ -40,16 +40,16 @@ pub enum ServerError {
     Thread { source: std::io::Error },
 }
 
-/// The work the server does for each request.
+/// The work that the server does for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Checks rules and records requests.
+    /// The server checks the rules and records the requests.
     Strict,
-    /// Skips rules and requests, and records only timings.
+    /// The server records only timings. It checks no rules.
     Lean,
 }
 
-/// Options for starting a server.
+/// Options with which a server is started.
 #[derive(Debug)]
 pub struct Builder {
     script: Script,
@@ -58,14 +58,15 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets the port; the default is any free one.
+    /// Sets the port; the default is any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// Turns off rules and recording, for benchmarks; only [`ScriptedServer::timings`] is recorded.
+    /// Makes the server lean, for benchmarks: it checks no rules and records only
+    /// [`ScriptedServer::timings`].
     #[must_use]
     pub fn lean(mut self) -> Self {
         self.mode = Mode::Lean;
@@ -84,7 +85,7 @@ impl Builder {
         })
     }
 
-    /// Starts the server in its own thread, for callers that have no runtime or block it.
+    /// Starts the server in a thread of its own, for callers that have no runtime or block it.
     pub fn start_in_thread(self) -> Result<ScriptedServer, ServerError> {
         let thread = |source| ServerError::Thread { source };
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -142,14 +143,14 @@ impl Builder {
     }
 }
 
-/// State shared by the tasks of a server.
+/// The state that the tasks of a server share.
 #[derive(Debug)]
 struct Shared {
     script: Script,
     mode: Mode,
     selector: Mutex<Selector>,
     recorded: Mutex<Vec<Recorded>>,
-    /// The number of recorded requests.
+    /// The number of requests recorded so far.
     count: watch::Sender<usize>,
     timings: Timings,
     connections: AtomicUsize,
@@ -183,7 +184,7 @@ impl ScriptedServer {
         Self::builder(script).port(port).start().await
     }
 
-    /// Returns a builder, for a lean server or one in its own thread.
+    /// Returns a builder, which can also start a lean server or a server in a thread of its own.
     pub fn builder(script: Script) -> Builder {
         Builder {
             script,
@@ -192,8 +193,8 @@ impl ScriptedServer {
         }
     }
 
-    /// Returns the base URL for clients of `api`: with the version part for OpenAI's APIs, without
-    /// it for the others.
+    /// Returns the base URL that clients of `api` need. It includes the version for OpenAI's APIs,
+    /// but not for the others.
     pub fn base_url(&self, api: Api) -> String {
         match api {
             Api::OpenaiChat | Api::OpenaiResponses => format!("http://{}/v1", self.address),
@@ -205,7 +206,7 @@ impl ScriptedServer {
         self.address
     }
 
-    /// Returns all requests so far, in order of arrival. Empty for a lean server.
+    /// Returns all requests so far, in order of arrival. Always empty for a lean server.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared
             .recorded
@@ -214,7 +215,7 @@ impl ScriptedServer {
             .clone()
     }
 
-    /// Returns the requests for a model reply, including rejected ones.
+    /// Returns the requests that asked for a model reply, including rejected ones.
     pub fn generation_requests(&self) -> Vec<Recorded> {
         let mut requests = self.requests();
         requests.retain(|request| request.api().is_some());
@@ -252,7 +253,7 @@ impl ScriptedServer {
         self.shared.connections.load(Ordering::Acquire)
     }
 
-    /// Returns the times of each request and its reply. Empty unless the server is lean.
+    /// Returns the times of each request and its reply. Always empty unless the server is lean.
     pub fn timings(&self) -> Vec<Timing> {
         self.shared.timings.to_vec()
     }
@@ -273,7 +274,7 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Accepts connections until the future is dropped, which also ends the connections.
+/// Accepts connections until the future is dropped. Dropping the future also ends the connections.
 async fn accept_connections(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -308,7 +309,7 @@ async fn serve_connection(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
         .await;
 }
 
-/// Counts a connection as open until dropped.
+/// Counts a connection as open until the value is dropped.
 struct OpenConnection(Arc<Shared>);
 
 impl OpenConnection {

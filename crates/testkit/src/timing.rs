@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 pub struct Timing {
     /// The time at which the first byte of the request's head was read.
     pub received: Instant,
-    /// The time at which the latest byte of the reply was written.
+    /// The time at which the most recent byte of the reply was written; `None` before the first
+    /// byte.
     pub replied: Option<Instant>,
 }
 
@@ -47,14 +48,15 @@ impl Timings {
     }
 }
 
-/// The state of a connection's current request.
+/// The phase of the request that a connection is handling.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// No request has begun.
     Idle,
-    /// Bytes have been read, but the reply hasn't begun.
+    /// Bytes of the request have been read, but its reply hasn't begun. Contains the time of the
+    /// first byte.
     Reading(Instant),
-    /// The reply is being written; the index of its [`Timing`].
+    /// The reply is being written. Contains the index of its [`Timing`].
     Replying(usize),
 }
 
@@ -73,7 +75,8 @@ impl Watch {
         }
     }
 
-    /// Marks the request as read: bytes written from now on belong to its reply.
+    /// Records that the request was read completely, so that bytes written from now on belong to
+    /// its reply.
     pub(crate) fn begin_reply(&self) {
         let mut phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         if let Phase::Reading(received) = *phase {
@@ -97,7 +100,7 @@ impl Watch {
     }
 }
 
-/// A socket that records when bytes pass, if it has a [`Watch`].
+/// A socket that reports to its [`Watch`], if it has one, when bytes are read and written.
 pub(crate) struct Socket {
     stream: TcpStream,
     watch: Option<Watch>,

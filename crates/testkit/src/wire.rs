@@ -15,12 +15,12 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-/// The creation time in every reply: 2025-01-01T00:00:00Z.
+/// The creation time that every reply reports: 2025-01-01T00:00:00Z.
 const CREATED: u64 = 1_735_689_600;
 
 /// A reply ready to be encoded for any API.
 pub(crate) struct Answer<'a> {
-    /// A text that distinguishes the ids of this reply from those of other replies in the
+    /// A text that makes the ids in this reply different from those in other replies of the
     /// conversation.
     pub(crate) tag: String,
     pub(crate) model: &'a str,
@@ -31,19 +31,19 @@ pub(crate) struct Answer<'a> {
     pub(crate) wants: Wants,
 }
 
-/// The request's options for the shape of the reply.
+/// The options in a request that affect the form of its reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
-    /// True if Chat Completions sends the usage in a final chunk.
+    /// True if a Chat Completions stream must report the usage in a final chunk.
     pub(crate) usage_chunk: bool,
-    /// True if Responses sends reasoning in a form that can be sent back.
+    /// True if Responses must send reasoning in a form that clients can send back.
     pub(crate) encrypted_reasoning: bool,
-    /// True if Gemini sends server-sent events instead of a JSON list.
+    /// True if Gemini must send server-sent events instead of a JSON list.
     pub(crate) events: bool,
 }
 
 impl Wants {
-    /// Reads the options from a request body and the query string of its path.
+    /// Reads the options from the body of a request and from the query string of its path.
     pub(crate) fn from_request(body: &Value, query: &str) -> Self {
         let included = body.get("include").and_then(Value::as_array);
         Self {
@@ -59,7 +59,7 @@ impl Wants {
         }
     }
 
-    /// The options that all our streaming clients set, used if the body is not parsed.
+    /// All options, as our streaming clients set them. Used if the request body is not parsed.
     pub(crate) const ALL: Self = Self {
         usage_chunk: true,
         encrypted_reasoning: true,
@@ -75,10 +75,10 @@ impl Answer<'_> {
     }
 }
 
-/// The bytes of one stream event.
+/// One event of a stream, encoded as bytes.
 pub(crate) struct Frame {
     pub(crate) bytes: Vec<u8>,
-    /// True if this event or a later one completes the message.
+    /// True if the event belongs to the end of the message, which a script can omit.
     pub(crate) ends: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn encode_whole_body(api: Api, answer: &Answer<'_>) -> Vec<u8> {
     }
 }
 
-/// Encodes the reply to a token-count request. The OpenAI APIs have no such request.
+/// Encodes the reply to a request for a token count. The OpenAI APIs have no such request.
 pub(crate) fn encode_token_count(api: Api, tokens: u64) -> Value {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses | Api::Anthropic => {
@@ -115,7 +115,7 @@ pub(crate) fn encode_token_count(api: Api, tokens: u64) -> Value {
     }
 }
 
-/// Encodes the list of a script's models.
+/// Encodes a list of the models that a script names.
 pub(crate) fn encode_models(api: Api, script: &Script) -> Value {
     use serde_json::json;
     match api {
@@ -148,12 +148,12 @@ pub(crate) fn encode_models(api: Api, script: &Script) -> Value {
     }
 }
 
-/// Serializes a value. Can't fail for our types, which have string keys and finite numbers.
+/// Serializes a value. This can't fail for our types, which have string keys and finite numbers.
 pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// Encodes a server-sent event that has only data.
+/// Encodes a server-sent event that has data but no name.
 fn data_event(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = b"data: ".to_vec();
     bytes.extend(json_bytes(value));
@@ -168,7 +168,7 @@ fn named_event(name: &str, value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-/// Splits a text into pieces of `characters` characters. Empty for an empty text.
+/// Splits a text into pieces of `characters` characters. An empty text has no pieces.
 fn split_into_pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -53,7 +53,7 @@ pub struct Agent {
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
 
-/// Called with the masker of each session before the session is opened.
+/// A listener that is called with the masker of each session before the session is opened.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
 
 impl Agent {
@@ -121,8 +121,8 @@ impl Agent {
         self
     }
 
-    /// Sets the tools to offer: names, aliases, groups, profiles, `*`, `none`. Without this
-    /// setting, the default set is offered.
+    /// Sets the tools to offer, given as names, aliases, groups, profiles, `*` or `none`. Without
+    /// this setting, the default set is offered.
     pub fn offer(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.tools.offer = names.into_iter().map(Into::into).collect();
         self
@@ -343,7 +343,8 @@ impl Agent {
         ))
     }
 
-    /// Opens a conversation with these messages for inspecting the next request.
+    /// Opens a conversation that consists of these messages, to inspect the request that would be
+    /// sent next.
     pub async fn open_for_inspection(
         &self,
         mut plan: RunPlan,

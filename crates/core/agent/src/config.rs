@@ -47,13 +47,14 @@ pub use variables::UnknownVariable;
 pub struct Config {
     /// The main model, as `provider/model`.
     pub model: Option<String>,
-    /// Model servers, by name.
+    /// The providers of models, by provider name.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// Properties of models, by name.
+    /// The properties of models, by full name (`provider/model`).
     pub models: BTreeMap<String, ModelConfig>,
-    /// Short names of models, in addition to the built-in ones.
+    /// Short names of models in addition to the built-in short names, each with the name for which
+    /// it stands.
     pub model_aliases: BTreeMap<String, String>,
-    /// The value of one USD in other currencies, by currency code.
+    /// The amount of each currency that equals one USD, by currency code.
     pub currency_rates: BTreeMap<String, f64>,
     /// The models for roles other than the main one.
     pub model_roles: ModelRoles,
@@ -62,11 +63,11 @@ pub struct Config {
     pub roles: RolesConfig,
     /// Replacements for sections of the system prompt.
     pub prompt: PromptConfig,
-    /// Permission mode and rules.
+    /// The permission mode and the permission rules.
     pub permissions: PermissionsConfig,
-    /// The selection of tools.
+    /// The tools that are offered to the model.
     pub tools: ToolsConfig,
-    /// The storage of conversations.
+    /// Settings for the storage of conversations.
     pub store: StoreConfig,
     /// Settings for retrying failed requests.
     pub retry: RetryConfig,
@@ -156,7 +157,7 @@ impl Config {
     }
 }
 
-/// The `[roles]` section.
+/// `[roles]`: the role definition and the system prompt of the main agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RolesConfig {
@@ -169,7 +170,7 @@ pub struct RolesConfig {
     pub system_prompt_file: Option<String>,
 }
 
-/// The `[prompt]` section.
+/// `[prompt]`: the replacements for sections of the system prompt, and the order of its sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptConfig {
@@ -180,7 +181,7 @@ pub struct PromptConfig {
     pub order: Vec<SystemSection>,
 }
 
-/// The `[tools]` section.
+/// `[tools]`: the tools offered to the model, and settings for external tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsConfig {

@@ -50,7 +50,8 @@ pub enum ConfigError {
         /// The problem with the argument.
         problem: String,
     },
-    /// An assignment such as `--set` names a text that is not a key.
+    /// The text before the `=` of an assignment, such as a `--set` argument, is not a configuration
+    /// key.
     #[error("`{0}` is not a configuration key")]
     NotAKey(String),
     /// A value of unknown origin is invalid.

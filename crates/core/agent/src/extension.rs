@@ -68,8 +68,8 @@ pub trait Extension: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the access outside the project that each server of the project at `root` requests,
-    /// by server name: hosts and folders. The project need not be trusted.
+    /// Returns the hosts and the folders outside the project to which the servers of the project at
+    /// `root` request access, by server name. The project need not be trusted.
     fn requested_grants(&self, _places: &Places, _root: &Path) -> BTreeMap<String, ServerGrant> {
         BTreeMap::new()
     }
@@ -87,7 +87,7 @@ pub trait Extension: Send + Sync {
     }
 }
 
-/// The parts of a session being opened that an extension may use.
+/// The parts of a session that an extension may use while the session is being opened.
 pub struct ExtensionContext<'a> {
     /// haft's folders.
     pub places: &'a Places,
@@ -100,13 +100,14 @@ pub struct ExtensionContext<'a> {
     /// The record of the project's content when it was trusted, and of the access granted to its
     /// servers.
     pub record: &'a TrustRecord,
-    /// The permission mode, and the lock that shows one approval prompt at a time.
+    /// The state that all approvals of the session share: the permission mode, and the lock that
+    /// ensures that only one approval prompt is shown at a time.
     pub shared: &'a Arc<DecisionState>,
     /// Checks programs that are started without a tool call.
     pub guard: &'a Arc<StartGuard>,
     /// Starts and ends child processes.
     pub supervisor: &'a Arc<Supervisor>,
-    /// The environment variables of child processes.
+    /// The environment variables for child processes.
     pub child_environment: &'a Arc<Vec<(String, String)>>,
     /// The approver; `None` if there is no user to ask.
     pub approver: Option<&'a Arc<dyn Approver>>,
@@ -119,7 +120,7 @@ pub struct ExtensionContext<'a> {
 /// The parts that an extension, or the program that embeds the agent, adds to a session.
 #[derive(Clone, Default)]
 pub struct Contribution {
-    /// Tools, in the order in which they follow the built-in tools.
+    /// Tools, which are offered after the built-in tools, in this order.
     pub tools: Vec<Arc<dyn Tool>>,
     /// Catalogues of deferred tools. If there are any, `tool_search` is placed after the tools of
     /// the first extension with a catalogue.

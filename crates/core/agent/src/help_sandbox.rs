@@ -18,7 +18,7 @@ use crate::places::Places;
 use crate::project::Project;
 use crate::{cleanup, sandbox};
 
-/// The number of days after which cached help output is removed.
+/// The age in days after which cached help output is removed.
 const MAX_HELP_AGE_DAYS: u32 = 90;
 
 /// Removes old cached help output.

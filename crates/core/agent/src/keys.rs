@@ -26,7 +26,7 @@ pub enum KeyState {
 }
 
 impl KeyState {
-    /// Returns the word used in tables and JSON.
+    /// Returns the word for this state that is used in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotNeeded => "none",

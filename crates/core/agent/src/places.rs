@@ -82,7 +82,7 @@ impl Places {
 
     /// Removes the access of the group and of other users to the data, state and cache folders.
     /// Older versions of haft created these folders with the umask's mode. Symbolic links and
-    /// folders of other users stay unchanged. The configuration folder stays unchanged too, because
+    /// folders of other users stay unchanged. The configuration folder is left unchanged, because
     /// users may share it or keep it among their dotfiles.
     pub(crate) fn restrict_access(&self) {
         for folder in [&self.data, &self.state, &self.cache] {

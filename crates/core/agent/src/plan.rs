@@ -30,11 +30,11 @@ pub struct RunPlan {
     /// The permission mode.
     pub mode: PermissionMode,
     /// The role of the model and the focus of its task. When the session is opened, the sections of
-    /// `[prompt]` and the description of the machine are added, and the project's focus files if no
-    /// files are named here.
+    /// `[prompt]` and the description of the machine are added. If the settings name no focus
+    /// files, the project's focus files are added.
     pub prompt: PromptSettings,
     /// The choice of tools. When the session is opened, the tools and plugins of extensions are
-    /// added before the tools named here, and the environment of child processes is added.
+    /// added before the tools in these settings, and the environment of child processes is added.
     pub tools: ToolSettings,
     /// The goal of the run, its limits, the form of its answer, and the approver of its tool calls.
     pub task: TaskSettings,
@@ -60,8 +60,8 @@ pub struct RunStep {
 }
 
 impl RunPlan {
-    /// Creates the plan that follows from the configuration alone: without roles or an approver.
-    /// Processes are ended with the turn.
+    /// Creates the plan that follows from the configuration alone, without roles or an approver.
+    /// Processes are ended at the end of each turn.
     pub fn from_config(
         config: &Config,
         model: String,

@@ -28,7 +28,7 @@ const POLICY_FILES: [(&str, PolicyDialect); 3] = [
     (".claude/settings.local.json", PolicyDialect::Claude),
 ];
 
-/// The keys of policy files that are honored, as section and key.
+/// The supported keys of policy files, as section and key. Other keys are ignored with a warning.
 const POLICY_KEYS: [(&str, &str); 4] = [
     ("permissions", "deny"),
     ("permissions", "ask"),
@@ -45,7 +45,7 @@ enum PolicyDialect {
     Claude,
 }
 
-/// The policy of a project.
+/// The restrictions that a project's own files add, such as permission rules that ask or deny.
 #[derive(Debug, Default)]
 pub struct ProjectPolicy {
     /// Permission rules that ask or deny.
@@ -53,7 +53,7 @@ pub struct ProjectPolicy {
     /// Paths that commands may not read.
     pub hidden: Vec<PathBuf>,
     offer: Option<Vec<String>>,
-    /// Each statement of the policy, with its place in a file.
+    /// The statements of the policy as text, each with its place in a file.
     pub shown: Vec<String>,
     /// Keys and values that are ignored or changed, each with its place in a file.
     pub warnings: Vec<String>,
@@ -146,7 +146,7 @@ impl ProjectPolicy {
         }
     }
 
-    /// Adds one key of a policy file. Returns false if the key is not honored.
+    /// Adds the statements of one key of a policy file. Returns false if the key is not supported.
     fn add_key(
         &mut self,
         file: &PolicyFile<'_>,
@@ -238,8 +238,8 @@ impl ProjectPolicy {
         }
     }
 
-    /// Restricts the configuration and the plan of a run in a trusted project. Paths that deny
-    /// rules protect from being read are hidden from commands too.
+    /// Restricts the configuration and the plan of a run in a trusted project. If a rule denies
+    /// reading a path, the path is hidden from commands.
     fn apply_to_run(
         self,
         home: Option<&Path>,
@@ -287,7 +287,8 @@ impl PolicyFile<'_> {
         )
     }
 
-    /// Returns the line of a key. The text is searched without being parsed.
+    /// Returns the number of the line that contains a key. The text is searched without being
+    /// parsed, so the line may be wrong in unusual files.
     fn find_key_line(&self, section: &str, key: Option<&str>) -> Option<usize> {
         let begins = |line: &str, name: &str| {
             let line = line

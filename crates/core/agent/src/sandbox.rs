@@ -17,8 +17,8 @@ use crate::environment::HostEnvironment;
 use crate::error::SandboxSetupError;
 use crate::places::Places;
 
-/// The number of days after which a private `/tmp` is removed if it was not removed at the end of
-/// its run.
+/// The age in days after which a private `/tmp` is removed if it was not removed at the end of its
+/// run.
 const MAX_TMP_AGE_DAYS: u32 = 2;
 
 /// Sets up the sandbox for commands that work in the folders `projects`. Mode `yolo` has no
@@ -80,7 +80,8 @@ pub(crate) async fn set_up_help_sandbox(
         .with_resource(Arc::new(private)))
 }
 
-/// Returns how strongly the sandbox confines commands. The permission mode `auto` relies on this.
+/// Returns the strength with which the sandbox confines commands. The permission mode `auto`
+/// depends on it.
 pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
         SandboxLayer::Namespace => Confinement::Sandbox,

@@ -221,7 +221,7 @@ fn collect_opening_notices(
     variables.chain(untrusted).chain(further).collect()
 }
 
-/// Creates the services that a session shares with the agents that the session starts.
+/// Creates the services that a session shares with the agents that it starts.
 fn build_shared_services(
     agent: &Agent,
     store: Arc<dyn Store>,
@@ -371,8 +371,8 @@ pub fn load_permissions(
     })
 }
 
-/// Returns the configuration of the sandbox, in which the paths that rules protect from being read
-/// are hidden too.
+/// Returns the configuration of the sandbox, to which the paths that rules protect from being read
+/// have been added as hidden paths.
 pub(crate) fn hide_denied_reads(
     places: &Places,
     config: &Config,

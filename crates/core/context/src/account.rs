@@ -23,7 +23,7 @@ pub struct Assembly {
 /// expected cost.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The tokens of the request by layer.
+    /// The number of tokens in each layer of the request, compared with the context window.
     pub budget: Budget,
     /// The round that the request belongs to, counted from 1.
     pub round: u32,
@@ -33,15 +33,16 @@ pub struct Account {
     pub deleted_tokens: u64,
     /// The number of tokens removed by the user's edits of the context.
     pub edited_tokens: u64,
-    /// The number of tokens removed by pruning, including those removed since earlier requests.
+    /// The number of tokens removed by pruning, for this request and by decisions made for earlier
+    /// ones.
     pub pruned_tokens: u64,
     /// The number of messages that pruning examined; each message counts at most twice.
     pub pruning_steps: usize,
-    /// All pruning decisions so far, if this request added any. Store the value and pass it to the
-    /// next snapshot.
+    /// All pruning decisions made so far in the conversation; `None` if this request added none.
+    /// Store the value and pass it to the next snapshot.
     pub cleared: Option<Cleared>,
-    /// Other decisions that later requests depend on, if they changed. Store the value and pass it
-    /// to the next snapshot.
+    /// The decisions besides `cleared` that later requests depend on; `None` if they did not
+    /// change. Store the value and pass it to the next snapshot.
     pub carried: Option<Carried>,
     /// The messages whose results this request sends as excerpts for the first time. Before sending
     /// the request, write their full text to [`excerpt_path`](crate::excerpt_path).
@@ -63,8 +64,9 @@ pub struct Account {
 }
 
 impl Account {
-    /// True if less than a quarter of the conversation lies before the cache break. The rest is
-    /// sent uncached in any case, so archiving a part of the conversation now costs nothing extra.
+    /// True if less than a quarter of the conversation lies before the cache break. Everything
+    /// after the break is sent uncached in any case, so archiving a part of the conversation now
+    /// costs nothing extra.
     pub fn rewrites_history(&self) -> bool {
         let Some(prefix) = self
             .prefix
@@ -85,7 +87,7 @@ impl Account {
         4 * tokens(&segments[..prefix.kept.min(segments.len())]) < tokens(segments)
     }
 
-    /// True if pruning removed more for this request and the request still exceeds
+    /// True if pruning cleared further messages for this request and the request still exceeds
     /// `compact_cold_at`, so that another reduction, with another cache break, will soon be needed.
     pub fn is_short_of_room(&self, policy: &Policy) -> bool {
         self.cleared.is_some()
@@ -103,12 +105,13 @@ pub enum Warning {
     /// The system prompt and the tools together have more tokens than `context.system_warn` allows.
     LargeSystem {
         tokens: u64,
-        /// The maximum that is set by `context.system_warn`.
+        /// The maximum number of tokens, as set by `context.system_warn`.
         limit: u64,
     },
-    /// The deletion marks were ignored, because applying them would leave no message to answer.
+    /// The marks for deletion were ignored, because without the marked messages there would be no
+    /// message to answer.
     MarksNotApplied,
-    /// The request fills more of the window than `warn_at` allows.
+    /// The request fills at least the share `warn_at` of the usable window.
     WindowFilling { tokens: u64, window: u64 },
 }
 

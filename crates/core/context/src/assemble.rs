@@ -185,15 +185,16 @@ impl<'a> Goal<'a> {
 /// The result of compressing finished rounds.
 #[derive(Clone, Copy)]
 struct Compressed {
-    /// The first round whose results are not compressed under [`Compress::WhenFree`]; otherwise 0.
+    /// The first round whose results are not compressed under [`Compress::WhenFree`]; 0 for the
+    /// other values of [`Compress`].
     rounds: u32,
-    /// The point at which pruning removes obsolete results.
+    /// The time at which pruning clears obsolete results.
     obsolete: Obsolete,
     /// True if the request exceeded the safe zone before compression.
     was_over: bool,
 }
 
-/// Compresses the results of finished rounds, if the policy demands it.
+/// Compresses the results of finished rounds at the time that the policy sets for it.
 fn compress_old_results(
     layers: &mut Layers,
     goal: &Goal<'_>,
@@ -236,18 +237,17 @@ fn compress_old_results(
 /// A request laid out by one of the two views, and the reductions that made it fit.
 struct LaidOut {
     request: Request,
-    /// The position of the reminders in the next request, relative to their position in this
-    /// request.
+    /// The change in the position of the reminders from this request to the next.
     run: RunMotion,
     copies: Vec<ReminderCopy>,
     reduced: Reduced,
 }
 
-/// The parts left out because room was short.
+/// The parts of a request that were left out because it was too large.
 struct Reduced {
     pruned: Pruned,
     ladder: Vec<LadderStep>,
-    /// The end of the messages that this request leaves out.
+    /// The point before which this request leaves out messages; `None` if it leaves out none.
     cut: Option<ArchiveCut>,
     /// The results that this request sends as excerpts for the first time.
     excerpts: Excerpts,
@@ -287,8 +287,8 @@ fn lay_out_layered(
     })
 }
 
-/// Lays out the execute view in four messages. The last ones change with every request, so the
-/// cache treats them like a moving run of reminders.
+/// Lays out the execute view in four messages. The last of these messages change with every
+/// request, so the cache treats them like a run of reminders that moves.
 fn lay_out_execute(
     mut layers: Layers,
     goal: &Goal<'_>,
@@ -334,7 +334,7 @@ fn build_request(segments: Vec<Segment>, tools: Arc<ToolSet>, snapshot: &Snapsho
     }
 }
 
-/// Prunes messages until the request fits into the safe zone.
+/// Clears results and arguments until the request fits into the safe zone.
 fn prune_to_goal(
     goal: &Goal<'_>,
     layers: &mut Layers,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scale::Scale;
 
-/// The tokens of a request by layer, compared with the model's context window.
+/// The number of tokens in each layer of a request, compared with the model's context window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// All layers of the request in order, including empty ones.
@@ -23,7 +23,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Adds up the tokens of the request, scaled to the model's tokenizer. The tools, and the few
+    /// Adds up the tokens of each layer, scaled to the model's tokenizer. The tools, and the few
     /// tokens that each API adds to a request, count as part of the system layer.
     pub fn for_request(request: &Request, model: &ModelSpec, output_reserve: u64) -> Self {
         let window = u64::from(model.context_window);

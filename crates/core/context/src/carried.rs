@@ -14,26 +14,26 @@ use crate::build::rounds::ArchiveCut;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cleared {
-    /// The token target for which the decisions were made. A larger target, for example after a
-    /// switch to a larger window, discards the decisions.
+    /// The safe zone, in tokens, for which the decisions were made. A larger safe zone, for example
+    /// after a switch to a model with a larger window, discards the decisions.
     pub target: u64,
-    /// The messages whose results or arguments were cleared.
+    /// The messages whose results or arguments are replaced by short notices.
     pub ids: BTreeSet<MessageId>,
     /// The first message after the rounds or steps that were left out; `None` if none were left
     /// out.
     pub first_kept: Option<MessageId>,
-    /// The first user message that is always sent. The user's later messages are always sent, too,
-    /// even if they precede `first_kept`.
+    /// The first user message that is always sent. All user messages after it are always sent, even
+    /// those that precede `first_kept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users_from: Option<MessageId>,
-    /// For each result that was sent as an excerpt, because the newest step alone exceeded the
-    /// window: the number of bytes kept.
+    /// The number of bytes kept of each result that was sent as an excerpt because the newest step
+    /// alone exceeded the window.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub excerpts: BTreeMap<MessageId, u32>,
 }
 
 impl Cleared {
-    /// Returns the decisions if they are still valid for `target`.
+    /// Returns the decisions in `this` if they were made for a target of at least `target`.
     pub(crate) fn valid_for_target(this: Option<&Self>, target: u64) -> Option<&Self> {
         this.filter(|cleared| target <= cleared.target)
     }
@@ -54,8 +54,8 @@ impl Cleared {
 pub struct Carried {
     /// The copies of reminders in request order, for `cache-aware` placement.
     pub copies: Vec<ReminderCopy>,
-    /// The first round whose results are not compressed yet, if compression is delayed until it
-    /// causes no extra cost.
+    /// The first round whose results are sent uncompressed, under
+    /// [`Compress::WhenFree`](crate::Compress::WhenFree).
     pub compressed_rounds: u32,
 }
 
@@ -66,8 +66,8 @@ pub struct ReminderCopy {
     pub owner: Cow<'static, str>,
     /// The text of the copy, including its heading.
     pub text: String,
-    /// The hash of the text without the clock, so that a changed time alone does not cause a new
-    /// copy.
+    /// The hash of the text without the clock. If only the time has changed, the hash is equal, and
+    /// no new copy is sent.
     pub says: ContentHash,
     /// The message of the conversation after which the copy is sent.
     pub after: MessageId,

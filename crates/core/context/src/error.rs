@@ -35,11 +35,11 @@ pub enum ContextError {
          use a model with a larger window or start a new conversation\n{table}"
     )]
     TooLarge {
-        /// The tokens of the request.
+        /// The number of tokens in the request.
         tokens: u64,
-        /// The room for input in tokens: the window without the output reserve.
+        /// The maximum number of input tokens: the window without the output reserve.
         room: u64,
-        /// The size of each layer, as a table.
+        /// The number of tokens in each layer, as a table.
         table: String,
     },
 }
@@ -62,7 +62,7 @@ pub enum IntegrityError {
         "message {id} comes last but is a {role} message; a user message or a tool result must"
     )]
     LastNotAnswerable { id: MessageId, role: Role },
-    /// A call in a block has no result.
+    /// A tool call of an assistant message has no result in the messages directly after it.
     #[error("message {id} calls tools, but call `{call}` is not answered directly after it")]
     BrokenBlock {
         /// The assistant message with the call.
@@ -70,7 +70,7 @@ pub enum IntegrityError {
         /// The call that has no result.
         call: String,
     },
-    /// A result does not follow its call.
+    /// A tool result is not preceded by the call that it answers.
     #[error(
         "message {id} holds a result of call `{call}`, which no message directly before it made"
     )]
@@ -94,7 +94,7 @@ pub enum IntegrityError {
     /// The system layer lacks a required section.
     #[error("system message {id} lacks the section `{section}`")]
     MissingSection {
-        /// The system message.
+        /// The system message that lacks the section.
         id: MessageId,
         /// The heading of the missing section.
         section: &'static str,

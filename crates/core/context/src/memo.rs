@@ -21,21 +21,22 @@ pub(crate) enum MessageForm {
         argument_chars: u32,
         recall: RecallTool,
     },
-    /// A message whose results longer than `bytes` were cut to head and tail.
+    /// A message of which every result longer than `bytes` was cut to its head and tail.
     Excerpt { bytes: u32 },
-    /// A result with a note that arguments of its call were cut because they were longer than
-    /// `argument_chars`.
+    /// A result with a note about its call, in which arguments longer than `argument_chars` were
+    /// cut.
     Noted {
         argument_chars: u32,
         recall: RecallTool,
     },
     /// A tool result shown as its whole envelope in JSON.
     Envelope,
-    /// A masked message, of which only the name is left.
+    /// A masked message, whose content is replaced by its id.
     Masked,
-    /// The facts kept from the messages before the one with this id.
+    /// The ledger: the facts kept from the messages before the one with this id, which are left
+    /// out.
     Ledger,
-    /// A message with its id as the last line.
+    /// A message whose last line is a hint with the message's id.
     Hinted,
 }
 
@@ -67,7 +68,7 @@ pub struct Memo {
     entries: Mutex<HashMap<(MessageId, ContentHash, MessageForm), Arc<Entry>>>,
 }
 
-/// Builds entries, through a memo if the caller keeps one.
+/// Creates entries, reusing those in the memo if there is one.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryMaker<'a> {
     pub(crate) counter: &'a dyn TokenCounter,

@@ -10,71 +10,73 @@ mod reduction;
 
 pub use reduction::{Reduction, ReductionReason};
 
-/// The settings for building requests. Every number of the design is a key here, with the design's
-/// value as its default. Four of the settings depend on the model unless they are set:
-/// [`Reduction`].
+/// The settings for building requests, which are the keys of the configuration section `[context]`.
+/// Four of the settings depend on the model unless they are set: see [`Reduction`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// The position of the reminders.
     pub reminders: Placement,
-    /// Maximum messages between the reminders and the end. Applies to `cache-aware`, and to
-    /// `after-tool-result` once the user has written since.
+    /// The maximum number of messages between the reminders and the end of the request. Applies to
+    /// `cache-aware`, and to `after-tool-result` if the user has written since the tool result.
     pub max_distance: u32,
-    /// The messages that show their id.
+    /// The messages that are sent with their id, which the model needs to refer to a message.
     pub message_ids: MessageIds,
     /// The language of haft's own texts for the model.
     pub prompt_language: PromptLanguage,
     /// The layout of the conversation.
     pub view: View,
-    /// Newest utterances shown in the execute view.
+    /// The number of newest utterances that the execute view shows.
     pub dialogue: u32,
-    /// If true, the reminders tell the model date and time.
+    /// If true, the reminders contain the current date and time.
     pub clock: bool,
-    /// Tokens above which a request is pruned.
+    /// The safe zone: requests with more tokens are pruned.
     pub safe_zone: Option<SafeZone>,
-    /// Share of the safe zone that pruning stops at, once it has to begin: the lower, the less
-    /// often it begins.
+    /// The share of the safe zone to which pruning reduces a request. The lower the share, the less
+    /// often pruning is needed.
     pub prune_to: Option<f64>,
-    /// Newest results that pruning leaves alone.
+    /// The number of newest results that pruning never clears.
     pub prune_keep: Option<u32>,
-    /// Characters of a string argument that pruning leaves.
+    /// The length in characters to which pruning cuts long string arguments.
     pub prune_argument_chars: u32,
     /// The time at which tool results are compressed.
     pub compress: Option<Compress>,
-    /// The size of the compressed form, by kind of result.
+    /// The amount that compression keeps of each kind of result.
     pub compress_limits: CompressLimits,
-    /// Newest rounds that compaction leaves alone.
+    /// The number of newest rounds that compaction does not archive.
     pub keep_rounds: u32,
-    /// Newest blocks that compaction leaves alone when it archives parts of the newest rounds.
+    /// The number of newest blocks that compaction keeps when it archives parts of the newest
+    /// rounds.
     pub keep_blocks: u32,
-    /// Share from which compaction is due.
+    /// The share of `compact_of` at which compaction is due.
     pub compact_at: f64,
-    /// The size that `compact_at` is a share of.
+    /// The size to which the share `compact_at` refers.
     pub compact_of: ShareOf,
-    /// Share from which compaction is due if the prefix is sent anew anyway; applies to `compress =
-    /// "when-free"`.
+    /// The share of `compact_of` at which compaction is due if the prefix must be sent uncached
+    /// anyway. Applies to `compress = "when-free"`.
     pub compact_cold_at: f64,
-    /// Share of the usable window that an archive must free.
+    /// The minimum share of the usable window that an archive must free.
     pub compact_frees: f64,
-    /// Messages below which compaction is never due.
+    /// The number of messages below which compaction is never due.
     pub compact_min_messages: u32,
     /// If true, descriptions of the project's folders are sent, and rewritten after turns that
     /// changed files.
     pub active: bool,
-    /// Seconds a summary may take.
+    /// The time limit for writing a summary, in seconds.
     pub summary_timeout: u32,
-    /// Maximum files mentioned with `@` that the model is told to read.
+    /// The maximum number of files mentioned with `@` that the model is asked to read.
     pub mentions: u32,
-    /// Share of the usable window from which more is left out than by pruning.
+    /// The share of the usable window above which a request is reduced further than by pruning.
     pub ladder_at: f64,
-    /// Share of the usable window that leaving out older rounds and steps aims at.
+    /// The share of the usable window to which a request is reduced by leaving out older rounds and
+    /// steps.
     pub ladder_to: f64,
-    /// Share of the usable window from which haft warns about the size of a request.
+    /// The share of the usable window at which haft starts to warn about the size of a request.
     pub warn_at: f64,
-    /// Tokens from which haft warns about the size of the system layer.
+    /// The number of tokens at which haft starts to warn about the size of the system layer.
     pub system_warn: u32,
-    /// Share of the window kept free for the reply when the model's maximum output is unknown.
+    /// The share of the window that is kept free for the reply if the model's maximum output is
+    /// unknown.
     pub output_reserve: f64,
 }
 
@@ -121,7 +123,8 @@ impl Policy {
             .saturating_sub(model.output_reserve(self.output_reserve))
     }
 
-    /// Returns the tokens above which a request to this model is pruned, in the model's own tokens.
+    /// Returns the number of tokens above which a request to this model is pruned, in the model's
+    /// own tokens.
     pub fn safe_zone_tokens(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
         self.reduction(model)
             .safe_zone
@@ -140,34 +143,34 @@ impl Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// Message by message, in layers.
+    /// The conversation is sent message by message, in layers.
     #[default]
     Layered,
-    /// Four messages: rules, dialogue, window, state.
+    /// The conversation is sent as four messages: rules, dialogue, window, state.
     Execute,
 }
 
-/// The messages that show their id.
+/// The choice of the messages that are sent with their id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageIds {
-    /// None.
+    /// No message shows its id.
     #[default]
     Off,
-    /// Tool results.
+    /// Tool results show the id of their message.
     Results,
-    /// Every message of the conversation.
+    /// Every message of the conversation shows its id.
     All,
 }
 
-/// The size that a share refers to.
+/// The size that `compact_at` and `compact_cold_at` are shares of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareOf {
-    /// The window without the reserve for the reply.
+    /// The share refers to the window without the reserve for the reply.
     #[default]
     Usable,
-    /// The whole window.
+    /// The share refers to the whole window.
     Window,
 }
 
@@ -175,14 +178,14 @@ pub enum ShareOf {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compress {
-    /// From the first request of the next round on.
+    /// Results are compressed from the first request of the next round on.
     RoundEnd,
-    /// As soon as compression costs nothing or pays: the prefix is cold or rewritten anyway, the
-    /// safe zone is exceeded, or the tokens saved are worth more than the break. Other waiting
-    /// reductions are made with it.
+    /// Results are compressed as soon as this costs nothing or pays off: the prefix is cold or
+    /// rewritten anyway, the safe zone is exceeded, or the saved tokens are worth more than the
+    /// cache break. Other reductions that were waiting are made in the same request.
     #[default]
     WhenFree,
-    /// Never.
+    /// Results are never compressed.
     Never,
 }
 
@@ -206,25 +209,27 @@ pub(crate) struct Compression {
     pub(crate) protocol: ToolProtocol,
 }
 
-/// The part of each kind of result that is kept, in lines or entries.
+/// The maximum number of lines or entries that compression keeps of each kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompressLimits {
-    /// Entries of a listing.
+    /// The number of entries kept of a listing.
     pub list: u32,
-    /// Paths of a glob.
+    /// The number of paths kept of a glob.
     pub glob: u32,
-    /// Matching lines of a search.
+    /// The number of matching lines kept of a search.
     pub grep: u32,
-    /// Lines of a file.
+    /// The number of lines kept of a file.
     pub read: u32,
-    /// Lines of a diff; of a longer one the head is kept, with its counts and ranges.
+    /// The number of lines kept of a diff. A longer diff is cut to its head, and keeps its counts
+    /// and ranges.
     pub edit: u32,
-    /// Lines of a command's standard output, half from its head and half from its tail.
+    /// The number of lines kept of a command's standard output, half from its head and half from
+    /// its tail.
     pub stdout: u32,
-    /// Last lines of a command's standard error.
+    /// The number of last lines kept of a command's standard error.
     pub stderr: u32,
-    /// Lines of any other result, half from its head and half from its tail.
+    /// The number of lines kept of any other result, half from its head and half from its tail.
     pub other: u32,
 }
 
@@ -243,23 +248,24 @@ impl Default for CompressLimits {
     }
 }
 
-/// The error for a setting with which no request can be built.
+/// The error for a setting whose value makes it impossible to build a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`context.{key} = {value}` is not {expected}")]
 pub struct PolicyError {
     pub key: &'static str,
     pub value: f64,
-    /// The allowed range.
+    /// A description of the values that are allowed.
     pub expected: &'static str,
 }
 
 impl Policy {
-    /// Returns the first problem that the types cannot rule out, such as a share above 1.
+    /// Returns an error for the first setting whose value has a valid type but is out of range,
+    /// such as a share above 1.
     pub fn validate(&self) -> Result<(), PolicyError> {
         self.find_problems().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Lists the settings that fit their types but with which no request can be built.
+    /// Lists the settings whose values have a valid type but make it impossible to build a request.
     pub fn find_problems(&self) -> Vec<PolicyError> {
         let shares = [
             ("prune_to", self.prune_to.unwrap_or(1.0)),

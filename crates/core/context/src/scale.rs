@@ -6,17 +6,18 @@
 
 use haft_types::ModelSpec;
 
-/// The number of a model's tokens per counted token.
+/// The ratio of the model's own token count to haft's count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale(f64);
 
 impl Scale {
-    /// Returns the model's factor, or 1 if that is not a positive number.
+    /// Returns the scale for the model's tokenizer factor. The factor is 1 if the model's value is
+    /// not a positive number.
     pub(crate) fn for_model(model: &ModelSpec) -> Self {
         Self::new(model.tokenizer_factor)
     }
 
-    /// Uses `factor`, or 1 if it is not a positive number.
+    /// Creates a scale with this factor, or with 1 if `factor` is not a positive number.
     pub(crate) fn new(factor: f64) -> Self {
         Self(if factor.is_finite() && factor > 0.0 {
             factor
@@ -25,12 +26,13 @@ impl Scale {
         })
     }
 
-    /// Converts a counted total to the model's tokens.
+    /// Converts a number of tokens in haft's count to the model's own tokens.
     pub(crate) fn to_model_tokens(self, counted: u64) -> u64 {
         (counted as f64 * self.0).round() as u64
     }
 
-    /// Returns the maximum counted tokens that fit into `tokens` of the model's own tokens.
+    /// Returns the maximum number of tokens, in haft's count, that take at most `tokens` of the
+    /// model's own tokens.
     pub(crate) fn to_counted_tokens(self, tokens: u64) -> u64 {
         // Totals are rounded when they are reported; a total that is allowed here must not be
         // reported as too large.

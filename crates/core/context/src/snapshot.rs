@@ -33,7 +33,7 @@ pub struct Snapshot<'a> {
     pub tools: &'a Arc<ToolSet>,
     /// All stored messages in order, including the current input.
     pub history: &'a [Arc<Entry>],
-    /// Counts the tokens of messages that are derived for this request.
+    /// The counter for the tokens of messages that are derived for this request.
     pub counter: &'a dyn TokenCounter,
     /// Rules and other standing texts.
     pub documents: Option<&'a Documents>,
@@ -41,7 +41,7 @@ pub struct Snapshot<'a> {
     pub reminders: Option<&'a Reminders>,
     /// The state of the work, for the execute view.
     pub execution: Option<&'a ExecutionState>,
-    /// Messages that the user or the model has marked.
+    /// The messages that the user or the model has marked for deletion.
     pub marks: Option<&'a Marks>,
     /// The user's edits of the context.
     pub edits: Option<&'a EditState>,
@@ -49,19 +49,21 @@ pub struct Snapshot<'a> {
     pub cleared: Option<&'a Cleared>,
     /// The outline of the previous request, from its account.
     pub last: Option<&'a Sent>,
-    /// Other decisions of earlier requests.
+    /// The decisions of earlier requests besides `cleared`, from
+    /// [`Account::carried`](crate::Account::carried).
     pub carried: Option<&'a Carried>,
-    /// Maximum counted tokens of the request, set if the provider has refused a larger one.
+    /// The maximum number of counted tokens in the request; set after the provider has refused a
+    /// larger request.
     pub most: Option<u64>,
     /// The time since the previous request. Once cache entries have expired, there is no cached
     /// prefix left to preserve.
     pub idle: Option<Duration>,
-    /// The name of the conversation for caches that route by key.
+    /// A name for the conversation, for providers whose caches route requests by key.
     pub cache_key: Option<&'a str>,
     /// The messages derived for earlier requests, which need not be derived again.
     pub memo: Option<&'a Memo>,
-    /// The folder for the whole text of results that are sent as excerpts. Only the path is used
-    /// here; without it an excerpt names the message to recall.
+    /// The folder for the full text of results that are sent as excerpts. Only the path is used
+    /// here: the excerpt names the file. Without a folder, the excerpt names the message to recall.
     pub spill: Option<&'a Path>,
 }
 
@@ -127,25 +129,25 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// The state of execution that is reported to the model. No field may be inferred from the user's
-/// messages.
+/// The state of execution that is reported to the model. Every field comes from haft itself; no
+/// field may be inferred from the user's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionState {
-    /// Maximum replies of the model in one run.
+    /// The maximum number of replies by the model in one run.
     pub max_replies: Option<u32>,
     /// The permission mode.
     pub mode: String,
     /// The step of the plan in progress.
     pub plan_step: Option<PlanStep>,
-    /// Running and waiting tasks.
+    /// Descriptions of the running and waiting tasks.
     pub tasks: Vec<String>,
-    /// A description of the last write.
+    /// A description of the most recent write by a tool.
     pub last_write: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanStep {
-    /// The work to do.
+    /// A description of the work to do in this step.
     pub step: String,
     /// The condition under which the step is done.
     pub done_when: String,

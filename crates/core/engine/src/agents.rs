@@ -1,7 +1,7 @@
 //! Sub-agents and messages between the agents of a process.
 //!
 //! [`roster`] lists the agents that a session can start, [`child`] opens and runs one, and [`hub`]
-//! delivers messages. The calls go one way: `child` uses sessions, and a session reaches `child`
+//! delivers messages. Dependencies go one way: `child` uses sessions, but a session reaches `child`
 //! only through the function in [`parent::ParentSession`].
 
 pub(crate) mod announcements;

@@ -1,4 +1,4 @@
-//! The tool calls of a reply: they are checked, permitted, run, and answered.
+//! Checks, permits, runs and answers the tool calls of a reply.
 //!
 //! [`run_calls`] takes the calls through these steps in order: [`call_check`], hooks, [`permit`],
 //! [`one_call`].

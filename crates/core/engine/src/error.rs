@@ -15,7 +15,7 @@ pub enum EngineError {
 /// An error that prevents an edit of the context.
 #[derive(Debug, thiserror::Error)]
 pub enum EditContextError {
-    /// The edit is invalid for this conversation.
+    /// The edit cannot be applied to this conversation.
     #[error(transparent)]
     Edit(#[from] EditError),
     /// No request can be built from the conversation.
@@ -23,10 +23,11 @@ pub enum EditContextError {
     Context(#[from] ContextError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another version of haft stored the edits.
+    /// The stored edits cannot be parsed, usually because another version of haft wrote them.
     #[error("the stored edits of this conversation cannot be understood: {0}")]
     Unreadable(String),
-    /// The parts a summary must keep take as much room as the messages it would replace.
+    /// A summary would save nothing: the content that it must keep takes as much room as the
+    /// messages that it would replace.
     #[error(
         "what must be kept of these messages takes as much room as they do; give a summary with `--text`"
     )]
@@ -36,10 +37,10 @@ pub enum EditContextError {
 /// A message for the user that was created before the turn began, or by a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// A stable name for programs.
+    /// The stable code by which programs recognize this kind of notice.
     pub code: &'static str,
-    /// The sentence for the user.
+    /// The sentence to show to the user.
     pub message: String,
-    /// True if something failed and the notice is reported as an error.
+    /// True if the notice reports a failure and is shown as an error.
     pub failed: bool,
 }

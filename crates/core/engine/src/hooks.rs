@@ -70,7 +70,7 @@ pub struct HookOutcome {
 }
 
 impl HookOutcome {
-    /// Merges the outcome of the next callback into this one.
+    /// Merges the outcome of the next callback into this outcome.
     fn merge(&mut self, next: Self) {
         self.block = match (self.block.take(), next.block) {
             (Some(one), Some(other)) => Some(format!("{one}\n{other}")),
@@ -88,17 +88,17 @@ impl HookOutcome {
     }
 }
 
-/// A function that is called at points of a run.
+/// A function that is called at certain points of a run, such as before a tool call.
 #[async_trait]
 pub trait Callback: Send + Sync {
     /// The name shown to the user.
     fn name(&self) -> &str;
 
-    /// Returns true if the callback may want events of this point. If no callback does, the event
-    /// is not built.
+    /// Returns true if the callback may want events of `point`. If no callback does, the event is
+    /// not built.
     fn listens_to(&self, point: HookPoint) -> bool;
 
-    /// Returns true if the callback wants this event.
+    /// Returns true if the callback wants this event. The default implementation wants all events.
     fn wants(&self, _event: &HookEvent) -> bool {
         true
     }
@@ -160,7 +160,7 @@ impl Callbacks {
         Self(all)
     }
 
-    /// Returns true if any callback may want events of this point.
+    /// Returns true if any callback may want events of `point`.
     pub(crate) fn has_listener(&self, point: HookPoint) -> bool {
         self.0.iter().any(|callback| callback.listens_to(point))
     }

@@ -1,5 +1,5 @@
-//! Names that the engine itself depends on: of the main agent, and of tools that steer the turn or
-//! affect what is sent.
+//! Names that the engine itself depends on: of the main agent, of tools that steer the turn or
+//! affect the request, and of headings in prompts.
 
 /// The name of the agent that the user talks to.
 pub const MAIN_AGENT: &str = "main";
@@ -18,10 +18,10 @@ pub(crate) const WRITE_TOOL: &str = "write_to_file";
 pub(crate) const EXECUTE_TOOL: &str = "execute_command";
 /// The tools for module documents.
 pub(crate) const MODULE_TOOLS: [&str; 3] = ["ac_mod_list", "ac_mod_read", "ac_mod_write"];
-/// The tool that changes the TODO list, which belongs to the main agent.
+/// The tool that changes the TODO list of the main agent.
 pub(crate) const TODO_WRITE: &str = "todo_write";
 pub(crate) const USE_SKILL: &str = "use_skill";
-/// The tool that finds tools that are not offered.
+/// The tool that finds tools whose descriptions are not part of the request.
 pub(crate) const TOOL_SEARCH: &str = "tool_search";
 /// The heading of the list of running agents.
 pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";
@@ -29,8 +29,8 @@ pub(crate) const AVAILABLE_GROUPS: &str = "AVAILABLE_GROUPS";
 /// The heading of the list of agents that can be started.
 pub(crate) const NAMED_AGENTS: &str = "Named agents";
 
-/// Tools that a session offers only if there is something to use them on: agents, groups, skills,
-/// servers, collections, the web.
+/// Tools that a session offers only if their targets exist, such as agents, groups, skills,
+/// servers, collections or access to the web.
 pub(crate) const CONDITIONAL_TOOLS: [&str; 9] = [
     "run_named_subagents",
     "talk_to",

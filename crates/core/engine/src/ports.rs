@@ -1,6 +1,7 @@
-//! Implements the ports through which tools access the conversation, one file each.
+//! Implements the ports through which tools access the conversation. Each file contains one port.
 //!
-//! All data here is stored, with a copy in memory, so that building a request reads no database.
+//! All data of these ports is stored, with a copy in memory, so that building a request reads no
+//! database.
 
 mod children;
 mod knowledge;

@@ -36,39 +36,39 @@ use crate::stored_state::ImageDescriptions;
 use config::{Services, SessionConfig};
 use transcript::Transcript;
 
-/// An open conversation.
+/// An open conversation with its models, tools and limits. Runs one turn at a time.
 pub struct Session {
     pub(crate) config: SessionConfig,
     pub(crate) services: Services,
     pub(crate) transcript: Transcript,
     pub(crate) prompt: PromptContext,
-    /// State that sent requests leave for the next one.
+    /// The facts about earlier requests on which the next request depends.
     pub(crate) sent: SentState,
-    /// The tokens, money and time used, and their limits.
+    /// The tokens, money and time used so far, with their limits.
     pub(crate) meter: Meter,
     pub(crate) permit: Arc<Permit>,
     pub(crate) hooks: HookRunner,
-    /// Records file changes made by this session's calls.
+    /// Records the file changes that this session's tool calls make.
     pub(crate) recorded: Arc<dyn ChangeWatch>,
     pub(crate) resumed: bool,
     pub(crate) agents: AgentLinks,
-    /// The number of the last event.
+    /// The sequence number of the last event.
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
-    /// The model that writes summaries, opened when first needed.
+    /// The client of the model that writes summaries; `None` until a summary is first needed.
     pub(crate) summarizer: Option<Box<Client>>,
-    /// Stored descriptions of images.
+    /// The stored descriptions of images, for models that accept no images.
     pub(crate) image_descriptions: ImageDescriptions,
 }
 
-/// The links of a session to other agents.
+/// The connections between a session and other agents.
 pub(crate) struct AgentLinks {
     pub(crate) rank: Rank,
     /// The agents that the session can start.
     pub(crate) roster: Option<Arc<SubagentRoster>>,
     pub(crate) relayed: RelayedEvents,
-    /// Background agents that have ended but were not announced to the model.
+    /// Background agents that have ended, but whose end has not been announced to the model.
     pub(crate) unannounced: Vec<StartedAgent>,
     /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
@@ -83,12 +83,13 @@ impl Session {
         &self.config.model
     }
 
-    /// Returns all messages in order.
+    /// Returns all messages of the conversation, oldest first.
     pub fn history(&self) -> &[Arc<Entry>] {
         self.transcript.history()
     }
 
-    /// Returns the documents that every request contains: heading or path, text, and tokens.
+    /// Returns the documents that every request contains. Each item is the heading or path, the
+    /// text, and the number of tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.shared.counter;
         let tokens = |one: &'_ haft_context::Document| counter.count_text(&one.text);
@@ -98,19 +99,19 @@ impl Session {
             .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
     }
 
-    /// Returns the paths that the system message lists as the focus of the task.
+    /// Returns the paths that the system message lists as the files that the task is about.
     pub fn focus_files(&self) -> &[String] {
         &self.config.prompt.focus_files
     }
 
-    /// Replaces the focus paths from the next request on. This changes the system message and so
-    /// invalidates the cached prefix.
+    /// Replaces the focus paths, starting with the next request. This changes the system message
+    /// and so invalidates the cached prefix.
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)
     }
 
-    /// Returns the names of the offered tools in order.
+    /// Returns the names of the tools offered to the model, in the order of the registry.
     pub fn offered_tools(&self) -> Vec<String> {
         self.prompt
             .registry()

@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use crate::error::Notice;
 
-/// A document that is stored under a fixed key.
+/// A document that is stored with a conversation under a fixed key.
 pub(crate) trait StateDocument: Serialize + DeserializeOwned {
-    /// The key in the store.
+    /// The key under which the store holds the document.
     const KEY: &'static str;
 }
 
@@ -32,7 +32,7 @@ macro_rules! conversation_documents {
         $(impl StateDocument for $document {
             const KEY: &'static str = $key;
         })*
-        /// The key of every document of a conversation.
+        /// The keys of all documents of a conversation.
         const CONVERSATION_KEYS: &[&str] = &[$($key),*];
     };
 }
@@ -77,25 +77,25 @@ pub(crate) struct SentEdits(pub(crate) Option<ContentHash>);
 #[serde(transparent)]
 pub(crate) struct SentDescriptions(pub(crate) Option<String>);
 
-/// The first description of each declared tool that was sent to the model, by tool name.
+/// The description under which each declared tool was first sent to the model, by tool name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ToolDescriptions(pub(crate) BTreeMap<String, ToolDescription>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ToolDescription {
-    /// The declaration that the description was made from. If the declaration changes, the
+    /// The declaration from which the description was created. If the declaration changes, the
     /// description is discarded.
     pub(crate) declared_by: String,
     pub(crate) description: String,
 }
 
-/// The number of a model's tokens per locally counted token, by model, learned from replies.
+/// The ratio of a model's own token count to the local count, by model, learned from replies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct TokenizerFactors(pub(crate) BTreeMap<String, f64>);
 
-/// True if the last notice to the model said that plan mode is on.
+/// True if the model was last informed that plan mode is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PlanModeNotice(pub(crate) bool);
@@ -105,7 +105,7 @@ pub(crate) struct PlanModeNotice(pub(crate) bool);
 #[serde(transparent)]
 pub(crate) struct FailedSummaries(pub(crate) u32);
 
-/// The message that is sent in place of a summary that could not be made.
+/// The message that is sent in place of a summary that could not be created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SummaryStandIn(pub(crate) Option<Message>);
@@ -135,8 +135,8 @@ pub(crate) struct ChildConversation {
 #[serde(transparent)]
 pub(crate) struct EndedTasks(pub(crate) Vec<TaskReport>);
 
-/// The documents of a conversation as they were when it was opened. Each is taken once, by the part
-/// of the session that owns it from then on.
+/// The documents of a conversation as they were when it was opened. Each document is taken once, by
+/// the part of the session that owns the document afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct StoredState {
     documents: BTreeMap<String, Value>,
@@ -154,14 +154,14 @@ impl StoredState {
         })
     }
 
-    /// Takes a document without parsing it.
+    /// Removes a document from this state and returns its JSON, or `None` if it is missing.
     fn take_json<T: StateDocument>(&mut self) -> Option<Value> {
         self.documents.remove(T::KEY)
     }
 
-    /// Takes a document. Returns `None` if it is missing or cannot be parsed. An unreadable
-    /// document is not an error, because it only records how an earlier request was built; the user
-    /// gets a notice.
+    /// Takes a document. Returns `None` if the document is missing or cannot be parsed. An
+    /// unreadable document is not an error, because it only records how an earlier request was
+    /// built; the user gets a notice.
     pub(crate) fn take<T: StateDocument>(&mut self) -> Option<T> {
         let value = self.take_json::<T>()?;
         serde_json::from_value(value)
@@ -169,8 +169,8 @@ impl StoredState {
             .ok()
     }
 
-    /// Takes a document to keep in memory, with changes written to `store`. A document that cannot
-    /// be parsed is empty in memory, and the user gets a notice.
+    /// Takes a document that stays in memory and whose changes are written to `store`. A document
+    /// that cannot be parsed is empty in memory, and the user gets a notice.
     pub(crate) fn take_kept_document<T: StateDocument + Clone + Default>(
         &mut self,
         store: &Arc<dyn Store>,
@@ -198,13 +198,13 @@ impl StoredState {
         });
     }
 
-    /// Takes the notices to show to the user.
+    /// Removes and returns the notices for the user.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 }
 
-/// Reads the current version of a document; `None` if there is none.
+/// Reads the current version of a document from the store, or returns `None` if it is not stored.
 pub(crate) async fn read_document<T: StateDocument>(
     store: &dyn Store,
     id: &ConversationId,

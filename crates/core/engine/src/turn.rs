@@ -29,7 +29,7 @@ pub use crate::budget::limits::{Spent, TurnLimits};
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
-    /// Nothing has happened yet.
+    /// The turn has not begun.
     New,
     /// The next request is being built.
     Building,
@@ -37,7 +37,7 @@ pub enum TurnState {
     Requesting,
     /// Tools are running.
     Running,
-    /// The model is done, but the answer schema and the hooks may still object.
+    /// The model has finished, but the answer schema and the hooks may still object.
     Concluding,
     Ended,
 }
@@ -61,7 +61,7 @@ impl TurnState {
 /// An event that a turn reacts to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The conversation is open and ready at this position.
+    /// The conversation is open, and the turn begins at this position.
     Begin(Position),
     /// The request was built.
     Built,
@@ -69,7 +69,7 @@ pub enum Input {
     Replied(ReplySummary),
     /// Every call of the reply has a stored result, or waits for the user.
     ToolsDone(ToolsDone),
-    /// The decision on whether the turn may end.
+    /// The check of the proposed end is complete, with this decision.
     Concluded(Conclusion),
     /// An error that cannot be recovered from.
     Failed(Reason),
@@ -86,17 +86,17 @@ pub enum Input {
 pub enum Position {
     /// The last message needs an answer from the model.
     WantsReply,
-    /// These calls of the last reply have no result and were never begun.
+    /// The given calls of the last reply have no result and never began.
     WantsTools(Vec<ToolCall>),
-    /// The last message is this reply; it may have ended the turn.
+    /// The last message is the given reply, which may have ended the turn.
     HasReply(ReplySummary),
     /// The last reply asked the user, who has not answered yet.
     WantsAnswer(Question),
-    /// The task was reported as done.
+    /// The last reply reported the task as done, with this report.
     Completed(String),
 }
 
-/// The parts of a reply that a turn depends on.
+/// The parts of a reply that affect the next step of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplySummary {
     /// The calls, in order.
@@ -113,10 +113,10 @@ pub struct ReplySummary {
 pub enum Unfinished {
     /// The number of unfinished items of the TODO list.
     OpenTodos(usize),
-    /// The model writes its calls as text and reports the end of its work by a call. Without that
-    /// call the work is not done, or a call could not be parsed.
+    /// The reply does not report the task as done. Used for models that write their calls as text:
+    /// without the report, the work is not done, or a call could not be parsed.
     NoCompletion,
-    /// The task is a goal, and only the model's report that it is reached ends the turn.
+    /// The task is a goal, and the turn ends only after the model has reported the goal as reached.
     Goal,
 }
 
@@ -125,11 +125,11 @@ pub enum Unfinished {
 pub struct ToolsDone {
     /// The report, if the model completed the task.
     pub completed: Option<String>,
-    /// The question, if the model asked one.
+    /// The question that the model asked the user, if it asked one.
     pub question: Option<Question>,
-    /// The reason why a call was denied, if one was.
+    /// The reason why a call was denied, if a call was denied.
     pub denied: Option<String>,
-    /// The fingerprint of each call and its result.
+    /// One fingerprint per call, computed from the call and its result.
     pub seen: Vec<ContentHash>,
     /// True if a call failed.
     pub any_failed: bool,
@@ -142,11 +142,11 @@ pub struct ToolsDone {
 /// Counts the outcomes of calls that write or run something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EffectCount {
-    /// The calls that succeeded, or changed a file before they failed.
+    /// The number of calls that succeeded, or changed a file before they failed.
     pub took_effect: u32,
-    /// The calls that ran and failed.
+    /// The number of calls that ran and failed.
     pub failed: u32,
-    /// The calls that did not run because they were malformed or not permitted.
+    /// The number of calls that did not run because they were malformed or not permitted.
     pub not_run: u32,
 }
 
@@ -167,8 +167,8 @@ pub enum Conclusion {
     },
     /// The model must continue.
     Rejected(Objection),
-    /// The turn may end, but messages have arrived that the model has not read. The model is asked
-    /// again, within the limits.
+    /// The turn may end, but messages have arrived that the model has not read. Another request
+    /// follows, if the limits allow it.
     Unread {
         /// The answer as data, if an answer schema was given.
         output: Option<Value>,
@@ -180,7 +180,7 @@ pub enum Conclusion {
 pub struct Objection {
     /// The text for the model.
     pub text: String,
-    /// The failure to report if the model never fixes the problem; if `None`, the turn then ends
+    /// The failure to report if the model never fixes the problem. If `None`, the turn then ends
     /// normally.
     pub failure: Option<Reason>,
 }
@@ -203,7 +203,7 @@ pub struct Question {
     pub about: QuestionKind,
 }
 
-/// The reason why something ended, for programs and for the user.
+/// The reason for the end of a turn: a code for programs and a sentence for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
     /// A stable name for programs.
@@ -230,20 +230,20 @@ pub enum TurnAction {
     SendRequest,
     /// Run these calls, in order.
     RunTools(Vec<ToolCall>),
-    /// Append a note that keeps the model going, in the user's place.
+    /// Append a note that makes the model continue, as a user message.
     Nudge(Nudge),
-    /// Append the text of an objection, in the user's place.
+    /// Append the text of an objection, as a user message.
     Correct(String),
-    /// Check whether the turn may end this way.
+    /// Check whether the turn may end with this outcome.
     Conclude(TurnEnd),
     /// End the turn and report its outcome.
     End(TurnEnd),
 }
 
-/// A note by which the engine keeps the model going.
+/// A note from the engine that makes the model continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nudge {
-    /// The reply had no call, but this many TODO items are open.
+    /// The reply contained no call, but the given number of TODO items are not completed.
     OpenTodos(usize),
     /// The reply had no call, and the task was not reported as done.
     NoCompletion,
@@ -273,7 +273,7 @@ impl Nudge {
         prompt.text(language)
     }
 
-    /// Returns the text for the model, followed by advice to ask the user where that can help. The
+    /// Returns the text for the model, followed by advice to ask the user if that can help. The
     /// text mentions no tools other than `tools`.
     pub(crate) fn text_with_tools(self, language: PromptLanguage, tools: &ToolNames) -> String {
         let text = self.text(language);
@@ -322,7 +322,7 @@ impl Nudge {
 pub struct TurnEnd {
     pub outcome: Outcome,
     pub reason: Reason,
-    /// The answer, the report or the question.
+    /// The text of the model: its answer, its report on the finished task, or its question.
     pub text: String,
     /// The answer as data, if an answer schema was given.
     pub output: Option<Value>,
@@ -353,7 +353,7 @@ const MAX_CYCLE_LEN: usize = 4;
 /// The number of corrections of the model after which the turn ends.
 const MAX_CORRECTIONS: u32 = 3;
 
-/// One turn, from an input to its outcome.
+/// The state machine of one turn, from its input to its outcome.
 #[derive(Clone, Debug)]
 pub struct Turn {
     state: TurnState,
@@ -361,7 +361,7 @@ pub struct Turn {
     replies: u32,
     nudges: u32,
     denied: Option<String>,
-    /// For each call of the last reply, the number of consecutive equal results.
+    /// For each call of the last reply, by fingerprint, the number of consecutive equal results.
     streaks: HashMap<ContentHash, u32>,
     /// The fingerprints of the newest calls, oldest first: enough to detect the longest cycle.
     recent: Vec<ContentHash>,
@@ -373,7 +373,7 @@ pub struct Turn {
     pub(crate) effects: EffectCount,
     /// True if the model was informed that all writes and commands failed.
     warned_of_failure: bool,
-    /// The proposed end, while it is being checked.
+    /// The proposed end of the turn, while it is being checked.
     concluding: Option<TurnEnd>,
     text: String,
     spent: Spent,
@@ -419,8 +419,8 @@ impl Turn {
         self.objections
     }
 
-    /// Sets the amounts that the run has used up, including those of the reply that is processed
-    /// next.
+    /// Sets the tokens, money and time that the run has used, including those of the reply that is
+    /// processed next.
     pub fn set_spent(&mut self, spent: Spent) {
         self.spent = spent;
     }
@@ -705,8 +705,8 @@ impl Turn {
         actions
     }
 
-    /// Handles a reply that is still cut off. A stored reply is continued; a new one has already
-    /// been continued as often as allowed.
+    /// Handles a reply that was cut off. A stored reply is continued. A new reply has already been
+    /// continued as often as allowed, so the turn ends.
     fn handle_cut_reply(&mut self) -> Vec<TurnAction> {
         if self.replies == 0 {
             return self.nudge_or_end(Nudge::Cut);

@@ -1,4 +1,4 @@
-//! Files that only their owner can read.
+//! Creates and replaces files that only their owner can read and write.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,13 +12,14 @@ use crate::folder::{containing_folder, create_folder, sync_folder};
 /// The mode of every file that haft creates for itself.
 const MODE: u32 = 0o600;
 
-/// The failure that the new content of a file survives.
+/// The failure that a file's new content must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// A power cut: the content and its name are on disk before the call returns. Costs some
-    /// milliseconds.
+    /// The content survives a power cut: it is on disk, and the file has its final name, before the
+    /// call returns. This costs some milliseconds.
     PowerCut,
-    /// The death of this process, but not a power cut. For files that can be created again.
+    /// The content survives the death of this process, but not a power cut. This is sufficient for
+    /// files that can be created again.
     Process,
 }
 
@@ -67,8 +68,9 @@ pub fn create_temporary_file(
         .tempfile_in(folder)
 }
 
-/// Replaces a file in one step, and creates its folder if it is missing. Of two processes that
-/// write at once, one wins; a reader sees the old content or the new one, never a part.
+/// Replaces a file in one step, and creates its folder if it is missing. A concurrent reader gets
+/// either the old or the new content, never a part of it. If several processes write concurrently,
+/// the content of one of them remains.
 pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let folder = containing_folder(path);
     let mut file = create_temporary_file(folder, ".tmp", "")?;
@@ -76,7 +78,7 @@ pub fn replace_file(path: &Path, content: &[u8], durability: Durability) -> io::
     persist_file(file, path, folder, durability)
 }
 
-/// Replaces a file that belongs to the user, such as `config.toml`: a symbolic link stays a link,
+/// Replaces a file that belongs to the user, such as `config.toml`. A symbolic link remains a link,
 /// and an existing file keeps its mode.
 pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -89,17 +91,17 @@ pub fn replace_user_file(path: &Path, content: &[u8]) -> io::Result<()> {
     persist_file(file, &target, folder, Durability::PowerCut)
 }
 
-/// Copies a file to a path that must not exist. The copy survives a power cut once its folder is
-/// synchronized.
+/// Copies a file to a path that must not exist. To make the copy survive a power cut, call
+/// [`sync_folder`] on its folder afterwards.
 pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut target = create_new(to)?;
     io::copy(&mut File::open(from)?, &mut target)?;
     target.sync_all()
 }
 
-/// Renames a file or a folder, replacing any file that has the new name. With
-/// [`Durability::PowerCut`] the new name is on disk before the call returns, where the file system
-/// can synchronize a folder; the content is not synchronized.
+/// Renames a file or a folder. A file that already has the new name is replaced. With
+/// [`Durability::PowerCut`], the new name is on disk before the call returns, provided that the
+/// file system can synchronize a folder; the content is not synchronized.
 pub fn rename(from: &Path, to: &Path, durability: Durability) -> io::Result<()> {
     fs::rename(from, to)?;
     match durability {

@@ -1,4 +1,4 @@
-//! Folders that only their owner can enter.
+//! Creates folders that only their owner can enter.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
@@ -21,7 +21,7 @@ pub fn create_new_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Creates a folder with an unpredictable name in `parent`, which is created if it is missing.
-/// Dropping the result removes the folder.
+/// Dropping the result removes the new folder.
 pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     create_folder(parent)?;
     tempfile::Builder::new()
@@ -30,12 +30,13 @@ pub fn create_temporary_folder(parent: &Path, prefix: &str) -> io::Result<TempDi
         .tempdir_in(parent)
 }
 
-/// Makes renames and new names in a folder survive a power cut.
+/// Writes the entries of a folder to disk, so that files that were created or renamed in it keep
+/// their names after a power cut.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Returns the folder that holds `path`; a bare name lies in the current folder.
+/// Returns the folder that contains `path`. For a bare file name, this is `.`.
 pub fn containing_folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())

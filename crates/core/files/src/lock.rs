@@ -1,4 +1,4 @@
-//! Locks between processes.
+//! Locks that exclude other processes.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -7,21 +7,21 @@ use std::path::Path;
 use crate::file::{create_new, open_or_create};
 use crate::folder::{containing_folder, create_folder};
 
-/// A lock on a file. The kernel releases it when this value is dropped or the process dies. The
-/// file stays: if it were removed, two processes could hold locks on two files of one name.
+/// A lock on a file. The kernel releases the lock when this value is dropped or the process dies.
+/// The file is not removed, because two processes could then hold locks on two files with one name.
 #[derive(Debug)]
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Takes the lock exclusively, and waits while other processes hold it. Creates the file and
-    /// its folder if they are missing.
+    /// Takes the lock exclusively. Waits while any other process holds the lock. Creates the file
+    /// and its folder if they are missing.
     pub fn acquire(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock()?;
         Ok(Self(file))
     }
 
-    /// Like [`Self::acquire`], but shares the lock with other processes that acquire it shared.
+    /// Like [`Self::acquire`], but takes a shared lock, which several processes can hold at once.
     pub fn acquire_shared(path: &Path) -> io::Result<Self> {
         let file = open_lock_file(path)?;
         file.lock_shared()?;
@@ -29,8 +29,8 @@ impl LockFile {
     }
 
     /// Creates a file in an existing folder and takes its lock exclusively; fails if the file
-    /// exists. Another process may take the lock first and remove the file, so the caller must
-    /// check.
+    /// exists. Another process may lock and remove the new file before this function locks it, so
+    /// the caller must check that the file still exists.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         let file = create_new(path)?;
         file.lock()?;
@@ -50,21 +50,21 @@ impl LockFile {
         lock_outcome(file.try_lock_shared(), file)
     }
 
-    /// Like [`Self::try_acquire`], but creates nothing: a missing file is an error of kind
-    /// [`io::ErrorKind::NotFound`]. The file is open for reading only.
+    /// Like [`Self::try_acquire`], but fails with [`io::ErrorKind::NotFound`] if the file is
+    /// missing, and opens it only for reading.
     pub fn try_acquire_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         lock_outcome(file.try_lock(), file)
     }
 
-    /// True if a process holds the lock of an existing file exclusively. Concurrent calls do not
-    /// disturb each other.
+    /// True if a process holds the lock of the file exclusively. The file must exist. Concurrent
+    /// calls of this function do not disturb each other.
     pub fn is_held(path: &Path) -> io::Result<bool> {
         let file = File::open(path)?;
         Ok(lock_outcome(file.try_lock_shared(), file)?.is_none())
     }
 
-    /// Returns the locked file, so that the holder can write a note into it.
+    /// Returns the locked file, to which the holder of the lock can write.
     pub fn file(&self) -> &File {
         &self.0
     }

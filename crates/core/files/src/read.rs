@@ -1,11 +1,11 @@
-//! Reads with a limit: a file that grew without bound must not fill the memory.
+//! Reads files up to a size limit: a file that has grown without bound must not fill the memory.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Returns the content of a file. A file with more than `max_bytes` is an error of kind
-/// [`io::ErrorKind::FileTooLarge`].
+/// Returns the content of a file. Fails with [`io::ErrorKind::FileTooLarge`] if the file has more
+/// than `max_bytes` bytes.
 pub fn read_limited(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?
@@ -18,8 +18,8 @@ pub fn read_limited(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Like [`read_limited`], for a UTF-8 file. Other bytes are an error of kind
-/// [`io::ErrorKind::InvalidData`].
+/// Like [`read_limited`], but returns text. Fails with [`io::ErrorKind::InvalidData`] if the file
+/// is not valid UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     String::from_utf8(read_limited(path, max_bytes)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

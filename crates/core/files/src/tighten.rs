@@ -1,16 +1,16 @@
-//! Removes the rights of group and others from existing files.
+//! Removes the access rights of the group and of other users from existing files.
 
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The permission bits of group and others.
+/// The permission bits of everyone except the owner: the group and other users.
 const OTHERS: u32 = 0o077;
 
-/// Removes the rights of group and others, and returns the former mode if there were any. Does
-/// nothing to a missing file, a symbolic link, or a file of another user: their owner chose the
-/// mode.
+/// Removes all rights of the group and of other users from a file or folder. Returns its previous
+/// mode, or `None` if nothing was changed. Missing files, symbolic links and files of other users
+/// are left unchanged.
 pub fn tighten_mode(path: &Path) -> io::Result<Option<u32>> {
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -16,13 +16,13 @@ use crate::config::{ModelConfig, ProviderConfig};
 pub use builtin::{BuiltIn, Provenance};
 pub use profile::ProfileReason;
 
-/// A name or a configuration entry that identifies no usable model.
+/// The reason why a name or a configuration entry does not identify a usable model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CatalogueError {
     /// The name does not have the form `provider/model`.
     #[error("`{name}` is not a model name; write `provider/model`, such as `{example}`")]
     Form {
-        /// The invalid name.
+        /// The name, which does not have the form `provider/model`.
         name: String,
         /// An example of a valid name.
         example: String,
@@ -30,7 +30,7 @@ pub enum CatalogueError {
     /// The name is the last part of several models' full names.
     #[error("`{name}` is several models: {}; write one of these", .models.join(", "))]
     Ambiguous {
-        /// The ambiguous name.
+        /// The name, which is the last part of several full names.
         name: String,
         /// The full names of the matching models.
         models: Vec<String>,
@@ -52,7 +52,7 @@ pub enum CatalogueError {
     ReservedKey {
         /// The name of the provider or model whose `extra_body` sets the field.
         name: String,
-        /// The reserved field.
+        /// The field of the request body that only haft itself may set.
         key: String,
     },
     /// The provider's cache does not offer this lifetime.
@@ -70,7 +70,7 @@ pub enum CatalogueError {
     Factor {
         /// The name of the model.
         name: String,
-        /// The configured factor.
+        /// The configured factor, as written.
         factor: String,
     },
 }
@@ -93,7 +93,8 @@ pub struct Declared {
     pub provider: ProviderConfig,
     /// Fields added to every request body. The model's fields take precedence over the provider's.
     pub extra_body: Map<String, Value>,
-    /// The listed prices and their currency. The prices in `spec` are converted to USD.
+    /// The prices as listed by the provider, and their currency. The prices in `spec` are converted
+    /// to USD.
     pub listed: Option<(String, Price)>,
 }
 
@@ -102,9 +103,10 @@ pub struct Declared {
 pub struct Catalogue {
     providers: BTreeMap<String, ProviderConfig>,
     models: BTreeMap<String, ModelConfig>,
-    /// The full name, or the last part of one, for each alias.
+    /// The model of each alias: a full name, or the last part of one.
     aliases: BTreeMap<String, String>,
-    /// The amount of each currency that equals one USD, by the currency's name.
+    /// The exchange rates: for each currency's name, the amount of that currency that equals one
+    /// USD.
     rates: BTreeMap<String, f64>,
     /// The built-in entries, used for names that are not declared; `None` if the catalogue has
     /// none.
@@ -290,8 +292,8 @@ impl Catalogue {
         })
     }
 
-    /// Returns the built-in properties of an undeclared model. If no properties are built in,
-    /// returns defaults.
+    /// Returns the built-in properties of a model that is not declared, or default properties if
+    /// none are built in.
     fn built_in_config(&self, name: &str) -> ModelConfig {
         let keys = self.built_in.and_then(|built_in| built_in.model_keys(name));
         keys.and_then(|keys| ModelConfig::deserialize(keys).ok())
@@ -367,8 +369,8 @@ impl Catalogue {
     }
 }
 
-/// Returns the likely cache rule of an undeclared model. Anthropic's cache needs markers in the
-/// request; other providers' caches need none.
+/// Returns the cache rule that probably applies to an undeclared model. Anthropic's cache needs
+/// markers in the request; other providers' caches need none.
 pub(crate) fn guess_cache_rule(api: Api) -> CacheRule {
     let rule = match api {
         Api::Anthropic => CacheKind::Anthropic,

@@ -22,13 +22,13 @@ use crate::secret::Secret;
 use crate::transport::{ExchangeFailure, HttpTransport};
 use crate::wire::{self, CallIds, Encoder};
 
-/// The maximum number of retries until the server has proved that it exists: three attempts within
-/// [`PROBE_TIME_LIMIT`].
+/// The maximum number of retries until the server has proved that it exists. With the first
+/// attempt, three attempts must fit into [`PROBE_TIME_LIMIT`].
 const MAX_PROBE_RETRIES: u32 = 2;
 const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
 const PROBE_DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
 
-/// A connection to one model.
+/// A client that sends requests to one model and reuses its connections.
 pub struct Client {
     spec: ModelSpec,
     encoder: Encoder,
@@ -147,8 +147,8 @@ impl Client {
         ended
     }
 
-    /// Sends the request until a reply arrives or the retries are used up. Increments `retries`
-    /// with each retry, for the log.
+    /// Sends the request repeatedly until a reply arrives or no retries are left. Increments
+    /// `retries` with each retry, for the log.
     async fn exchange_with_retries(
         &mut self,
         request: &Request,
@@ -264,7 +264,8 @@ impl Client {
         }
     }
 
-    /// True if the failure leaves open whether a server of the declared API exists at the address.
+    /// True if, after the failure, it is unclear whether a server of the declared API exists at the
+    /// address.
     fn leaves_server_in_doubt(&self, failure: &ExchangeFailure) -> bool {
         // The full number of retries applies if the server said when to come back, or if it has
         // answered before and the user configured more retries than the default.

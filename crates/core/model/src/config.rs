@@ -12,26 +12,27 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// The wire protocol.
+    /// The wire protocol of the provider's server.
     pub api: Api,
     /// The base URL. For `anthropic` and `gemini`, the version part of the path may be omitted.
     pub base_url: String,
-    /// The environment variable that holds the key.
+    /// The environment variable that holds the API key.
     pub api_key_env: Option<String>,
-    /// The file that holds the key.
+    /// The file that holds the API key.
     pub api_key_file: Option<String>,
-    /// The command that prints the key.
+    /// The command that prints the API key.
     pub api_key_command: Option<String>,
-    /// The entry of the system's keyring that holds the key, as `SERVICE` or `SERVICE/ACCOUNT`.
+    /// The entry of the system's keyring that holds the API key, as `SERVICE` or `SERVICE/ACCOUNT`.
     pub api_key_keyring: Option<String>,
-    /// Headers added to every request. A header with the name of one of haft's own replaces it.
+    /// Headers added to every request. If haft sets a header with an equal name, the value given
+    /// here replaces haft's value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Fields added to every request body.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// The proxy for all connections; empty for none. This crate does not read the environment: a
-    /// caller that honors `HTTPS_PROXY` puts its value here.
+    /// The URL of the proxy for all connections; empty for none. This crate does not read the
+    /// environment: a caller that honors `HTTPS_PROXY` puts its value here.
     pub proxy: Option<String>,
     /// Hosts, domains and networks that are reached without the proxy, separated by commas as in
     /// `NO_PROXY`.
@@ -67,8 +68,8 @@ impl ProviderConfig {
     }
 }
 
-/// `[models."PROVIDER/MODEL"]`: the properties of a model. All are optional; an absent one gets a
-/// default or stays unknown.
+/// `[models."PROVIDER/MODEL"]`: the properties of a model. All fields are optional; an absent field
+/// gets a default or stays unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -76,22 +77,22 @@ pub struct ModelConfig {
     pub context_window: Option<u32>,
     /// The maximum number of tokens in one reply.
     pub max_output_tokens: Option<u32>,
-    /// Prices per million tokens, in the currency of the model.
+    /// The prices per million tokens, in the currency named by `currency`.
     pub price: Option<Price>,
     /// The currency of the prices, such as `CNY`; USD if absent.
     pub currency: Option<String>,
     /// The rule by which the provider caches prompt prefixes.
     pub cache: Option<CacheRule>,
-    /// The protocol for tool calls.
+    /// The protocol in which the model writes tool calls.
     pub tool_protocol: Option<ToolProtocol>,
     /// The optional features that the model supports.
     pub capabilities: Option<Capabilities>,
     /// The price of writing a million tokens to the cache for an hour, used if `cache.ttl` is `1h`.
     pub cache_write_1h: Option<f64>,
-    /// The amount of text sent to the model at once: `full` or `small`. By default it follows from
-    /// the model's name and context window.
+    /// The profile, `full` or `small`, which determines how many tools the model gets and how they
+    /// are described. By default it follows from the model's name and context window.
     pub profile: Option<ModelProfile>,
-    /// The number of the model's tokens per token of `o200k`, the tokenizer used for all counts;
+    /// The ratio of the model's own token count to haft's count with the `o200k` tokenizer;
     /// corrected from the model's replies.
     pub tokenizer_factor: Option<f64>,
     /// Fields added to every request body. They take precedence over the provider's.
@@ -105,15 +106,16 @@ pub struct ModelConfig {
 pub struct RetryConfig {
     /// The number of retries after the first attempt; -1 means no limit.
     pub attempts: i32,
-    /// The wait before the first retry; it doubles with each further retry.
+    /// The wait before the first retry, in milliseconds; it doubles with each further retry.
     pub base_delay_ms: u64,
-    /// The longest wait, unless the server asks for a longer one.
+    /// The longest wait between two attempts, in milliseconds, unless the server asks for a longer
+    /// one.
     pub max_delay_ms: u64,
-    /// The time limit for connecting.
+    /// The time limit for connecting, in seconds.
     pub connect_timeout_s: u64,
-    /// The time limit for the first byte of a reply.
+    /// The time limit for the first byte of a reply, in seconds.
     pub first_byte_timeout_s: u64,
-    /// The time limit between two pieces of a reply.
+    /// The time limit between two pieces of a reply, in seconds.
     pub idle_timeout_s: u64,
 }
 

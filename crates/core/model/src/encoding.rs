@@ -13,8 +13,8 @@ use crate::wire::{Encoder, Settings};
 
 /// The settings that determine the bytes of a request body, apart from the request itself.
 ///
-/// Stored with a logged request, these settings reproduce the exact bytes even after the
-/// configuration has changed. They contain neither the API key nor headers.
+/// If these settings are stored with a logged request, they reproduce the exact bytes even after
+/// the configuration has changed. They contain neither the API key nor headers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BodyEncoding {
@@ -25,7 +25,8 @@ pub struct BodyEncoding {
     extra_body: Map<String, Value>,
     /// True if the reply is streamed.
     stream: bool,
-    /// True if the server is OpenAI itself. Other servers reject some of OpenAI's fields.
+    /// True if the server is OpenAI's own. Other servers of this API reject some of OpenAI's
+    /// fields.
     is_openai: bool,
     /// True if requests in the `react` protocol send the model's earlier turns under the assistant
     /// role, and stop the model before it writes a tool result. Absent in requests logged by early
@@ -57,9 +58,9 @@ impl BodyEncoding {
         Encoder::new(self.encoder_settings()).encode_body(request)
     }
 
-    /// Returns the encoding of this model as if a provider of another API served it. The cache rule
-    /// is the default of that API, the extra fields of the original provider are dropped, and the
-    /// full name is another one, so that reasoning of earlier replies is not sent back.
+    /// Returns an encoding in which this model is served by a provider of the API `api`. The cache
+    /// rule is the default of that API, the extra fields of the original provider are dropped, and
+    /// the full name is changed, so that reasoning of earlier replies is not sent back.
     #[must_use]
     pub fn with_api(mut self, api: Api) -> Self {
         if self.spec.api != api {

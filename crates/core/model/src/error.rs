@@ -44,12 +44,12 @@ pub enum ModelError {
     /// A limit on money or quota has been reached; waiting does not help.
     #[error("the provider refuses to spend more (status {status}): {message}")]
     SpendLimit {
-        /// The HTTP status.
+        /// The HTTP status of the answer.
         status: u16,
         /// The provider's error message.
         message: String,
     },
-    /// The provider rejected the request or failed.
+    /// The provider rejected the request, or failed to process it.
     #[error("the provider answered status {status}{}: {message}", parenthesize_code(.code))]
     Status {
         /// The HTTP status, or for an error inside a stream, the status that corresponds to the
@@ -63,7 +63,7 @@ pub enum ModelError {
     /// The reply violates the wire protocol.
     #[error("the reply cannot be read: {problem}")]
     BadReply {
-        /// The violation and its location.
+        /// The violation, and its position in the reply.
         problem: String,
     },
     /// The connection was lost before the end of the message.
@@ -77,13 +77,13 @@ pub enum ModelError {
     Timeout {
         /// The time limit that was exceeded.
         waited: Duration,
-        /// The event that did not happen, such as the first byte.
+        /// The event that did not happen in time, such as the first byte.
         awaited: &'static str,
     },
     /// The caller canceled the request.
     #[error("cancelled")]
     Cancelled,
-    /// The request would exceed the caller's spending limit.
+    /// The request was not sent, because its cost would exceed the caller's spending limit.
     #[error("{0}")]
     OverBudget(String),
     /// A spending limit is set, and the cost of the request cannot be computed because the model
@@ -105,7 +105,7 @@ pub enum ModelError {
     /// does not exist.
     #[error("{last}")]
     NeverValid {
-        /// The last failure.
+        /// The failure of the last attempt.
         #[source]
         last: Box<ModelError>,
     },
@@ -204,7 +204,7 @@ impl ModelError {
         }
     }
 
-    /// True if the provider is overloaded or out of order, so that it makes sense to try another
+    /// True if the provider is overloaded or broken, so that it makes sense to try another
     /// provider.
     pub fn is_overload(&self) -> bool {
         matches!(
@@ -268,7 +268,7 @@ impl ModelError {
         }
     }
 
-    /// True if the failure leaves open whether the address serves the configured API at all, or
+    /// True if, after this failure, it is unclear whether the address serves the configured API, or
     /// serves it for this key.
     pub(crate) fn leaves_server_unproven(&self) -> bool {
         matches!(
@@ -290,8 +290,8 @@ impl ModelError {
         self.root_cause().is_error_status()
     }
 
-    /// True if only a server of the configured API can cause this failure, because part of a reply
-    /// had already arrived.
+    /// True if the failure shows that a server of the configured API exists, because part of a
+    /// reply had already arrived.
     pub(crate) fn proves_server_exists(&self) -> bool {
         matches!(self, Self::Dropped { .. })
     }

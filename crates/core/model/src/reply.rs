@@ -30,8 +30,7 @@ pub enum Delta {
         /// The id of the call.
         id: String,
     },
-    /// An attempt has failed. The request is sent again after the wait; everything received so far
-    /// is void.
+    /// A failed attempt, which is repeated after the wait; everything received so far is void.
     Retry {
         /// The number of this retry, counted from 1.
         attempt: u32,
@@ -46,7 +45,7 @@ pub enum Delta {
     },
 }
 
-/// A complete reply: the server sent the end of the message.
+/// A complete reply: the end of the message was received.
 ///
 /// The arguments of its tool calls are the text as received, whether or not the text is valid JSON.
 /// If `stop` is [`StopReason::Length`], the last part was truncated, and a tool call there must not

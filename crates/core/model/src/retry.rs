@@ -10,7 +10,7 @@ use crate::config::RetryConfig;
 
 /// The maximum wait before the first retry, unless the server asks for a longer one.
 const MAX_FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The maximum wait that a server may ask for.
+/// The maximum wait that haft accepts from a server's retry hint.
 const MAX_HINTED_DELAY: Duration = Duration::from_hours(24);
 
 /// Computes the waits between the attempts of one request. Each wait is twice the previous one,
@@ -38,7 +38,8 @@ impl Backoff {
         }
     }
 
-    /// Returns the next wait. The server's hint takes precedence, whether it is shorter or longer.
+    /// Returns the next wait. A hint from the server takes precedence over the computed wait,
+    /// whether the hint is shorter or longer.
     pub(crate) fn next_delay(&mut self, hint: Option<Duration>) -> Duration {
         let own = self
             .delays
@@ -54,9 +55,9 @@ impl Backoff {
     }
 }
 
-/// Returns the wait that the server asks for in `retry-after-ms`, in `retry-after` (seconds or a
-/// date), or in Gemini's `RetryInfo` in the error's details. A date is compared with the server's
-/// own clock, its `date` header.
+/// Returns the wait before a retry as requested by the server: in the header `retry-after-ms`, in
+/// the header `retry-after` (seconds or a date), or in the `RetryInfo` of a Gemini error. A date is
+/// compared with the server's own clock, its `date` header.
 pub(crate) fn parse_retry_hint(headers: &HeaderMap, error: &Value) -> Option<Duration> {
     let header = |name: &str| {
         headers

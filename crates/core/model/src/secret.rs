@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A key or token. `Debug` and `Display` print it as `***`.
+/// An API key or token. `Debug` and `Display` print it as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

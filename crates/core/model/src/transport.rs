@@ -29,8 +29,8 @@ use crate::wire::{self, Decode, Sink};
 use connector::Connector;
 use failure::NamedEndpoint;
 
-/// The time limit for each connection attempt before the server has proved that it exists: three
-/// attempts must fit into 5 s.
+/// The time limit for each connection attempt before the server has proved that it exists. It is
+/// short, because three attempts must fit into five seconds.
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_300);
 
 /// A provider's endpoint, with everything needed to send requests to it.
@@ -109,7 +109,7 @@ impl HttpTransport {
         }
     }
 
-    /// Posts a request body and reads the reply.
+    /// Posts a request body and reads the reply to its end.
     pub(crate) async fn exchange(
         &self,
         body: Bytes,

@@ -19,8 +19,8 @@ use super::rule::{EXECUTE_TOOL, PermissionRule};
 use super::shape;
 use super::shell::{ShellWord, WordSplitting, WordValue};
 
-/// A built-in rule for a command that only reads or commits, with the words that the command may
-/// have.
+/// A built-in rule that covers a read-only command or a commit, if all of its words are among those
+/// that the rule lists.
 #[derive(Debug)]
 pub(super) struct ReadingRule {
     pub(super) rule: PermissionRule,
@@ -196,7 +196,7 @@ impl ReadingCommand {
         self.accepts_operands(&operands, has_pattern, place)
     }
 
-    /// Returns true if the rule allows these operands, in these folders.
+    /// Returns true if the rule allows these operands for a command that runs in these folders.
     fn accepts_operands(
         &self,
         operands: &[&ShellWord],
@@ -258,7 +258,7 @@ impl ReadingCommand {
         }
     }
 
-    /// Parses an option. Returns `None` if it is not listed.
+    /// Parses an option of the command. Returns `None` if the rule does not list the option.
     fn parse_option(&self, text: &str) -> Option<WordKind> {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = long
@@ -397,8 +397,8 @@ impl CommandPlace<'_> {
         paths.is_none_or(|paths| paths.iter().any(|path| path.is_dir()))
     }
 
-    /// Returns true if git would find the repository by a `.git` entry. A bare repository in the
-    /// project has a configuration that anyone may have written.
+    /// Returns true if git would find the repository by a `.git` entry, and not as a bare
+    /// repository: anyone may have written the configuration of a bare repository in the project.
     fn has_no_bare_repository(&self) -> bool {
         let places = effects::resolve_path(self.folders, ".").unwrap_or_default();
         let plain = |place: &Path| {
@@ -411,7 +411,7 @@ impl CommandPlace<'_> {
     }
 }
 
-/// True if a path contains no protected name. Steering files do not count as protected here.
+/// True if a path contains no protected name. Steering files do not count as protected.
 fn is_unprotected(workspace: &Workspace, path: &Path) -> bool {
     find_protected_name_in_workspace(workspace, path)
         .is_none_or(|name| !PROTECTED_PATHS.contains(&name))

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PermissionsConfig {
-    /// The permission mode.
+    /// The permission mode, which decides calls that no rule covers.
     pub mode: PermissionMode,
     /// Rules for calls that are allowed without asking.
     pub allow: Vec<String>,
@@ -28,9 +28,9 @@ pub struct PermissionsConfig {
     pub ask: Vec<String>,
     /// Rules for calls that are always denied.
     pub deny: Vec<String>,
-    /// Rules with examples.
+    /// Rules that have examples, which are checked when the rules are loaded.
     pub rules: Vec<RuleConfig>,
-    /// True if commands that only read run without asking inside the sandbox.
+    /// If true, commands that only read are run inside the sandbox without asking.
     pub reading_commands: bool,
 }
 
@@ -55,9 +55,9 @@ impl Default for PermissionsConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// The rule's text.
+    /// The text of the rule, such as `execute_command(cargo test:*)`.
     pub rule: String,
-    /// The decision of the rule.
+    /// The decision on calls that the rule covers.
     pub decision: Decision,
     /// Command lines or paths that the rule must match.
     #[serde(default, rename = "match")]

@@ -6,7 +6,8 @@ use haft_types::{Decision, PermissionMode};
 use super::verdict::{Ruling, Verdict};
 use super::{PermissionRequest, PermissionRule, PermissionRules, remember};
 
-/// The permission mode, the rules, and the confinement of commands, which together decide calls.
+/// The settings by which calls are decided: the permission mode, the rules, and the confinement of
+/// commands.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
     /// The permission mode, which decides calls that no rule covers.
@@ -136,8 +137,8 @@ impl Permissions {
         }
     }
 
-    /// Decides input for a running program. Such input cannot be parsed, so deny rules are matched
-    /// as substrings.
+    /// Decides whether text may be typed into a running program. Such text cannot be parsed, so
+    /// deny rules are matched as substrings.
     fn decide_input(&self, tool: &str, text: &str) -> Verdict {
         let stands = |rule: &&PermissionRule| {
             rule.command_pattern()

@@ -8,7 +8,7 @@ pub(super) struct DomainPattern {
     below: Subdomains,
 }
 
-/// Controls whether a pattern covers the host that it names, or only the subdomains of that host.
+/// Controls whether a pattern covers the host that it names, or only the subdomains of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subdomains {
     No,
@@ -53,7 +53,7 @@ impl DomainPattern {
     }
 }
 
-/// Returns the canonical spelling of a host, in which hosts are compared.
+/// Converts a host to its canonical spelling, in which hosts can be compared.
 fn canonicalize_host(host: &str) -> String {
     let host = host.trim_end_matches('.').to_lowercase();
     let inner = host

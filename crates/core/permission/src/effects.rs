@@ -30,7 +30,7 @@ use serde::Deserialize;
 
 use super::shell::{ShellScript, ShellWord};
 
-/// One effect of a command line.
+/// An effect of a command line, such as a program that runs or a file that is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandEffect {
     pub(crate) kind: EffectKind,
@@ -63,7 +63,7 @@ pub(crate) struct ProgramRun {
     pub(crate) words: Rc<[ShellWord]>,
     pub(crate) risks: Vec<Risk>,
     pub(crate) role: CommandRole,
-    /// The folders that relative paths start from.
+    /// The folders to which relative paths may refer.
     pub(crate) folders: WorkingFolders,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct ProgramRun {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CommandRole {
-    /// The command has effects of its own, or changes the environment of the command it wraps.
+    /// The command has effects of its own, or changes the environment of a command that it wraps.
     #[default]
     Acts,
     /// The command only runs the wrapped command, without changing anything; the wrapped command is
@@ -94,7 +94,8 @@ pub(crate) struct EnclosingCommand {
     pub(crate) position: EffectPosition,
 }
 
-/// The words of an enclosing command that a rule must name to cover an effect in that command.
+/// The position of an effect in an enclosing command, which determines the words that a rule must
+/// name to cover the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EffectPosition {
     /// The effect begins with the word at this index, and its risks are in later words.

@@ -22,7 +22,7 @@ pub(super) enum FileAccess {
 }
 
 impl FileAccess {
-    /// Returns the names of the tools that access files in this way.
+    /// Returns the names of the tools that access files in the way that `self` describes.
     pub(super) fn tool_names(self) -> &'static [&'static str] {
         match self {
             Self::Read => &READ_TOOLS,
@@ -39,10 +39,10 @@ impl FileAccess {
     }
 }
 
-/// The maximum number of entries that are examined below a folder.
+/// The maximum number of entries that a walk examines below a folder.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The decision of a visitor whether a walk enters the current entry, skips it, or ends.
+/// The visitor's decision on an entry: the walk enters the entry, skips the entry, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descent {
     Yes,
@@ -194,8 +194,8 @@ impl Permissions {
     }
 
     /// Returns a filter for files below a folder that a tool searches, or `None` if no rule
-    /// restricts reading. The user cannot be asked during a search, so files that need an approval
-    /// are left out too.
+    /// restricts reading. The filter leaves out files that are denied, and files that need an
+    /// approval, because the user cannot be asked during a search.
     pub fn read_filter(&self, workspace: &Workspace) -> Option<ReadFilter> {
         let speaks = |rule: &PermissionRule| {
             rule.path_pattern_for(FileAccess::Read.tool_names())

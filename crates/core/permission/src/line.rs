@@ -375,15 +375,16 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// Returns the allow rule that names the command; the rule need not cover the command's risks.
+    /// Returns the allow rule that names the command, even if the rule does not cover the command's
+    /// risks.
     fn find_naming_rule(&self, effect: &CommandEffect) -> Option<&PermissionRule> {
         self.rules(Decision::Allow)
             .iter()
             .find(|rule| rule.tool() == self.tool && rule_covers(rule, effect, &[]))
     }
 
-    /// Returns the ruling of an allow rule that names the whole text of a command with a part that
-    /// cannot be parsed.
+    /// Returns the ruling of an allow rule that names the whole text of a command, for a command
+    /// with a part that cannot be parsed.
     fn find_whole_text_ruling(&self, effect: &CommandEffect) -> Option<Ruling> {
         Some(Ruling::by_rule(
             self.find_naming_rule(effect)?,
@@ -392,8 +393,8 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// Explains why a rule that names the command does not allow it: the rule does not cover one of
-    /// the command's risks.
+    /// Explains why a command is not allowed by a rule that names it: the rule does not cover one
+    /// of the command's risks.
     fn explain_uncovered_risk(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<String> {
         let rule = self.find_naming_rule(effect)?;
         let risk = run.risks.first()?;

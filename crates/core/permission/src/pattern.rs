@@ -14,7 +14,7 @@ use super::protected;
 use super::shape::{self, ANY, HOME, shapes_overlap};
 use super::shell::{self, ShellWord, WordSplitting, WordValue};
 
-/// A pattern for the words of a command.
+/// The pattern of a rule for commands: the words with which a command begins, as in `git status:*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandPattern {
     assignments: Vec<WordValue>,
@@ -33,7 +33,7 @@ enum FurtherWords {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternMatch {
     No,
-    /// The pattern may match: the value of a word that decides is known only to the shell.
+    /// The pattern may match, depending on a word whose value is known only to the shell.
     Maybe,
     Yes,
 }
@@ -309,7 +309,7 @@ impl PathPattern {
         })
     }
 
-    /// Returns the shapes of all matching paths, as absolute paths.
+    /// Returns the pattern as shapes of absolute paths. Every matching path fits one of the shapes.
     fn absolute_shapes(&self, workspace: &Workspace) -> impl Iterator<Item = String> {
         let bases: Vec<String> = if self.absolute {
             vec![String::new()]
@@ -337,7 +337,8 @@ impl PathPattern {
         (self.absolute && shape::is_known(path)).then(|| PathBuf::from(path))
     }
 
-    /// Returns true if an ask or deny rule with this pattern may cover a file of this shape.
+    /// Returns true if an ask or deny rule with this pattern may cover a file whose path has the
+    /// shape `shape`.
     pub(super) fn may_match_shape(&self, workspace: &Workspace, shape: &str) -> bool {
         let shape = protected::fold_name(shape);
         let home = HOME.to_string();
@@ -355,8 +356,8 @@ impl PathPattern {
         named.any(|named| forms.iter().any(|form| shapes_overlap(form, &named)))
     }
 
-    /// Returns true if an ask or deny rule with this pattern may cover a file below a folder of
-    /// this shape, counting only the files that the command would read.
+    /// Returns true if an ask or deny rule with this pattern may cover a file below a folder whose
+    /// path has the shape `shape`, counting only the files that the command would read.
     pub(super) fn may_match_below(
         &self,
         workspace: &Workspace,

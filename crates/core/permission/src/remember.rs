@@ -6,7 +6,8 @@ use haft_types::Decision;
 use super::decide::Permissions;
 use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
 
-/// The maximum bytes of a line for which a rule is suggested; no user would read a longer rule.
+/// The maximum length, in bytes, of a line for which a rule is suggested; no user would read a
+/// longer rule.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Returns rules that together allow this call and nothing else, or an empty list if there are no
@@ -85,8 +86,8 @@ fn build_command_rule(tool: &str, part: &str) -> Option<String> {
     Some(format!("{tool}({})", words.join(" ")))
 }
 
-/// Quotes a word for the shell, if necessary, or if the word could be read as the `:*` or ` *` at
-/// the end of a rule.
+/// Quotes a word if the shell requires it, or if the word could be read as the `:*` or ` *` at the
+/// end of a rule.
 fn quote_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

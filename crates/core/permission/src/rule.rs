@@ -37,7 +37,7 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
 ];
 /// Tools that send requests to hosts; their pattern in a rule is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];
-/// The prefix with which rules name the tools of MCP servers: `mcp__server__tool`.
+/// The prefix of the names by which rules refer to tools of MCP servers: `mcp__server__tool`.
 const SERVER_TOOL_PREFIX: &str = "mcp__";
 /// Pairs of a tool name of another agent and haft's name for that tool.
 const FOREIGN_TOOL_NAMES: [(&str, &str); 11] = [
@@ -62,7 +62,7 @@ pub enum RuleError {
         "`{0}` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`"
     )]
     Shape(String),
-    /// The tool takes no pattern.
+    /// The rule has a pattern, but its tool takes no pattern.
     #[error(
         "`{rule}`: `{tool}` takes no pattern; write `{tool}` alone, or the name of a tool that runs commands or is about files"
     )]

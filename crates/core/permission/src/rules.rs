@@ -22,7 +22,7 @@ pub struct PermissionRules {
     git: GitUse,
 }
 
-/// Controls whether the built-in rules may allow git commands.
+/// Controls whether built-in rules may allow git commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum GitUse {
     #[default]
@@ -51,11 +51,11 @@ pub enum RuleOrigin {
     BuiltIn,
 }
 
-/// A rule in force.
+/// A rule in force, with its decision and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRule<'a> {
     pub decision: Decision,
-    /// The rule's text.
+    /// The text of the rule, such as `execute_command(cargo test:*)`.
     pub rule: &'a str,
     pub origin: RuleOrigin,
 }
@@ -112,7 +112,7 @@ impl PermissionRules {
             .chain(built_in)
     }
 
-    /// Returns those built-in rules for reading commands that are in force.
+    /// Returns the built-in rules in force for commands that only read.
     pub(super) fn reading_rules(&self) -> impl Iterator<Item = &'static ReadingRule> {
         let rules: &[ReadingRule] = match self.reading {
             ReadingCommands::None => &[],

@@ -15,7 +15,7 @@ pub struct Verdict {
     pub reason: String,
     /// The rule that decided; `None` if no rule did.
     pub rule: Option<String>,
-    /// The verdicts on the parts of the call.
+    /// The verdicts on the parts of the call, such as the commands of a command line.
     pub parts: Vec<PartVerdict>,
     /// The files outside the workspace that the call would use, with links resolved. An approval of
     /// the call covers access to these files.

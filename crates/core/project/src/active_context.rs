@@ -1,4 +1,4 @@
-//! Active context: short descriptions of a project's folders, which haft writes and reads.
+//! Reads and writes short descriptions of a project's folders, the active context.
 //!
 //! If haft has not described a folder, auto-coder's description of the folder is read. The
 //! description of `src/pay` is in `.haft/active-context/src/pay/active.md`. Writing never follows a
@@ -14,20 +14,21 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The folder that contains all descriptions, relative to the project's root.
+/// The folder that contains the descriptions of a project's folders, relative to the project's
+/// root.
 const CONTEXT_FOLDER: &str = ".haft/active-context";
 const DESCRIPTION_FILE: &str = "active.md";
-/// The maximum number of descriptions that are read. The number is limited because all descriptions
-/// are part of every request.
+/// The maximum number of folder descriptions that are read. The number is limited because all
+/// descriptions are part of every request.
 const MAX_DESCRIPTIONS: usize = 100;
-/// The maximum depth of described folders.
+/// The maximum depth to which the folder of descriptions is searched.
 const MAX_DEPTH: usize = 12;
-/// The maximum size of one description, in bytes.
+/// The maximum size of the description of a folder, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The described folder, relative to the project's root; empty for the root itself.
+    /// The path of the described folder, relative to the project's root; empty for the root itself.
     pub folder: PathBuf,
     pub text: String,
 }
@@ -118,7 +119,8 @@ pub fn render_descriptions(descriptions: &[Description]) -> Option<String> {
     })
 }
 
-/// Writes the description of a folder.
+/// Writes the description of `folder`, a path relative to the project's root. Fails if a link is on
+/// the way to the file.
 pub fn write_description(knowledge: &KnowledgePaths, folder: &Path, text: &str) -> io::Result<()> {
     let path = description_path(knowledge, folder)?;
     let is_link = |path: &Path| {
@@ -136,7 +138,7 @@ pub fn write_description(knowledge: &KnowledgePaths, folder: &Path, text: &str) 
     )
 }
 
-/// Returns the path of a folder's description file.
+/// Returns the path of the file that contains the description of a folder.
 fn description_path(knowledge: &KnowledgePaths, folder: &Path) -> io::Result<PathBuf> {
     if folder
         .components()

@@ -1,4 +1,4 @@
-//! Agents: role definitions for sub-agents.
+//! Loads agents, which define roles for sub-agents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,31 +10,31 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// The tools that an agent may use.
+/// The tools that an agent may use: all or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentTools {
-    /// Every tool.
+    /// All tools that are offered.
     All,
     /// Only the tools with these names. An empty list allows no tools.
     Only(Vec<String>),
 }
 
-/// A role for a sub-agent.
+/// The definition of an agent, loaded from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentDefinition {
     pub name: String,
-    /// The purpose of the agent.
+    /// A description of the agent's purpose.
     pub description: String,
     pub tools: AgentTools,
-    /// The model that the agent uses; if absent, the model of the parent agent.
+    /// The model that the agent uses, or `None` to use the model of the parent agent.
     pub model: Option<String>,
     /// True if the agent's prompt contains the project's rules.
     pub include_rules: bool,
     /// True if the agent changes files in a git worktree of its own.
     pub worktree: bool,
-    /// A system prompt that replaces the built-in one.
+    /// The system prompt that replaces the built-in one; `None` keeps the built-in prompt.
     pub system_prompt: Option<String>,
-    /// The role definition for the system message.
+    /// The text that defines the role in the system message.
     pub role: String,
     /// The path of the agent's file.
     pub path: PathBuf,
@@ -57,7 +57,7 @@ struct AgentFrontMatter {
     system_prompt_file: Option<PathBuf>,
 }
 
-/// Reads all agent files. An unusable file is reported in `problems` and skipped.
+/// Loads all agent files. An unusable file is reported in `problems` and skipped.
 pub fn load_agents(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -65,7 +65,7 @@ pub fn load_agents(
     load_agents_after(&[], knowledge, problems)
 }
 
-/// Reads all agent files. The agents in `preset` come first, and take precedence over agent files
+/// Loads all agent files. The agents in `preset` come first, and take precedence over agent files
 /// with the same names.
 pub fn load_agents_after(
     preset: &[AgentDefinition],

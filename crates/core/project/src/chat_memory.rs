@@ -1,4 +1,5 @@
-//! What auto-coder's chat has stored about a project: the files in focus, and the libraries in use.
+//! Reads the data that auto-coder's chat has stored about a project: the files in focus, and the
+//! libraries in use.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::problem::FileProblem;
 /// every request.
 const MAX_FOCUS_FILES: usize = 100;
 
-/// The parts of the memory of auto-coder's chat that haft uses.
+/// The part of the memory of auto-coder's chat that haft uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMemory {
     /// The files in focus that exist in the project, relative to its root.
@@ -72,7 +73,7 @@ pub fn load_memory(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) 
     }
 }
 
-/// Returns the strings in a list, or the keys of an object.
+/// Returns the strings in a JSON list, or the keys of a JSON object.
 fn collect_names(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(list)) => list

@@ -10,32 +10,31 @@ use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// The maximum depth of folders that contain commands.
+/// The maximum depth of the subfolders that may contain commands.
 const MAX_DEPTH: usize = 4;
 
-/// A prompt that the user calls by its name.
+/// A prompt that the user calls by its name, as a slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPrompt {
     /// The name by which the command is called; `folder:name` for a command in a subfolder.
     pub name: String,
     pub description: String,
-    /// A hint at the arguments, shown after the name.
+    /// A hint about the arguments, shown after the name.
     pub argument_hint: Option<String>,
-    /// The text of the prompt.
     pub text: String,
-    /// The path of the command's file.
+    /// The path of the file that defines the command.
     pub path: PathBuf,
     pub level: Level,
 }
 
 named!(CommandPrompt);
 
-/// A piece of a prompt.
+/// A piece of an expanded prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptPiece {
     /// Literal text.
     Text(String),
-    /// A command line whose output is inserted: `` !`line` `` in the file.
+    /// A command line whose output is inserted in its place: `` !`line` `` in the file.
     Command(String),
 }
 
@@ -107,8 +106,8 @@ impl CommandPrompt {
     }
 }
 
-/// Puts marks around the command lines in a text. A command line extends from `` !` `` at the
-/// beginning of a word to the next backquote on the line.
+/// Puts marks around the command lines in a text. A command line begins with `` !` `` at the start
+/// of a word and ends at the next backquote on the line.
 fn mark_command_lines(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -140,7 +139,7 @@ fn mark_command_lines(text: &str) -> String {
     out
 }
 
-/// Splits a line into words. Text in quotes stays one word.
+/// Splits a line into words. Quoted text remains one word.
 pub fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
@@ -168,7 +167,7 @@ struct CommandFrontMatter {
     argument_hint: Option<front_matter::WordList>,
 }
 
-/// Reads all commands.
+/// Loads all commands of the project and of the user.
 pub fn load_commands(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,

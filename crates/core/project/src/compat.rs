@@ -9,14 +9,15 @@ use std::path::Path;
 
 use crate::knowledge::KnowledgeKind;
 
-/// The folders in which one program keeps one kind of knowledge.
+/// The folders in which one program stores one kind of knowledge.
 struct Convention {
     kind: KnowledgeKind,
-    /// Folders below a project's root, in order of precedence.
+    /// Folders below a project's root that contain the knowledge, in order of precedence.
     project: &'static [&'static str],
-    /// Folders below the user's home.
+    /// Folders below the user's home that contain the knowledge, in order of precedence.
     home: &'static [&'static str],
-    /// Folders below the user's home that contain a `repos` folder with one folder per project.
+    /// Folders below the user's home whose subfolder `repos/PROJECT` contains the knowledge for the
+    /// project `PROJECT`.
     repositories: &'static [&'static str],
 }
 
@@ -35,29 +36,29 @@ fn conventions_for(kind: KnowledgeKind) -> impl Iterator<Item = &'static Convent
         .filter(move |convention| convention.kind == kind)
 }
 
-/// Returns the folders below a project's root that contain knowledge of this kind.
+/// Returns the folders below a project's root that contain knowledge of the kind `kind`.
 pub(crate) fn project_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.project)
         .copied()
 }
 
-/// Returns the folders below the user's home that contain knowledge of this kind.
+/// Returns the folders below the user's home that contain knowledge of the kind `kind`.
 pub(crate) fn home_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.home)
         .copied()
 }
 
-/// Returns the folders below the user's home that contain knowledge of this kind in
-/// `repos/PROJECT`.
+/// Returns the folders below the user's home whose `repos/PROJECT` subfolder contains knowledge of
+/// the kind `kind`.
 pub(crate) fn repository_folders(kind: KnowledgeKind) -> impl Iterator<Item = &'static str> {
     conventions_for(kind)
         .flat_map(|convention| convention.repositories)
         .copied()
 }
 
-/// Returns Claude Code's project settings files, which may contain hooks.
+/// Returns the paths of Claude Code's project settings files, which may contain hooks.
 pub(crate) fn claude_settings_files() -> [&'static str; 2] {
     claude::SETTINGS_FILES
 }
@@ -76,14 +77,14 @@ pub(crate) fn rule_file_extensions(folder: &Path) -> &'static [&'static str] {
 pub(crate) const INSTRUCTION_FILES: [&str; 3] =
     ["CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md"];
 
-/// The folder in a project that contains auto-coder's descriptions of folders. Its structure is
-/// that of haft's own folder.
+/// The folder in which auto-coder stores its descriptions of a project's folders. Its structure is
+/// that of `.haft/active-context`.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
 /// The file in which auto-coder's chat stores its memory of a project.
 pub(crate) const MEMORY_FILE: &str = auto_coder::MEMORY_FILE;
 
-/// The folder in which auto-coder keeps library documentation in a project.
+/// The folder of a project in which auto-coder stores library documentation.
 pub(crate) const LIBRARIES_FOLDER: &str = auto_coder::LIBRARIES_FOLDER;
 
 /// True if the rule file `path` belongs to a program whose rules are sent in every request by

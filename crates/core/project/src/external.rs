@@ -37,7 +37,7 @@ const SCRIPT_EXTENSIONS: [(&str, &[&str]); 8] = [
     ("rs", &[]),
 ];
 
-/// A program in a tools folder.
+/// An external tool: a program in a tools folder, which the model can run with a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalTool {
     /// The file name of the tool.
@@ -46,7 +46,7 @@ pub struct ExternalTool {
     pub level: Level,
     /// True if the file's mode allows execution.
     pub executable: bool,
-    /// The version of the tool's file, by which cached help is recognized as current.
+    /// The version of the tool's file. Cached help is current if it was stored for this version.
     pub version: ToolFileVersion,
 }
 
@@ -191,7 +191,7 @@ impl ExternalTool {
         start[..read].starts_with(b"#!") || start[..read].starts_with(b"\x7fELF")
     }
 
-    /// Returns the usage text in the comment at the beginning of the file.
+    /// Returns the usage text from the comment at the beginning of the file.
     pub fn read_header(&self) -> Option<String> {
         let marker = match extension_of(&self.path) {
             Some("js" | "go" | "rs") => "//",

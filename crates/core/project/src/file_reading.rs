@@ -14,14 +14,14 @@ use crate::problem::FileProblem;
 /// The maximum size of a file in bytes. Larger files are skipped and reported.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The content of a file.
+/// The content of a file, together with the file's resolved path.
 pub(crate) struct FileText {
     pub(crate) text: String,
     /// The path of the file, with all links resolved.
     pub(crate) real: PathBuf,
 }
 
-/// The area to which reading is limited.
+/// Limits the locations of the files that may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadBounds {
     /// Only files whose path, with all links resolved, is inside the project.
@@ -31,9 +31,9 @@ pub(crate) enum ReadBounds {
 }
 
 impl ReadBounds {
-    /// Returns the area in which the files that `real` refers to may be. `real` is the path of a
-    /// file, without links. A file in the project may only refer to files in the project; a file of
-    /// the user may refer to any file.
+    /// Returns the locations in which files that `real` refers to may be. `real` is the path of a
+    /// file, with all links resolved. A file in the project may only refer to files in the project;
+    /// a file of the user may refer to any file.
     pub(crate) fn for_references_in(knowledge: &KnowledgePaths, real: &Path) -> Self {
         if real.starts_with(canonical_root(knowledge)) {
             Self::Project
@@ -57,7 +57,8 @@ pub(crate) fn read_file(
     read_named_file(knowledge, path, within, problems)
 }
 
-/// Reads a file that is named in another file, if it is inside the area `within`.
+/// Reads a file whose path is written in another file. Fails if the file is outside the locations
+/// that `within` allows.
 pub(crate) fn read_named_file(
     knowledge: &KnowledgePaths,
     path: &Path,
@@ -130,8 +131,8 @@ fn read_bytes_within(
     Ok((real, bytes))
 }
 
-/// Opens a file below the folder `root` without following any link. A component of the path may
-/// have been replaced by a link after the path was resolved.
+/// Opens the file `inside` below the folder `root` without following any link. This matters because
+/// a component of the path may have been replaced by a link after the path was resolved.
 fn open_beneath(root: &Path, inside: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::open(root, folder, Mode::empty())?;
@@ -153,7 +154,8 @@ fn canonical_root(knowledge: &KnowledgePaths) -> PathBuf {
         .unwrap_or_else(|_| knowledge.root.clone())
 }
 
-/// Returns the names in a folder, sorted. Returns no names if the folder does not exist.
+/// Returns the names of the entries of a folder, sorted. Returns no names if the folder does not
+/// exist.
 pub(crate) fn list_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries

@@ -22,8 +22,8 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::find_named_files;
 use crate::{compat, hooks};
 
-/// The paths of configuration that names commands, servers and hooks, and of folders that contain
-/// programs.
+/// The paths of configuration files that declare commands, servers and hooks, and of folders that
+/// contain programs.
 const FOOTPRINT_PATHS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
@@ -34,7 +34,7 @@ const FOOTPRINT_PATHS: &[&str] = &[
     ".claude/hooks",
 ];
 
-/// The kinds of knowledge whose folders are part of the footprint as a whole.
+/// The kinds of knowledge whose folders belong to the footprint with all their files.
 const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
     KnowledgeKind::Tools,
     KnowledgeKind::Commands,
@@ -57,11 +57,11 @@ fn list_footprint_paths() -> impl Iterator<Item = String> {
 /// The maximum number of files in a footprint. A project with more files is never trusted; no real
 /// project has nearly as many.
 const MAX_FILES: usize = 5_000;
-/// The maximum number of bytes of a file that are in memory at the same time.
+/// The maximum number of bytes of a file that are held in memory while the file is hashed.
 const CHUNK_BYTES: u64 = 16 * 1024 * 1024;
-/// The file that declares MCP servers, and the maximum number of bytes that are read from it.
+/// The file that declares MCP servers, and the maximum number of bytes that are read from the file.
 const SERVERS_FILE: (&str, u64) = (".mcp.json", 1 << 20);
-/// The maximum depth of folders.
+/// The maximum depth to which folders of the footprint are searched.
 const MAX_DEPTH: usize = 16;
 
 /// The files of a project that haft would execute once the project is trusted, each with its
@@ -89,7 +89,8 @@ impl Footprint {
         found
     }
 
-    /// Reads the project files that are named in the command lines `lines`, which run in `cwd`.
+    /// Reads the project files whose paths occur in `lines`, which are command lines that are run
+    /// in `cwd`.
     pub fn read_files_named_by(root: &Path, cwd: &Path, lines: &[String]) -> Self {
         let mut found = Self {
             files: BTreeMap::new(),
@@ -207,8 +208,8 @@ impl Footprint {
     }
 }
 
-/// Returns the files that are named by a project's hooks and servers. Links are returned both
-/// resolved and unresolved. Commands must not change these files.
+/// Returns the files that a project's hooks and servers name, and that commands must therefore not
+/// change. For a link, both the link and its target are returned.
 pub fn list_files_named_by_project(root: &Path) -> Vec<PathBuf> {
     let names = collect_command_lines(root).into_iter().flat_map(|lines| {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
@@ -255,7 +256,7 @@ fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Collects all strings in a JSON value. The command comes before its arguments.
+/// Collects all strings in the JSON declaration of a server, with the command before its arguments.
 fn collect_strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::FileProblem;
 
-/// A file that was split into front matter and body.
+/// The content of a file, split into front matter and body.
 pub(crate) struct SplitFile<T> {
     /// The parsed front matter, or the default value if the file has no front matter or its front
     /// matter cannot be parsed.
@@ -17,8 +17,8 @@ pub(crate) struct SplitFile<T> {
     pub(crate) broken: bool,
 }
 
-/// Splits a file into front matter and body. If the front matter cannot be parsed, this is
-/// reported, and the body is kept.
+/// Splits a file into front matter and body. Front matter that cannot be parsed is reported, and
+/// the body is kept.
 pub(crate) fn split_file<T: DeserializeOwned + Default>(
     path: &Path,
     text: &str,
@@ -83,7 +83,7 @@ pub(crate) fn split_file<T: DeserializeOwned + Default>(
 /// Keys whose values people often write without the quotes that YAML requires.
 const FREE_TEXT_KEYS: [&str; 2] = ["description", "argument-hint"];
 
-/// Keys that end the unquoted multi-line value of the key before them.
+/// Keys that may follow an unquoted value of several lines, and therefore end this value.
 const KNOWN_KEYS: [&str; 14] = [
     "name",
     "description",
@@ -136,7 +136,8 @@ fn quote_free_text(yaml: &str) -> String {
     out.join("\n")
 }
 
-/// Splits the text at the closing `---` line.
+/// Splits the text at the line `---` that closes the front matter. Returns `None` if there is no
+/// such line.
 fn split_at_closing_line(rest: &str) -> Option<(&str, &str)> {
     let mut start = 0;
     for line in rest.split_inclusive('\n') {
@@ -148,7 +149,7 @@ fn split_at_closing_line(rest: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A list of words, written as a YAML list or as one comma-separated string.
+/// A list of words, which may be written as a YAML list or as one comma-separated string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WordList(pub(crate) Vec<String>);
 

@@ -1,4 +1,5 @@
-//! Commands that run at points of a run: hooks of the user and of trusted projects.
+//! Loads hooks, which are commands that run at certain points of a run, from the user and from
+//! trusted projects.
 //!
 //! Hooks are read from the user's `[hooks]` section, from that section of the project's
 //! `.haft/config.toml`, and from Claude Code's project settings. This module runs nothing.
@@ -22,7 +23,7 @@ use crate::problem::FileProblem;
 /// The maximum timeout of a hook, in seconds.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
-/// The `[hooks]` section: groups of commands for each hook point.
+/// `[hooks]`: groups of commands for each hook point.
 pub type HooksConfig = BTreeMap<HookPoint, Vec<HookGroup>>;
 
 /// Hook commands that share a matcher.
@@ -37,30 +38,29 @@ pub struct HookGroup {
     pub hooks: Vec<HookCommand>,
 }
 
-/// A hook's command with its settings.
+/// The command line of a hook, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookCommand {
     #[serde(default, rename = "type")]
     pub kind: HookKind,
-    /// The command line for `/bin/sh`.
+    /// The command line, which is run with `/bin/sh`.
     pub command: String,
-    /// The timeout in seconds.
+    /// The timeout of the hook, in seconds.
     #[serde(default = "default_timeout")]
     pub timeout: u64,
-    /// True if the hook runs in the sandbox of commands. Only the user's own hooks may run without
-    /// it.
+    /// True if the hook is run in the sandbox of commands. Only the user's own hooks may be run
+    /// outside the sandbox.
     #[serde(default = "default_sandbox")]
     pub sandbox: bool,
 }
 
-/// The kind of a hook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
     #[default]
     Command,
-    /// A shell command that is written for Claude Code's input and output.
+    /// A shell command that expects the input and output format of Claude Code.
     #[serde(skip)]
     ClaudeCommand,
 }
@@ -74,14 +74,14 @@ fn default_sandbox() -> bool {
     true
 }
 
-/// A loaded hook.
+/// A hook that was loaded from a configuration file.
 #[derive(Clone, Debug)]
 pub struct Hook {
     /// The point at which the hook runs.
     pub point: HookPoint,
     /// The pattern that selects the subjects for which the hook runs.
     pub matcher: Matcher,
-    /// The command line for `/bin/sh`.
+    /// The command line, which is run with `/bin/sh`.
     pub command: String,
     pub timeout: Duration,
     /// True if the hook runs in the sandbox of commands.
@@ -89,21 +89,21 @@ pub struct Hook {
     pub level: Level,
     /// The configuration file that declares the hook.
     pub path: PathBuf,
-    /// The program whose format the hook's input and output have.
+    /// The program whose tool names, hook point names and data formats the hook uses.
     pub dialect: HookDialect,
 }
 
-/// The program whose names of tools and hook points a hook uses.
+/// The program whose names for tools and hook points a hook uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookDialect {
     /// The hook uses haft's names of tools and hook points.
     Haft,
-    /// The hook uses Claude Code's names of tools and hook points, and haft's names if Claude Code
-    /// has none.
+    /// The hook uses Claude Code's names of tools and hook points, and haft's names for those that
+    /// Claude Code lacks.
     Claude,
 }
 
-/// A pattern that selects the subjects of a hook.
+/// A pattern that selects the subjects for which a hook runs, such as tool names.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     text: String,
@@ -130,7 +130,7 @@ impl Matcher {
         &self.text
     }
 
-    /// True if the pattern matches one of the names of a subject.
+    /// True if the pattern matches at least one of `names`, the names of one subject.
     pub fn matches(&self, names: &[&str]) -> bool {
         self.pattern
             .as_ref()
@@ -210,7 +210,7 @@ struct ProjectConfigFile {
     hooks: HooksConfig,
 }
 
-/// The configuration file in which hooks are declared.
+/// The configuration file that declares a hook, and the level of the file.
 #[derive(Clone, Copy)]
 struct HookSource<'a> {
     level: Level,
@@ -219,8 +219,8 @@ struct HookSource<'a> {
 }
 
 impl HookSource<'_> {
-    /// Creates a hook that is declared in this file. `sandbox = false` in a project's file is
-    /// reported and ignored.
+    /// Creates a hook that this file declares. `sandbox = false` in a project's file is reported
+    /// and ignored.
     fn build_hook(
         self,
         point: HookPoint,
@@ -291,7 +291,7 @@ fn collect_hooks(
     found
 }
 
-/// Loads the hooks in the settings of another program. Each unsupported entry is skipped and
+/// Loads the hooks from the settings of another program. Each unsupported entry is skipped and
 /// reported.
 fn collect_foreign_hooks(
     hooks: &Value,

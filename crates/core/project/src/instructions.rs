@@ -1,4 +1,4 @@
-//! `AGENTS.md`, the instruction files of other programs (`CLAUDE.md`, `GEMINI.md`, Copilot's
+//! Loads `AGENTS.md`, the instruction files of other programs (`CLAUDE.md`, `GEMINI.md`, Copilot's
 //! instructions), and the files they import.
 //!
 //! The files of the root and of every folder down to the working directory always apply; the
@@ -16,7 +16,7 @@ use crate::problem::FileProblem;
 /// The instruction file that is read first in a folder, before the instruction files of other
 /// programs.
 const AGENTS_FILE: &str = "AGENTS.md";
-/// Maximum length of a chain of imports.
+/// The maximum length of a chain of imports, in files.
 const MAX_IMPORT_DEPTH: usize = 5;
 
 /// The content of an instruction file.
@@ -26,8 +26,8 @@ pub struct Instructions {
     pub text: String,
 }
 
-/// Returns the folders whose instruction files apply when these files have been touched, outermost
-/// first.
+/// Returns the folders whose instruction files apply if the files in `touched` have been read or
+/// changed. The outermost folder comes first.
 pub fn applicable_folders<'a>(
     knowledge: &KnowledgePaths,
     touched: impl Iterator<Item = &'a Path>,
@@ -54,8 +54,8 @@ pub fn applicable_folders<'a>(
     folders
 }
 
-/// Returns the paths of the instruction files of these folders and of the user, whether or not the
-/// files exist.
+/// Returns the paths of all possible instruction files of `folders` and of the user. The files need
+/// not exist.
 pub fn candidate_files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
     let names = || std::iter::once(AGENTS_FILE).chain(compat::INSTRUCTION_FILES);
     let of_project = folders
@@ -67,8 +67,8 @@ pub fn candidate_files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<P
         .collect()
 }
 
-/// Reads `CODE_LAW.md` of the project's root, whose name may have any case. The upper-case name
-/// wins, then the first in order.
+/// Reads the file `CODE_LAW.md` in the project's root. The file name may have any case. If there
+/// are several such files, the upper-case name is preferred.
 pub fn load_code_law(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -82,8 +82,8 @@ pub fn load_code_law(
     Some(Instructions { path, text })
 }
 
-/// Reads the instruction files of these folders, then the user's own. Links to one file and copies
-/// of one text are loaded once.
+/// Reads the instruction files of `folders`, and then the user's own. If several paths link to one
+/// file, or several files have equal texts, the text is loaded only once.
 pub fn load_instructions(
     knowledge: &KnowledgePaths,
     folders: &[PathBuf],
@@ -110,14 +110,16 @@ pub fn load_instructions(
 struct InstructionReader<'a> {
     knowledge: &'a KnowledgePaths,
     seen_paths: HashSet<PathBuf>,
-    /// The texts that were read: `CLAUDE.md` is often a copy of `AGENTS.md`.
+    /// The texts that were already loaded, so that a copy is skipped: `CLAUDE.md` is often a copy
+    /// of `AGENTS.md`.
     seen_texts: HashSet<String>,
     found: Vec<Instructions>,
     problems: &'a mut Vec<FileProblem>,
 }
 
 impl InstructionReader<'_> {
-    /// Reads a file and then its imports. `chain` contains the files whose imports led to this one.
+    /// Reads a file and then the files it imports. `chain` contains the files through which this
+    /// file was imported.
     fn read_file(&mut self, path: &Path, within: ReadBounds, chain: &mut Vec<PathBuf>) {
         if !path.is_file() {
             return;
@@ -143,8 +145,8 @@ impl InstructionReader<'_> {
     }
 
     fn read_import(&mut self, from: &Path, line: usize, target: &str, chain: &mut Vec<PathBuf>) {
-        // One file of the project in the chain is enough to confine the import, because anyone may
-        // have written it.
+        // If one file in the chain is in the project, the import is confined to the project,
+        // because anyone may have written that file.
         let confined = chain
             .iter()
             .any(|real| ReadBounds::for_references_in(self.knowledge, real) == ReadBounds::Project);
@@ -199,7 +201,7 @@ struct Import {
     target: String,
 }
 
-/// Returns the paths after an `@`, outside of code.
+/// Returns the paths that a text imports: those after an `@`, unless the `@` is in code.
 fn find_imports(text: &str) -> Vec<Import> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -211,7 +213,7 @@ fn find_imports(text: &str) -> Vec<Import> {
         if fenced {
             continue;
         }
-        // Every second part is between backticks.
+        // Every second piece is between backticks and therefore code.
         for part in line.split('`').step_by(2) {
             let words = part
                 .split_whitespace()

@@ -1,4 +1,4 @@
-//! The folders in which knowledge of a project is searched, and their precedence.
+//! Lists the folders in which knowledge of a project is searched, in order of precedence.
 //!
 //! Every kind of knowledge has this order: the project's own folder, then the user's, then the
 //! user's folder for this project. On each level haft's folder precedes those of other programs
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compat;
 
-/// The kinds of knowledge that are stored in folders.
+/// A kind of file that guides or extends the model's work, each stored in folders of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KnowledgeKind {
     /// Texts that guide the model.
@@ -19,14 +19,14 @@ pub enum KnowledgeKind {
     Skills,
     /// Prompts that the user calls by name.
     Commands,
-    /// Programs that the model may run.
+    /// Programs that the model can run.
     Tools,
-    /// Sequences of agent steps, run by name.
+    /// Sequences of agent steps that are run by name.
     Workflows,
 }
 
 impl KnowledgeKind {
-    /// Returns the name of the kind's folder.
+    /// Returns the name of the folders that contain this kind of knowledge.
     pub fn folder_name(self) -> &'static str {
         match self {
             Self::Rules => "rules",
@@ -39,19 +39,19 @@ impl KnowledgeKind {
     }
 }
 
-/// The owner of a knowledge folder, and its scope.
+/// The owner of a knowledge folder, and the projects to which the folder applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A folder of the project.
+    /// A folder inside the project.
     Project,
-    /// A folder of the user, for all projects.
+    /// A folder of the user that applies to all projects.
     User,
-    /// A folder of the user, for one project.
+    /// A folder of the user that applies to one project only.
     Repository,
 }
 
 impl Level {
-    /// Returns the name shown in tables.
+    /// Returns the name of the level as shown in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -68,24 +68,24 @@ pub struct KnowledgeFolder {
     pub level: Level,
 }
 
-/// The folders in which knowledge is searched.
+/// The paths from which the knowledge folders of a project and its user are derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgePaths {
     /// The root of the project.
     pub root: PathBuf,
     /// The working directory, at or below the root.
     pub cwd: PathBuf,
-    /// True if the project is trusted. Otherwise none of its files are read.
+    /// True if the project is trusted. Files of an untrusted project are not read.
     pub trusted: bool,
     /// The user's configuration folder.
     pub user: PathBuf,
-    /// The user's home, with the folders of other programs.
+    /// The user's home folder, in which other programs have their folders.
     pub home: Option<PathBuf>,
 }
 
 impl KnowledgePaths {
-    /// Returns the last component of the project's path, which names the project in the user's
-    /// folders.
+    /// Returns the last component of the root's path. It is also the name of the user's folders for
+    /// this project.
     pub fn project_name(&self) -> String {
         self.root
             .file_name()
@@ -93,7 +93,7 @@ impl KnowledgePaths {
             .unwrap_or_default()
     }
 
-    /// Returns the folders of a kind in order of precedence.
+    /// Returns the folders for one kind of knowledge, in order of precedence.
     pub fn folders_of_kind(&self, kind: KnowledgeKind) -> Vec<KnowledgeFolder> {
         let mut found = Vec::new();
         let mut add = |path: PathBuf, level| {
@@ -131,18 +131,19 @@ impl KnowledgePaths {
         found
     }
 
-    /// Returns haft's own folder of a kind in the project.
+    /// Returns haft's own folder in the project for one kind of knowledge.
     pub fn project_folder(&self, kind: KnowledgeKind) -> PathBuf {
         self.root.join(".haft").join(kind.folder_name())
     }
 
-    /// Returns haft's own folder of a kind in the user's configuration.
+    /// Returns the folder for one kind of knowledge in the user's configuration folder, which
+    /// applies to all projects.
     pub fn user_folder(&self, kind: KnowledgeKind) -> PathBuf {
         self.user.join(kind.folder_name())
     }
 
-    /// Returns a path as shown to people and the model: relative to the root if it lies inside the
-    /// project.
+    /// Returns a path in the form shown to people and the model. A path in the project is relative
+    /// to the root.
     pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)

@@ -1,4 +1,5 @@
-//! Documentation of libraries, from a repository laid out as `domain/user/library`.
+//! Manages documentation of libraries, which comes from a repository laid out as
+//! `domain/user/library`.
 //!
 //! A folder of the user contains the checked-out repository and a list of the libraries that each
 //! project uses. This module only reads and writes files; its callers fetch the repository.
@@ -16,29 +17,30 @@ use crate::file_reading;
 use crate::knowledge::KnowledgePaths;
 use crate::problem::FileProblem;
 
-/// The repository that is used by default.
+/// The URL of the library repository that is used unless the user sets another source.
 pub const DEFAULT_REPOSITORY_URL: &str = "https://github.com/allwefantasy/llm_friendly_packages";
-/// Maximum documents that are read of one library.
+/// The maximum number of documents that are read for one library.
 const MAX_FILES: usize = 200;
-/// Maximum depth of the folders of one library.
+/// The maximum depth to which the folder of a library is searched for documents.
 const MAX_DEPTH: usize = 8;
 
-/// Maximum size of the list of libraries, in bytes.
+/// The maximum size of the list of libraries, in bytes.
 const MAX_LIST_BYTES: u64 = 4 << 20;
 
-/// The libraries of one user.
+/// The library documentation of one user, and the list of libraries that each project uses.
 #[derive(Clone, Debug)]
 pub struct Libraries {
     folder: PathBuf,
 }
 
-/// The content of the list file.
+/// The content of the file that lists the libraries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct StoredLibraries {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The libraries of each project, as `domain/user/library` by the project's root.
+    /// The libraries that each project uses, by the project's root. Each library has the form
+    /// `domain/user/library`.
     projects: BTreeMap<String, Vec<String>>,
 }
 
@@ -48,26 +50,26 @@ pub enum LibraryError {
     /// The repository contains no library with this name.
     #[error("there is no library `{0}`; give `library` or `user/library`")]
     Unknown(String),
-    /// The name is ambiguous.
+    /// Several libraries have this name.
     #[error("`{name}` is several libraries: {}; say whose", .found.join(", "))]
     Several {
-        /// The name as it was given.
+        /// The name as the user wrote it.
         name: String,
         /// The full names of the libraries that match the name.
         found: Vec<String>,
     },
-    /// The list file is malformed.
+    /// The file that lists the libraries is malformed.
     #[error("{}: {problem}; mend it or remove it", .path.display())]
     Unreadable {
-        /// The list file.
+        /// The path of the malformed file.
         path: PathBuf,
-        /// The parse error.
+        /// The error of the TOML parser.
         problem: String,
     },
-    /// Reading or writing failed.
+    /// The file that lists the libraries could not be read or written.
     #[error("cannot use {}: {source}", .path.display())]
     Io {
-        /// The list file.
+        /// The path of the list file.
         path: PathBuf,
         source: io::Error,
     },
@@ -82,34 +84,35 @@ pub enum LibraryChange {
     Unchanged,
 }
 
-/// A document of a library.
+/// A document of a library, with its heading and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryDocument {
-    /// The heading: `user/library`, and the path of the file within the library.
+    /// The heading of the document: `user/library`, and the path of the file within the library.
     pub heading: String,
     pub path: PathBuf,
     pub text: String,
 }
 
 impl Libraries {
-    /// Creates the libraries of `folder`, which need not exist.
+    /// Creates a handle for the libraries in `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// Returns the folder of the checked-out repository.
+    /// Returns the folder into which the repository is checked out.
     pub fn repository_folder(&self) -> PathBuf {
         self.folder.join("repository")
     }
 
-    /// Returns the path of the list file.
+    /// Returns the path of the file that lists the libraries.
     pub fn list_file(&self) -> PathBuf {
         self.folder.join("libraries.toml")
     }
 
-    /// Returns the URL or path from which the repository is fetched.
+    /// Returns the URL or path from which the repository is fetched. If none is set, returns
+    /// [`DEFAULT_REPOSITORY_URL`].
     pub fn repository_source(&self) -> Result<String, LibraryError> {
         Ok(self
             .read_list()?
@@ -124,7 +127,8 @@ impl Libraries {
         self.write_list(&stored)
     }
 
-    /// Returns the libraries of a project, as `domain/user/library` in the order they were added.
+    /// Returns the libraries that a project uses, in the form `domain/user/library`, in the order
+    /// in which they were added.
     pub fn project_libraries(&self, root: &Path) -> Result<Vec<String>, LibraryError> {
         Ok(self
             .read_list()?
@@ -133,13 +137,13 @@ impl Libraries {
             .unwrap_or_default())
     }
 
-    /// Finds the library with this name, given as `library`, `user/library` or
-    /// `domain/user/library`.
+    /// Finds a library in the repository by its name: `library`, `user/library` or
+    /// `domain/user/library`. Returns its full name.
     pub fn find_library(&self, name: &str) -> Result<String, LibraryError> {
         find_in_repository(&self.repository_folder(), name)
     }
 
-    /// Adds a library to a project.
+    /// Adds a library to the list of a project. `library` is the full name.
     pub fn add_library(&self, root: &Path, library: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read_list()?;
         let used = stored.projects.entry(project_key(root)).or_default();
@@ -151,7 +155,8 @@ impl Libraries {
         Ok(LibraryChange::Changed)
     }
 
-    /// Removes a library from a project, given by any form of its name.
+    /// Removes a library from the list of a project. `name` may be the full name of the library or
+    /// a short name.
     pub fn remove_library(&self, root: &Path, name: &str) -> Result<LibraryChange, LibraryError> {
         let mut stored = self.read_list()?;
         let used = stored.projects.entry(project_key(root)).or_default();
@@ -164,8 +169,8 @@ impl Libraries {
         Ok(LibraryChange::Changed)
     }
 
-    /// Reads the documents of a project's libraries, in the order the libraries were added and
-    /// sorted by path.
+    /// Reads the documents of all libraries that a project uses, in the order in which the
+    /// libraries were added. The documents of a library are sorted by path.
     pub fn read_documents(
         &self,
         knowledge: &KnowledgePaths,
@@ -251,7 +256,7 @@ pub fn read_auto_coder_documents(
     found
 }
 
-/// Finds the library with this name in a repository, given by any form of its name.
+/// Finds a library in a repository by its full or short name. Returns its full name.
 fn find_in_repository(repository: &Path, name: &str) -> Result<String, LibraryError> {
     let wanted: Vec<_> = name.split('/').collect();
     let mut found = Vec::new();
@@ -293,7 +298,8 @@ fn read_documents_in(
         let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
             continue;
         };
-        // A link in the repository must not bring in files from elsewhere.
+        // Only files inside the library's folder are included: a link in the repository must not
+        // bring in files from elsewhere.
         if read
             .real
             .starts_with(top.canonicalize().unwrap_or_else(|_| top.clone()))

@@ -9,15 +9,15 @@ use std::fs;
 
 use crate::knowledge::KnowledgePaths;
 
-/// The file name of a module document, which describes its folder.
+/// The name of the file that documents a module, in the module's folder.
 pub const DOCUMENT_FILE: &str = ".ac.mod.md";
-/// Maximum folders that are searched.
+/// The maximum number of folders that are searched for a module document.
 const MAX_FOLDERS: usize = 500;
-/// Folders of dependencies and build outputs.
+/// Folders that are not searched, because they contain dependencies or build outputs.
 const SKIPPED_FOLDERS: [&str; 5] = ["node_modules", "target", "build", "dist", "vendor"];
 
-/// True if a trusted project contains a module document. Only a limited number of folders is
-/// searched, breadth-first.
+/// True if the project is trusted and contains a module document. The search is breadth-first and
+/// limited to a number of folders.
 pub fn has_module_document(knowledge: &KnowledgePaths) -> bool {
     if !knowledge.trusted {
         return false;

@@ -1,4 +1,4 @@
-//! Items that are identified by a name. The first item with a name is used, and the others are
+//! Stores items by name. If several items have one name, the first one is used, and the others are
 //! recorded as shadowed.
 
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::problem::FileProblem;
 /// An item with a name, such as a command or a skill.
 pub trait Named {
     fn name(&self) -> &str;
-    /// Returns the file of the item.
+    /// Returns the path of the file that defines the item.
     fn path(&self) -> &Path;
-    /// Returns the level of the folder in which the item was found.
+    /// Returns the level of the folder that contains the file of the item.
     fn level(&self) -> Level;
 }
 
@@ -36,31 +36,31 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// An item that is not used because another one has its name.
+/// An item that is not used because another item with its name takes precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadowed {
-    /// The name of both items.
+    /// The name that both items have.
     pub name: String,
-    /// The file of the unused item.
+    /// The path of the unused item's file.
     pub path: PathBuf,
-    /// The item that is used instead.
+    /// The item that takes precedence.
     pub by: ShadowedBy,
 }
 
-/// The item that takes precedence over a shadowed one.
+/// The item that takes precedence over a shadowed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShadowedBy {
     File(PathBuf),
-    /// A built-in part of haft.
+    /// A built-in item of haft.
     BuiltIn,
 }
 
-/// The items of one kind.
+/// The items of one kind, such as all commands.
 #[derive(Clone, Debug)]
 pub struct NamedItems<T> {
-    /// The items in use, sorted by name.
+    /// The items that are used, sorted by name.
     pub items: Vec<T>,
-    /// The items that are not used.
+    /// The items that are not used, because other items with their names take precedence.
     pub shadowed: Vec<Shadowed>,
 }
 
@@ -74,7 +74,7 @@ impl<T> Default for NamedItems<T> {
 }
 
 impl<T: Named> NamedItems<T> {
-    /// Adds an item, or records it as shadowed if its name is taken.
+    /// Adds an item. If an item with its name exists, the new item is recorded as shadowed.
     pub(crate) fn add(&mut self, item: T) {
         match self.items.iter().find(|other| other.name() == item.name()) {
             Some(first) if first.path() == item.path() => {}
@@ -99,8 +99,8 @@ impl<T: Named> NamedItems<T> {
     }
 }
 
-/// Loads the files of a kind that have one of these extensions, in order of precedence. All defects
-/// of an unusable file are reported, and the file is skipped.
+/// Loads all files of one kind of knowledge that have one of the given extensions, in order of
+/// precedence. An unusable file is skipped, and all of its defects are reported.
 pub fn load_files<T: Named>(
     knowledge: &KnowledgePaths,
     kind: KnowledgeKind,

@@ -1,7 +1,8 @@
 //! Finds the files of a project that a command line would run.
 //!
-//! The line is never given to a shell. Every piece of it that could be a path counts if the project
-//! has such a file: a file too many costs a question, a file too few would run unreviewed code.
+//! The line is never given to a shell. Every piece that could be the path of an existing project
+//! file counts: a file too many costs the user a question, but a file too few would run unreviewed
+//! code.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that run the file they are given, whatever its name.
+/// Programs that run the file given as an argument, regardless of its extension.
 const INTERPRETERS: &[&str] = &[
     "bash",
     "bun",
@@ -38,7 +39,7 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
-/// Suffixes that interpreters append to the name of a module or a folder.
+/// Suffixes that interpreters append to the name of a module or folder to find its file.
 const MODULE_SUFFIXES: &[&str] = &[
     ".js",
     ".mjs",
@@ -54,7 +55,7 @@ const MODULE_SUFFIXES: &[&str] = &[
     "/package.json",
 ];
 
-/// Variables and commands in hooks that stand for the project or the working directory.
+/// Variables and commands in hooks that stand for the project or for the working directory.
 const PROJECT_VARIABLES: &[&str] = &[
     "${HAFT_PROJECT_DIR}",
     "$HAFT_PROJECT_DIR",
@@ -66,13 +67,13 @@ const PROJECT_VARIABLES: &[&str] = &[
     "`pwd`",
 ];
 
-/// Maximum words of the command lines. Lines with more words are reported as too large; no line
-/// reviewed by a person comes near.
+/// The maximum number of words in all command lines together. If there are more, the search is
+/// given up; no command line that a person reviewed has nearly as many.
 const MAX_WORDS: usize = 1_000;
-/// Maximum folders in which the words are searched.
+/// The maximum number of folders in which named files are searched for.
 const MAX_FOLDERS: usize = 16;
 
-/// Extensions of files that are run whenever they are named.
+/// The extensions of files that are treated as programs whenever a command line names them.
 const SCRIPT_EXTENSIONS: &[&str] = &[
     "awk", "bash", "cjs", "cts", "fish", "js", "jsx", "lua", "mjs", "mk", "mts", "php", "pl",
     "ps1", "py", "rb", "sed", "sh", "ts", "tsx", "zsh",
@@ -80,7 +81,7 @@ const SCRIPT_EXTENSIONS: &[&str] = &[
 
 /// Returns the files of the project that the command lines `lines` would run in `cwd`, relative to
 /// `root`. Executable files and arguments of interpreters count; files that are only read or
-/// written do not. `None` if there is too much to search.
+/// written do not. Returns `None` if there is too much to search.
 pub(crate) fn find_named_files(
     root: &Path,
     cwd: &Path,
@@ -124,7 +125,7 @@ pub(crate) fn find_named_files(
         let before = found.len();
         found.extend(named);
         if is_interpreter(word) {
-            // Options before the file may have values of their own.
+            // An option before the file may have a value, so several words may be the file.
             scripts = 3;
         } else if is_script {
             scripts = if found.len() > before {
@@ -137,7 +138,7 @@ pub(crate) fn find_named_files(
     Some(found)
 }
 
-/// Collects the paths below `folder` that a word may stand for.
+/// Collects the paths below `folder` to which `word` may refer.
 fn collect_path_candidates(
     folder: &Path,
     word: &str,
@@ -171,8 +172,8 @@ fn collect_path_candidates(
     }
 }
 
-/// True if a file can be run directly: it is executable, has a script extension or begins with
-/// `#!`.
+/// True if a file can be run directly, because it is executable, has a script extension or begins
+/// with `#!`.
 fn is_runnable(path: &Path) -> bool {
     let is_executable = path
         .metadata()
@@ -191,8 +192,8 @@ fn read_first_bytes(path: &Path) -> std::io::Result<[u8; 2]> {
     Ok(bytes)
 }
 
-/// True if the line may pass a program to an interpreter by a pipe or a redirection, or contains
-/// the output of another command.
+/// True if a line may pass a program to an interpreter by a pipe or a redirection, or if it
+/// contains the output of another command.
 fn feeds_interpreter(line: &str) -> bool {
     let piped = line
         .split('|')
@@ -204,7 +205,7 @@ fn feeds_interpreter(line: &str) -> bool {
         || piped.into_iter().any(is_interpreter)
 }
 
-/// Removes the targets of output redirections from a line.
+/// Removes the targets of output redirections from a command line.
 fn strip_output_targets(line: &str) -> String {
     let mut parts = line.split('>');
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -220,8 +221,8 @@ fn strip_output_targets(line: &str) -> String {
     kept
 }
 
-/// Returns every piece of a line that could be a path, in order: the words as a shell splits them,
-/// and their parts.
+/// Returns every piece of a line that could be a path, in order: the words into which a shell
+/// splits the line, and pieces of these words.
 fn split_path_candidates(line: &str) -> Vec<String> {
     let line = PROJECT_VARIABLES
         .iter()
@@ -264,7 +265,7 @@ fn is_interpreter(word: &str) -> bool {
         || INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// Returns a word as a path relative to the root, without leading slashes.
+/// Removes the path of `root` and leading slashes from the beginning of a word.
 fn strip_root<'a>(root: &Path, word: &'a str) -> &'a str {
     let below = root
         .to_str()
@@ -277,8 +278,8 @@ fn is_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{', '$', '`'])
 }
 
-/// Collects the paths that a path with patterns may stand for. The value of a variable is unknown,
-/// so it matches anything.
+/// Collects the paths to which a path with patterns may refer. The value of a variable is unknown,
+/// so a variable matches everything.
 fn expand_pattern(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     let [part, rest @ ..] = parts else {
         paths.push(at);
@@ -299,8 +300,8 @@ fn expand_pattern(at: PathBuf, parts: &[&str], paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the path of an existing file relative to the root. A link is returned as the link itself
-/// if it lies in the project.
+/// Returns the path of a file relative to `root`, or `None` if the file does not exist or is
+/// outside `root`. A link in the project is returned by its own path, not by its target's.
 fn path_in_project(root: &Path, path: &Path) -> Option<String> {
     if !path.is_file() {
         return None;

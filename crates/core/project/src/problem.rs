@@ -1,15 +1,15 @@
-//! Problems of single files, reported to the user; the other files still work.
+//! Describes problems of single files, which are reported to the user. All other files still work.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A warning about a file.
+/// A problem in a file, which is reported as a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
     pub path: PathBuf,
-    /// The line, from 1, if known.
+    /// The number of the line that contains the problem, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// The problem, and the consequence for the file.
+    /// A description of the problem and of its consequence.
     pub what: String,
 }
 
@@ -23,7 +23,7 @@ impl FileProblem {
         }
     }
 
-    /// Sets the line, counted from 1.
+    /// Sets the line number, counted from 1.
     #[must_use]
     pub fn at_line(mut self, line: usize) -> Self {
         self.line = Some(line);

@@ -1,4 +1,4 @@
-//! Rules: texts that guide the model.
+//! Loads rules, which are texts that guide the model.
 //!
 //! Of the project's rule folders only the first that contains a rule file is used; the user's
 //! folders are added after it. A file that is reached twice is loaded once.
@@ -18,17 +18,17 @@ use crate::problem::FileProblem;
 /// The condition under which a rule is sent.
 #[derive(Clone, Debug)]
 pub enum RuleScope {
-    /// In every request.
+    /// The rule is part of every request.
     Always,
-    /// In every request, as the index of the other rules.
+    /// The rule is part of every request and contains an index of the other rules.
     Index,
-    /// Once a matching file is read, edited or mentioned.
+    /// The rule is sent once a matching file is read, edited or mentioned.
     Matching(PathPatterns),
-    /// Loaded when the model reads the rule's file.
+    /// The rule is sent only if the model reads its file.
     OnDemand,
 }
 
-/// Patterns of paths relative to the project's root.
+/// A set of glob patterns for paths relative to the project's root.
 #[derive(Clone, Debug)]
 pub struct PathPatterns {
     patterns: Vec<String>,
@@ -36,7 +36,7 @@ pub struct PathPatterns {
 }
 
 impl PathPatterns {
-    /// The patterns as they were written.
+    /// Returns the patterns as they are written in the rule file.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }
@@ -46,14 +46,15 @@ impl PathPatterns {
         self.set.is_match(path)
     }
 
-    /// Compiles the patterns. Invalid ones are skipped and returned as problems.
+    /// Compiles the patterns. Invalid patterns are skipped, and a description of the problem is
+    /// returned for each of them.
     fn new(patterns: Vec<String>) -> (Self, Vec<String>) {
         let mut builder = GlobSetBuilder::new();
         let mut wrong = Vec::new();
         for pattern in &patterns {
             let written = pattern.trim_start_matches("./").trim_start_matches('/');
-            // A pattern without a slash matches in every folder, and a folder matches everything
-            // below it.
+            // A pattern without a slash matches in every folder. A pattern that matches a folder
+            // also matches everything below it.
             let mut full = if written.contains('/') {
                 written.to_owned()
             } else {
@@ -84,14 +85,14 @@ impl PathPatterns {
 
 #[derive(Clone, Debug)]
 pub struct RuleFile {
-    /// The file name without its extension.
+    /// The name of the rule file without its extension.
     pub name: String,
     pub path: PathBuf,
     pub level: Level,
     pub description: String,
     /// The condition under which the rule is sent.
     pub scope: RuleScope,
-    /// The text without the front matter.
+    /// The text of the rule, without the front matter.
     pub text: String,
 }
 
@@ -119,7 +120,7 @@ pub fn list_rule_folders(knowledge: &KnowledgePaths) -> Vec<crate::knowledge::Kn
     folders
 }
 
-/// Loads all rules, in the order they are sent.
+/// Loads all rules, in the order in which they are sent.
 pub fn load_rules(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> Vec<RuleFile> {
     let mut reached = HashSet::new();
     let mut rules = Vec::new();

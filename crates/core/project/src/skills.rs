@@ -1,5 +1,5 @@
-//! Skills: instructions for a kind of task in the public format (`SKILL.md` in a folder of its
-//! own).
+//! Loads skills, which are instructions for a kind of task in the public format (`SKILL.md` in a
+//! folder of its own).
 //!
 //! The prompt contains only the name and the description; the model reads the rest on demand.
 
@@ -14,13 +14,13 @@ use crate::knowledge::{KnowledgeKind, KnowledgePaths, Level};
 use crate::named::{NamedItems, named};
 use crate::problem::FileProblem;
 
-/// Maximum characters of a description in the public format.
+/// The maximum length of a description in the public format, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
-    /// The purpose of the skill, and when to use it.
+    /// A description of the skill's purpose, and of the tasks for which it is used.
     pub description: String,
     /// The path of the `SKILL.md` file.
     pub path: PathBuf,
@@ -30,12 +30,13 @@ pub struct Skill {
 }
 
 impl Skill {
-    /// Returns the folder of the skill.
+    /// Returns the folder that contains the files of the skill.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Returns the other files of the skill, relative to its folder, at most `max_files` of them.
+    /// Returns at most `max_files` files of the skill other than `SKILL.md`, relative to its
+    /// folder.
     pub fn list_files(&self, max_files: usize) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.folder().to_owned()];

@@ -14,20 +14,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::Footprint;
 
-/// The version of the footprint that new entries record. Version 2 added the files named by hooks
-/// and servers.
+/// The version of the footprint format that is recorded in new entries. Version 2 added the files
+/// named by hooks and servers.
 const FOOTPRINT_VERSION: u32 = 2;
 
-/// Maximum size of the list of trusted folders, in bytes.
+/// The maximum size of the list of trusted folders, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
 const FILE_HEADING: &str =
     "# Folders you trust, written by `haft trust`. Remove an entry to take the trust back.\n\n";
 
-/// The trust in a folder.
+/// Describes whether a folder is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustState {
-    /// The folder is trusted.
     Trusted,
     /// The folder was never trusted.
     Untrusted,
@@ -36,10 +35,10 @@ pub enum TrustState {
         /// The files that were added, removed or changed.
         files: Vec<String>,
     },
-    /// The folder was trusted by an older version of haft, which recorded fewer of the files that
-    /// haft would run.
+    /// The folder was trusted by an older version of haft, which did not record all files that haft
+    /// would run.
     Outdated {
-        /// The files that were added, removed or changed since.
+        /// The files that were added, removed or changed, compared with the record.
         files: Vec<String>,
     },
 }
@@ -57,34 +56,34 @@ impl TrustState {
 /// The reason why the list could not be read or written, or why a folder could not be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The list file is malformed.
+    /// The file that contains the list is malformed.
     #[error("{}: {problem}; mend it or remove it (no folder is trusted then)", .path.display())]
     Unreadable {
-        /// The list file.
+        /// The path of the malformed file.
         path: PathBuf,
-        /// The parse error.
+        /// The error of the TOML parser.
         problem: String,
     },
-    /// Reading or writing failed.
+    /// The list file or its folder could not be read or written.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
         /// The failed operation, as a verb such as `read`.
         doing: &'static str,
-        /// The list file or its folder.
+        /// The path of the list file or of its folder.
         path: PathBuf,
         source: io::Error,
     },
-    /// A part of the footprint could not be read.
+    /// A part of the folder's footprint could not be read.
     #[error(
         "{} cannot be trusted: not everything that would run could be looked at (a link to a folder, an unreadable file, or too many files under `.haft` or `.claude`)", .path.display()
     )]
     Incomplete {
-        /// The folder.
+        /// The path of the folder that cannot be trusted.
         path: PathBuf,
     },
 }
 
-/// The trusted folders of one user.
+/// The list of the folders that one user trusts.
 #[derive(Clone, Debug)]
 pub struct TrustList {
     path: PathBuf,
@@ -97,7 +96,8 @@ struct TrustFile {
     folder: Vec<TrustRecord>,
 }
 
-/// The content of a folder when it was trusted, and the grants to its servers.
+/// The entry of a trusted folder in the list: the files that haft would run, and the grants to the
+/// project's servers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustRecord {
@@ -105,32 +105,34 @@ pub struct TrustRecord {
     trusted_at: Timestamp,
     #[serde(default)]
     edition: u32,
-    /// The files that haft would run, by path relative to the folder.
+    /// The content hash of each file that haft would run, as of the time when the folder was
+    /// trusted, by path relative to the folder.
     #[serde(default)]
     pub runs: BTreeMap<String, ContentHash>,
-    /// The grants to the project's servers, by server name.
+    /// The access granted to the project's servers, by server name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, ServerGrant>,
 }
 
-/// Access of a project's server beyond the project and the access of commands: requested by the
-/// server, or granted when the folder was trusted.
+/// Access that a project's server has in addition to the project itself and the access of commands.
+/// The access is either requested by the server, or granted when the folder was trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerGrant {
-    /// Hosts the server may reach, as in `[sandbox] network`.
+    /// Hosts that the server may reach, in the form of `[sandbox] network`.
     pub network: Vec<String>,
-    /// Folders the server may write, as in `[sandbox] writable`.
+    /// Folders in which the server may write, in the form of `[sandbox] writable`.
     pub writable: Vec<PathBuf>,
 }
 
 impl TrustList {
-    /// Creates the list that is stored in the file `path`, which need not exist.
+    /// Creates a handle for the list in the file `path`, which need not exist.
     pub fn at_path(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Compares a folder with its entry. `root` is the folder's canonical path.
+    /// Compares the content of a folder with its entry in the list. `root` is the canonical path of
+    /// the folder.
     pub fn trust_state(&self, root: &Path) -> Result<TrustState, TrustError> {
         let stored = self.read_list()?;
         let Some(entry) = stored.folder.iter().find(|entry| entry.path == root) else {
@@ -154,7 +156,7 @@ impl TrustList {
         )
     }
 
-    /// Returns the entry of a folder, or an empty one if the folder was never trusted.
+    /// Returns the entry of a folder, or an empty entry if the folder was never trusted.
     pub fn find_record(&self, root: &Path) -> Result<TrustRecord, TrustError> {
         Ok(self
             .read_list()?
@@ -164,13 +166,13 @@ impl TrustList {
             .unwrap_or_default())
     }
 
-    /// Trusts a folder with its current content. Its servers keep their grants. `root` is the
-    /// folder's canonical path.
+    /// Trusts a folder with its current content, and keeps the existing grants to its servers.
+    /// `root` is the canonical path of the folder.
     pub fn trust_folder(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
         self.trust_and_grant(root, now, self.find_record(root)?.servers)
     }
 
-    /// Like [`Self::trust_folder`], but replaces the grants of the folder's servers.
+    /// Like [`Self::trust_folder`], but replaces the grants to the folder's servers.
     pub fn trust_and_grant(
         &self,
         root: &Path,
@@ -198,7 +200,7 @@ impl TrustList {
         Ok(footprint)
     }
 
-    /// Revokes the trust in a folder. Returns false if it was not trusted.
+    /// Revokes the trust in a folder. Returns false if the folder was not trusted.
     pub fn revoke_trust(&self, root: &Path) -> Result<bool, TrustError> {
         let mut stored = self.read_list()?;
         let before = stored.folder.len();

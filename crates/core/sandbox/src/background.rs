@@ -21,7 +21,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Runs `command` as a separate task. The future must end when `cancel` fires.
+    /// Spawns a task that runs `command`, a future that must end when `cancel` fires.
     pub(crate) fn spawn(
         live: LiveCommand,
         cancel: CancellationToken,
@@ -45,7 +45,7 @@ impl Background {
         &self.live
     }
 
-    /// Returns how the command ended, or `None` while it runs.
+    /// Returns the result of the command, or `None` while it is running.
     pub fn ending(&self) -> Option<Ending> {
         self.ending.borrow().clone()
     }

@@ -10,10 +10,10 @@ use crate::{CapturedOutput, ConfinementSpec, HiddenPath};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
-    /// The program and its arguments. A program without a slash is looked up in the `PATH` of
+    /// The program and its arguments. A program name without a slash is looked up in the `PATH` of
     /// [`CommandSpec::env`].
     pub argv: Vec<OsString>,
-    /// The working folder.
+    /// The working folder of the command.
     pub cwd: PathBuf,
     /// The complete environment: nothing is inherited.
     pub env: Vec<(String, String)>,
@@ -78,7 +78,7 @@ impl CommandSpec {
 
 /// The standard input of a command that does not run at a terminal.
 ///
-/// The command has a session of its own, so it cannot read from haft's terminal either.
+/// The command runs in a session of its own, so it cannot read from haft's terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
     /// No input: the first read returns end of file, so a command that asks a question ends instead
@@ -94,7 +94,7 @@ pub enum Stdin {
 pub enum CommandExit {
     /// The command exited with this status.
     Code(i32),
-    /// A signal that the supervisor did not send ended the command.
+    /// The command was killed by this signal, which the supervisor did not send.
     Signal(i32),
     /// The command reached its timeout and was ended.
     TimedOut,
@@ -117,7 +117,7 @@ pub struct FinishedCommand {
     pub hidden: Option<HiddenPath>,
 }
 
-/// Reports whether all processes of a command are gone.
+/// The state of a command's processes when its result is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aftermath {
     /// The supervisor saw the last descendant end.

@@ -14,7 +14,7 @@ use std::path::Path;
 /// one.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The prefixes of filter commands that run an installed program rather than a file of the project.
+/// Filter commands with one of these prefixes run an installed program, not a file of the project.
 const KNOWN_FILTERS: &[&str] = &[
     "git-lfs ",
     "git lfs ",
@@ -43,8 +43,9 @@ const COMMIT_SETTINGS: &[(&str, &str)] = &[
     ("protocol.allow", "never"),
 ];
 
-/// Returns the environment of a command that may commit, derived from `given`, the environment of
-/// other commands.
+/// Returns the environment of a command that may commit: `given`, the environment of other
+/// commands, without its `GIT_…` variables, and with settings that prevent git from opening an
+/// editor or running programs of the project.
 pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     let mut all: Vec<_> = given
         .iter()

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Variables that are passed on unchanged.
+/// Variables that child processes inherit unchanged.
 const ALLOWED_VARIABLES: &[&str] = &[
     // User and locale
     "PATH",
@@ -73,11 +73,12 @@ const ALLOWED_VARIABLES: &[&str] = &[
     "no_proxy",
 ];
 
-/// Prefixes of further variables that are passed on unchanged.
+/// Variables whose names start with one of these prefixes are inherited unchanged by child
+/// processes.
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// A variable whose name contains one of these parts is never passed on, even if the allow-list
-/// names the variable.
+/// A variable whose name contains one of these parts is never inherited by child processes, even if
+/// the allow-list contains the name.
 const SECRET_NAME_PARTS: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -89,7 +90,7 @@ const SECRET_NAME_PARTS: &[&str] = &[
     "COOKIE",
 ];
 
-/// Variables that are always set. They turn off colors, pagers, and prompts.
+/// Variables that are set for every child process, to turn off colors, pagers, and prompts.
 const FIXED_VARIABLES: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),

@@ -104,5 +104,6 @@ pub use visibility::{
 };
 pub use waiting::AwaitedInput;
 
-/// The first command-line argument that makes this program run as a supervisor helper.
+/// The argument that, as the first one on the command line, makes this program run as a supervisor
+/// helper.
 pub const HELPER_ARG: &str = "__haft-supervise";

@@ -15,7 +15,7 @@ use crate::waiting::{self, AwaitedInput, Terminals};
 pub(crate) enum OutputStream {
     Stdout,
     Stderr,
-    /// Standard output and standard error in one stream, for example of a terminal.
+    /// Standard output and standard error in one stream, such as the output of a terminal.
     Both,
 }
 
@@ -29,7 +29,8 @@ struct MonitorState {
     stderr: Mutex<StreamOutput>,
     /// The output of both streams since it was last taken, in order of arrival.
     unread: Mutex<HeadAndTail>,
-    /// The number of bytes written so far, as a channel for tasks that wait for more.
+    /// The number of bytes written so far. Tasks that wait for more output subscribe to this
+    /// channel.
     bytes: watch::Sender<u64>,
     /// The pid of the helper process while the helper runs.
     helper: Mutex<Option<Pid>>,
@@ -48,8 +49,9 @@ impl Default for LiveCommand {
 }
 
 impl LiveCommand {
-    /// Creates a handle for a command that is not started yet. The handle keeps output within
-    /// `limits` between two calls of [`LiveCommand::take_unread`].
+    /// Creates a handle for a command that has not been started yet. Of the output that arrives
+    /// between two calls of [`LiveCommand::take_unread`], the handle keeps as much as `limits`
+    /// allow.
     pub fn with_unread_limits(limits: CutLimits) -> Self {
         Self(Arc::new(MonitorState {
             stdout: Mutex::default(),
@@ -93,8 +95,9 @@ impl LiveCommand {
         let _ = self.0.bytes.subscribe().wait_for(|now| *now > bytes).await;
     }
 
-    /// Returns the kind of input that some process of the command waits for, at any terminal. Even
-    /// a command that was started without a terminal can create one.
+    /// Returns the kind of input that a process of the command is waiting for, or `None` if none is
+    /// waiting. All pseudo-terminals are searched, because even a command that was started without
+    /// a terminal can create one.
     pub fn awaited_input(&self) -> Option<AwaitedInput> {
         self.find_input_wait(Terminals::Any)
             .map(|waiting| waiting.input)
@@ -149,7 +152,8 @@ impl LiveCommand {
     }
 }
 
-/// Locks a mutex even if a thread panicked while holding the lock: the counts remain correct.
+/// Locks a mutex even if a thread panicked while holding the lock: the recorded output remains
+/// valid.
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,8 +36,8 @@ impl OwnProgram {
         }
     }
 
-    /// Opens the running program. On Linux this is the running file itself, even if its path names
-    /// another file by now.
+    /// Opens the program that is running now. On Linux this is the file that was started, even if
+    /// its path names another file by now.
     pub fn open_running() -> io::Result<Self> {
         let path = std::env::current_exe()?;
         let own = if cfg!(target_os = "linux") {
@@ -76,6 +76,6 @@ impl PartialEq for OwnProgram {
 
 impl Eq for OwnProgram {}
 
-/// The path by which a command can start this program, because the helper that executes the command
-/// runs the same file.
+/// The path by which a command can start haft itself: the helper that executes the command runs
+/// haft's own file.
 pub const HELPER_PROGRAM: &str = "/proc/self/exe";

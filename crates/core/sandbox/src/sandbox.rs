@@ -93,7 +93,7 @@ impl Sandbox {
         }
     }
 
-    /// Keeps `thing` alive as long as this sandbox lives.
+    /// Keeps `thing`, for example a proxy, alive as long as this sandbox lives.
     #[must_use]
     pub fn with_resource(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
         self.resources.push(thing);
@@ -145,7 +145,7 @@ impl Sandbox {
         &self.status
     }
 
-    /// Returns the confinement of each command, or `None` if commands run unconfined.
+    /// Returns the confinement that applies to every command, or `None` if commands run unconfined.
     pub fn confinement(&self) -> Option<Arc<ConfinementSpec>> {
         self.confined.clone()
     }

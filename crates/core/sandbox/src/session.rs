@@ -30,7 +30,7 @@ pub struct TerminalSession {
 pub enum WaitEnd {
     /// The command has ended.
     Ended,
-    /// The command waits for input.
+    /// The command is waiting for input.
     Awaits(AwaitedInput),
     /// The command has written output and is quiet now.
     Quiet,
@@ -153,7 +153,7 @@ impl TerminalSession {
         self.command.live().stdout()
     }
 
-    /// Returns how the command ended, or `None` while it runs.
+    /// Returns the result of the command, or `None` while it is running.
     pub fn ending(&self) -> Option<Ending> {
         self.command.ending()
     }

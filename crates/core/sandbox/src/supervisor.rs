@@ -370,7 +370,7 @@ fn create_socket_pair() -> io::Result<(UnixStream, OwnedFd)> {
 enum CommandStreams {
     /// A separate pipe for each of the two output streams.
     Separate,
-    /// Like `Separate`, but with the pipes of a helper that is already started.
+    /// Like `Separate`, but with the pipes of a helper that has already been started.
     SeparateReady(Box<Helper>),
     /// One pipe for both output streams.
     Joined,
@@ -396,7 +396,7 @@ struct Helper {
     stderr: OutputSource,
 }
 
-/// A helper that is already started and waits for its request.
+/// A helper that has already been started and is waiting for its request.
 #[derive(Clone, Default)]
 struct ReadyHelper(Arc<Mutex<Option<Box<Helper>>>>);
 

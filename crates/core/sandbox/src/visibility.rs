@@ -19,13 +19,13 @@ use crate::{ConfinementMethod, ConfinementSpec, SandboxPolicy};
 /// The folders that are private to every command in a namespace.
 pub const PRIVATE_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The maximum number of words of a text that are examined.
+/// The maximum number of words examined in a text.
 const MAX_WORDS: usize = 1_000;
 /// The maximum number of separators that a path found in printed output may contain.
 const MAX_PATH_SEPARATORS: usize = 16;
-/// The maximum number of bytes of a `#!` line that are read; the kernel reads no more.
+/// The maximum number of bytes read from a `#!` line; the kernel reads no more.
 const MAX_INTERPRETER_LINE_BYTES: u64 = 256;
-/// The maximum number of bytes of captured output that are examined, counted from its end.
+/// The number of bytes examined at the end of captured output; earlier output is not searched.
 const MAX_OUTPUT_BYTES: usize = 8 * 1024;
 
 /// A path that exists outside the sandbox but cannot be seen inside.
@@ -69,14 +69,16 @@ impl HiddenPath {
     }
 }
 
-/// The texts of a command that are searched for paths, and the context for relative names in them.
+/// The texts of a command, which are searched for paths, and the context in which relative paths
+/// and variables in these texts are resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandPaths<'a> {
     /// Command lines, or programs and their arguments.
     pub texts: &'a [String],
     /// The working folder of the command.
     pub cwd: &'a Path,
-    /// The command's environment, for `PATH`, `HOME`, and variables in the texts.
+    /// The command's environment, which provides `PATH`, `HOME`, and the values of variables in the
+    /// texts.
     pub env: &'a [(String, String)],
 }
 
@@ -132,8 +134,8 @@ impl ConfinementSpec {
         shown
     }
 
-    /// Returns the entries of private folders that must be readable for `path` to be visible.
-    /// Returns none if `path` is visible already.
+    /// Returns the entries in private folders that must be made readable so that `path` becomes
+    /// visible. Returns no entries if `path` is already visible.
     fn entries_to_expose(&self, path: &Path) -> BTreeSet<PathBuf> {
         let is_private = |place: &PathBuf| match self.hiding_cause(place) {
             Some(HiddenCause::PrivateFolder(_)) => true,
@@ -192,14 +194,14 @@ pub fn private_folder_entry(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Returns the path as written and the path with links resolved, or no path if it does not exist.
+/// Returns `path` as written and with links resolved. Returns no paths if `path` does not exist.
 fn path_spellings(path: &Path) -> Vec<PathBuf> {
     path.canonicalize()
         .map(|real| vec![normalize_lexically(path), real])
         .unwrap_or_default()
 }
 
-/// Returns the end of an output as text, for [`ConfinementSpec::first_hidden_path`].
+/// Decodes the end of an output as text, for [`ConfinementSpec::first_hidden_path`].
 pub(crate) fn extract_output_end(output: &crate::CapturedOutput) -> String {
     let bytes = if output.tail.is_empty() {
         &output.head
@@ -276,8 +278,8 @@ fn expand_variables<'a>(text: &str, variable: &impl Fn(&str) -> Option<&'a str>)
     expanded
 }
 
-/// Splits a text into everything that could be a path: the words as a shell splits them, and the
-/// parts of each word.
+/// Splits a text into all words that could be a path: the words that a shell would find, and their
+/// parts between separators.
 fn split_words(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut token = String::new();
@@ -314,7 +316,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns every existing absolute path in a message. Paths with spaces are found too.
+/// Returns every existing absolute path in a message, including paths with spaces.
 fn find_mentioned_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -353,12 +355,12 @@ fn path_and_interpreter(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     std::iter::once(path).chain(interpreter)
 }
 
-/// The extensions of scripts that an interpreter runs regardless of the file's mode.
+/// The extensions of scripts. An interpreter can run such a file even if it is not executable.
 const SCRIPT_EXTENSIONS: [&str; 12] = [
     "bash", "cjs", "js", "lua", "mjs", "php", "pl", "py", "rb", "sh", "ts", "zsh",
 ];
 
-/// True if a file is a program or a script: by its mode, its extension, or its first line.
+/// True if a file is a program or a script, judged by its mode, its extension, or its first line.
 fn is_runnable(path: &Path) -> bool {
     let is_program = path
         .metadata()

@@ -37,7 +37,7 @@ pub(crate) struct InputWait {
     context_switches: u64,
 }
 
-/// The terminals at which waiting threads are searched for.
+/// The terminals at which a process may be waiting for input to be reported.
 #[derive(Clone, Copy)]
 pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.
@@ -50,11 +50,11 @@ pub(crate) enum Terminals<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct OwnTerminal<'a> {
     pub(crate) master: BorrowedFd<'a>,
-    /// The device number of the command's side.
+    /// The device number of the terminal side that the command uses.
     pub(crate) device: Dev,
 }
 
-/// Returns `None`: only Linux shows which system call another process is blocked in.
+/// Returns `None`: only Linux shows the system call in which another process is blocked.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn find_input_wait(_root: Pid, _terminals: Terminals<'_>) -> Option<InputWait> {
     None

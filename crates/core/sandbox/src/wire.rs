@@ -17,14 +17,14 @@ use std::time::Duration;
 use crate::confine::{self, ConfinementFailure, ConfinementMethod, ConfinementSpec, SandboxPolicy};
 use crate::{CommandSpec, PidNamespace, SandboxError, Stdin};
 
-/// The maximum size of a request, enforced by both sides. The kernel's own limit for arguments and
-/// environment is lower.
+/// The maximum size of a request in bytes, enforced by both sides. The kernel's own limit for
+/// arguments and environment is lower.
 const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// The time limit for a helper to receive its request. After that the helper exits.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The last byte that a helper sends: no process of the command is left.
+/// The last byte that a helper sends. It reports that no process of the command is left.
 pub(crate) const ALL_GONE: u8 = b'g';
 
 /// The information that the helper needs to run a command.
@@ -250,24 +250,24 @@ impl HelperRequest {
 pub(crate) enum CommandOutcome {
     /// The command exited with this status.
     Code(i32),
-    /// This signal ended the command.
+    /// The command was killed by this signal.
     Signal(i32),
-    /// The timeout passed.
+    /// The command was ended because its timeout passed.
     TimedOut,
-    /// haft closed its side of the socket.
+    /// The command was ended because haft closed its side of the socket.
     Cancelled,
     /// The command was not started, because its working folder could not be used. The number is the
-    /// system's error number.
+    /// operating system's error number.
     NoFolder(i32),
     /// The command was not started, because its program could not be executed. The number is the
-    /// system's error number.
+    /// operating system's error number.
     NoProgram(i32),
     /// The command was not started, because namespaces are not available. Used only inside the
     /// helper.
     NoNamespace,
     /// The command was not started, because its confinement could not be set up.
     NotConfined(ConfinementFailure),
-    /// The keeper, which waited for the command, was killed.
+    /// The outcome is unknown, because the keeper, which waited for the command, was killed.
     Lost,
 }
 

@@ -9,21 +9,22 @@ use std::path::{Path, PathBuf};
 use haft_types::Timestamp;
 use serde::Serialize;
 
-/// A copy of the database. Its JSON form is that of `conversations backup list --json`.
+/// A backup copy of the database. Its JSON form is that of `conversations backup list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// The file name.
+    /// The name of the backup file, which contains its number and time.
     pub name: String,
     /// The time at which the backup was created.
     pub made_at: Timestamp,
-    /// The size of the file.
+    /// The size of the backup file in bytes.
     pub bytes: u64,
-    /// The path of the file.
+    /// The path of the backup file.
     pub path: PathBuf,
     /// The sequence number; newer backups have higher numbers.
     #[serde(skip)]
     pub(crate) number: u64,
-    /// The fingerprint of the database when the backup was created, or [`REPLACED_MARK`].
+    /// The fingerprint of the database at the time of the backup. It is [`REPLACED_MARK`] for a
+    /// database that a restore replaced.
     #[serde(skip)]
     pub(crate) seen: String,
 }
@@ -37,7 +38,8 @@ const SUFFIX: &str = ".db";
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
 impl Backup {
-    /// Creates the entry of a new backup, whose size is not yet known.
+    /// Creates the entry of a new backup. The size is set to 0, because the file does not exist
+    /// yet.
     pub(crate) fn new(folder: &Path, number: u64, made_at: Timestamp, seen: &str) -> Self {
         let name = format!(
             "{PREFIX}{number:06}-{}-{seen}{SUFFIX}",
@@ -53,12 +55,12 @@ impl Backup {
         }
     }
 
-    /// True if this is the copy of a database that a restore replaced.
+    /// True if the backup is the copy of a database that a restore replaced.
     pub fn is_replaced_database(&self) -> bool {
         self.seen == REPLACED_MARK
     }
 
-    /// Parses a file name; returns `None` if it is not the name of a backup.
+    /// Parses the file name of a backup. Returns `None` if the name has another form.
     pub(crate) fn from_file_name(folder: &Path, name: &str, bytes: u64) -> Option<Self> {
         let middle = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
         let mut pieces = middle.splitn(3, '-');

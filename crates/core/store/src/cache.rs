@@ -27,7 +27,7 @@ pub struct MessageCache {
     misses: AtomicU64,
 }
 
-/// The cached conversations and the limits of the cache.
+/// The cached conversations, with the maximum number and the lifetime of entries.
 struct CacheContents {
     max_entries: usize,
     lifetime: Duration,
@@ -57,7 +57,7 @@ impl MessageCache {
         }
     }
 
-    /// Returns the messages of a conversation.
+    /// Returns all messages of a conversation, and caches them if they were not cached.
     pub async fn messages(
         &self,
         store: &dyn Store,
@@ -81,7 +81,8 @@ impl MessageCache {
         Ok(messages)
     }
 
-    /// Returns a page of at most `most` messages of a conversation.
+    /// Returns the page of at most `most` messages that ends at `end`. A page is not added to the
+    /// cache.
     pub async fn page(
         &self,
         store: &dyn Store,
@@ -106,7 +107,7 @@ impl MessageCache {
         }
     }
 
-    /// Adds the hits and misses of this cache to the statistics of a store.
+    /// Adds the hits and misses of this cache to `store`, the statistics of a store.
     pub fn add_statistics(&self, store: StoreStatistics) -> StoreStatistics {
         let hits = self.hits.load(Ordering::Relaxed);
         let misses = self.misses.load(Ordering::Relaxed);
@@ -138,8 +139,8 @@ impl MessageCache {
         Some(entry.messages.len() as u64)
     }
 
-    /// Appends `new` to the cached messages, provided that the cached messages are still the first
-    /// `known` ones.
+    /// Appends `new` to the cached messages of a conversation if exactly `known` messages are
+    /// cached.
     fn extend_entry(&self, id: &ConversationId, known: u64, new: Vec<Message>) {
         // Another task may have added them already, or evicted the entry.
         if let Some(entry) = self.lock_contents().entries.get_mut(id)
@@ -149,7 +150,7 @@ impl MessageCache {
         }
     }
 
-    /// Returns the messages at these positions if all these messages are in memory.
+    /// Returns the messages at these positions; `None` if any of them is not in memory.
     fn cached_slice(
         &self,
         id: &ConversationId,
@@ -213,7 +214,7 @@ impl MessageCache {
         Ok(self.cached_slice(&conversation.id, places))
     }
 
-    /// Counts a cache hit or a cache miss.
+    /// Counts a cache hit if `remembered` is present, otherwise a cache miss.
     fn count_lookup<T>(&self, remembered: Option<&T>) {
         if remembered.is_some() {
             &self.hits

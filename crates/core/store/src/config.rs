@@ -55,8 +55,8 @@ fn serialize_without_password<S: Serializer>(
     url.as_deref().map(hide_password).serialize(serializer)
 }
 
-/// Returns the address of a server for display. Everything that could be part of a password is
-/// removed, in any form of address.
+/// Returns a server's address for display. In any form of address, everything that could be part of
+/// a password is removed.
 pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return "…".to_owned();

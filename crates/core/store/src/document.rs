@@ -17,7 +17,7 @@ pub struct ConversationDocument {
     pub created_at: Timestamp,
     /// The time of creation or of the last append.
     pub updated_at: Timestamp,
-    /// Arbitrary metadata.
+    /// Arbitrary metadata of the conversation's creator.
     #[serde(default)]
     pub metadata: Metadata,
     /// The messages, in order.

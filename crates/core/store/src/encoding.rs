@@ -13,8 +13,8 @@ use crate::error::StoreError;
 #[error("{0}")]
 pub struct DamagedRow(pub String);
 
-/// A message ready to be inserted. It is encoded by the caller's thread rather than by the
-/// writer's.
+/// A message that is ready to be inserted. The caller's thread encodes it, to relieve the writer's
+/// thread.
 pub struct MessageRow {
     /// The id. Neither the id nor its short form may already exist in the conversation.
     pub id: MessageId,
@@ -27,7 +27,7 @@ pub struct MessageRow {
 }
 
 impl MessageRow {
-    /// Encodes a message.
+    /// Encodes a message as the row to insert.
     pub fn new(message: &Message) -> Result<Self, StoreError> {
         Ok(Self {
             id: message.message_id,
@@ -41,7 +41,7 @@ impl MessageRow {
 /// The names of the columns of a [`ListedRow`], in the order of its fields.
 pub const LISTED_COLUMNS: &str = "id, name, namespace, created_at, updated_at, messages";
 
-/// The columns that a list of conversations reads.
+/// The columns that are read for each row of a list of conversations.
 pub struct ListedRow<'a> {
     /// The id of the conversation.
     pub id: String,
@@ -53,12 +53,12 @@ pub struct ListedRow<'a> {
     pub created_at: &'a str,
     /// The time of the last change, as written by [`encode_time`].
     pub updated_at: &'a str,
-    /// The number of messages; databases store counts as signed integers.
+    /// The number of messages, as a signed integer as stored in the database.
     pub messages: i64,
 }
 
 impl ListedRow<'_> {
-    /// Decodes the columns.
+    /// Decodes the columns into a row of a list of conversations.
     pub fn decode(self) -> Result<ConversationRow, DamagedRow> {
         Ok(ConversationRow {
             id: ConversationId::new(self.id),
@@ -70,7 +70,8 @@ impl ListedRow<'_> {
         })
     }
 
-    /// Decodes a complete conversation from these columns and the columns that a list omits.
+    /// Decodes a complete conversation from these columns and from the columns that lists don't
+    /// read.
     pub fn decode_conversation(
         self,
         description: String,
@@ -101,7 +102,7 @@ impl ListedRow<'_> {
     }
 }
 
-/// Returns the JSON form of a value. `what` names the value in the error.
+/// Returns the JSON form of a value. `what` is a name for the value, used in the error message.
 pub fn encode_json<T: Serialize + ?Sized>(
     what: &'static str,
     value: &T,
@@ -109,7 +110,8 @@ pub fn encode_json<T: Serialize + ?Sized>(
     serde_json::to_string(value).map_err(|source| StoreError::Encoding { what, source })
 }
 
-/// Parses the JSON form written by [`encode_json`]. `what` names the value in the error.
+/// Parses the JSON form written by [`encode_json`]. `what` is a name for the value, used in the
+/// error message.
 pub fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
@@ -118,23 +120,24 @@ pub fn decode_json<T: DeserializeOwned>(
         .map_err(|error| DamagedRow(format!("{} cannot be read: {error}", what())))
 }
 
-/// Encodes a time with all nine decimals, so that the order of the texts is the order of the times.
+/// Encodes a time with all nine decimals, so that sorting the texts sorts the times.
 pub fn encode_time(time: Timestamp) -> String {
     format!("{time:.9}")
 }
 
-/// Parses a stored time.
+/// Parses a time encoded by [`encode_time`].
 pub fn decode_time(text: &str) -> Result<Timestamp, DamagedRow> {
     text.parse()
         .map_err(|_| DamagedRow(format!("`{text}` is not a time")))
 }
 
-/// Converts a stored count to an unsigned number. Databases store counts as signed integers.
+/// Converts a count from the signed integer in which databases store it. Fails if the count is
+/// negative.
 pub fn decode_count(count: i64) -> Result<u64, DamagedRow> {
     u64::try_from(count).map_err(|_| DamagedRow(format!("{count} is not a count")))
 }
 
-/// Parses a stored message id.
+/// Parses a message id as stored in the database.
 pub fn decode_message_id(text: &str) -> Result<MessageId, DamagedRow> {
     text.parse()
         .map_err(|_| DamagedRow(format!("`{text}` is not a message id")))

@@ -11,7 +11,7 @@ use crate::lock::{Holder, Locked};
 /// The reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A conversation with this id exists.
+    /// Another conversation already has this id.
     #[error("conversation id `{id}` is taken; choose another one")]
     IdTaken {
         /// The id that is taken.
@@ -41,8 +41,8 @@ pub enum StoreError {
         message: MessageId,
     },
 
-    /// The conversation has a message with this id or with the same first eight digits. The caller
-    /// can retry with another id.
+    /// The conversation already contains a message with this id, or with an id that begins with the
+    /// same eight digits. The caller can retry with another id.
     #[error(
         "message id `{message}` is taken in conversation `{conversation}` by `{taken_by}`; draw another one"
     )]
@@ -58,11 +58,11 @@ pub enum StoreError {
     /// Another process held a lock for longer than the lock timeout.
     #[error("{what} stayed locked by {} for {} s; wait for it to finish, then try again", holder_name(.holder.as_ref()), .waited.as_secs_f64())]
     LockTimeout {
-        /// The locked conversation or database.
+        /// The conversation or database whose lock was held.
         what: Locked,
         /// The process that held the lock, if known.
         holder: Option<Holder>,
-        /// The time spent waiting.
+        /// The time that this process waited for the lock.
         waited: Duration,
     },
 

@@ -4,12 +4,12 @@
 use haft_types::{MessageId, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// A fact about a stored message.
+/// A fact about a stored message. Facts are stored separately, because messages are not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// A tool call of the message was started. A call without a result may or may not have had an
-    /// effect.
+    /// A tool call in the message was started. If the call has no result, it may or may not have
+    /// had an effect.
     ToolStarted {
         /// The assistant message that contains the call.
         message_id: MessageId,

@@ -68,7 +68,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The object whose lock could not be taken before the timeout.
+/// The locked object in [`StoreError::LockTimeout`](crate::StoreError::LockTimeout).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// The conversation with this id.

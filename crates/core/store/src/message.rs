@@ -12,8 +12,8 @@ pub enum PageEnd {
 }
 
 impl PageEnd {
-    /// Returns the position of the last message of a page, in a conversation with `messages`
-    /// messages.
+    /// Returns the position of the last message of a page that ends here, in a conversation with
+    /// `messages` messages.
     pub(crate) fn last_position(self, messages: u64) -> u64 {
         match self {
             Self::Newest => messages,
@@ -25,23 +25,24 @@ impl PageEnd {
 /// A range of messages of a conversation, by positions counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
-    /// The first position.
+    /// The position of the first message.
     pub first: i64,
-    /// The last position, inclusive.
+    /// The position of the last message, which belongs to the span.
     pub last: i64,
 }
 
 impl MessageSpan {
-    /// A value greater than every position and every key.
+    /// The end of a span without an end: a value greater than every position and every database
+    /// key.
     pub const NO_END: i64 = i64::MAX;
 
-    /// All messages.
+    /// The span of all messages.
     pub const ALL: Self = Self {
         first: 1,
         last: Self::NO_END,
     };
 
-    /// Returns the span of one message.
+    /// Returns the span that contains only the message at `position`.
     pub fn single(position: i64) -> Self {
         Self {
             first: position,
@@ -49,8 +50,9 @@ impl MessageSpan {
         }
     }
 
-    /// Returns the value of [`MessagePage::first`], and the span of a page of at most `most`
-    /// messages up to `end`. `messages` is the number of messages in the conversation.
+    /// Returns the position of the first message of a page, and the page as a span. The page has at
+    /// most `most` messages and ends at `end`; `messages` is the number of messages in the
+    /// conversation.
     pub fn for_page(end: PageEnd, most: usize, messages: u64) -> (u64, Self) {
         let last = end.last_position(messages);
         let first = last.saturating_sub(most as u64) + 1;
@@ -85,7 +87,7 @@ impl Default for MessagePage {
 }
 
 impl MessagePage {
-    /// Returns the number of messages before this page.
+    /// Returns the number of messages of the conversation before this page.
     pub fn earlier_count(&self) -> u64 {
         self.first.saturating_sub(1)
     }

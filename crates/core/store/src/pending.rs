@@ -18,13 +18,13 @@ pub struct PendingWrite<T> {
     unseen_failure: Arc<UnseenFailure>,
 }
 
-/// The sending end of a [`PendingWrite`].
+/// The sending end of a [`PendingWrite`], through which the writer reports the result.
 pub(crate) struct ResultSender<T> {
     sender: oneshot::Sender<Result<T, StoreError>>,
     unseen_failure: Arc<UnseenFailure>,
 }
 
-/// The first failure of a write whose result was never awaited.
+/// The first failure of a write whose result the caller never awaited.
 #[derive(Debug, Default)]
 pub(crate) struct UnseenFailure(Mutex<Option<StoreError>>);
 
@@ -58,7 +58,7 @@ impl<T> PendingWrite<T> {
         )
     }
 
-    /// Creates a completed write, for stores without a queue.
+    /// Creates a write that is already complete, for stores that don't queue writes.
     pub fn ready(result: Result<T, StoreError>) -> Self {
         let (tell, pending) = Self::new(&Arc::default());
         tell.send(result);

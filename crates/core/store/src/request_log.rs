@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_types::{Api, ContentHash, Layer, Message, Request, SentSegment, Timestamp, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-/// A request that is being sent.
+/// A request to log. It is logged when it is sent, before the reply arrives.
 #[derive(Clone, Debug)]
 pub struct SentRequest {
     /// The model, as `provider/model`.
@@ -18,17 +18,18 @@ pub struct SentRequest {
     pub api: Api,
     /// The request, shared so that logging does not copy it.
     pub request: Arc<Request>,
-    /// The encoder settings that determine the request's bytes, as the encoder serializes them.
-    /// Stored once for all requests with equal settings.
+    /// The encoder settings that determine the request's bytes, as the encoder serializes them. The
+    /// store keeps equal settings only once.
     pub encoding: Option<Arc<str>>,
-    /// The context engine's code for the reason why the request does not extend the previous one.
+    /// The code of the context engine for the reason why the request does not extend the previous
+    /// one.
     pub cause: Option<String>,
 }
 
-/// An entry of a conversation's request log.
+/// The summary of a logged request, for lists of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSummary {
-    /// The number within the conversation, counted from 1.
+    /// The number of the request within its conversation, counted from 1.
     pub number: u64,
     /// The time at which the request was sent.
     pub sent_at: Timestamp,
@@ -36,13 +37,13 @@ pub struct RequestSummary {
     pub model: String,
     /// The wire protocol of the request.
     pub api: Api,
-    /// The number of leading segments that are equal to those of the previous request.
+    /// The number of segments at the beginning that are equal to those of the previous request.
     pub kept: usize,
     /// The number of segments.
     pub segments: usize,
-    /// The estimated number of tokens.
+    /// The estimated number of tokens in the request.
     pub tokens: u64,
-    /// The reason why the request does not extend the previous one, if it was recorded.
+    /// The reason why the request does not extend the previous one; `None` if none was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -52,9 +53,9 @@ pub struct RequestSummary {
 pub struct RequestOutline {
     /// The request's entry in the log.
     pub summary: RequestSummary,
-    /// The hash of the offered tools.
+    /// The hash of the tools that were offered to the model.
     pub tools: ContentHash,
-    /// The encoder settings, as recorded when the request was sent.
+    /// The encoder settings, if they were recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
     /// The messages of the request, without their content.
     pub segments: Vec<SentSegment>,
@@ -67,13 +68,13 @@ pub struct LoggedRequest {
     pub summary: RequestSummary,
     /// The messages of the request.
     pub segments: Vec<LoggedSegment>,
-    /// The offered tools, in order.
+    /// The tools that were offered to the model, in order.
     pub tools: Vec<ToolSpec>,
-    /// The limit of output tokens.
+    /// The maximum number of output tokens that the request allowed.
     pub max_output_tokens: Option<u32>,
     /// The key by which the provider's cache identified the conversation.
     pub cache_key: Option<String>,
-    /// The encoder settings, as recorded when the request was sent.
+    /// The encoder settings, if they were recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
 }
 
@@ -89,8 +90,8 @@ pub struct LoggedSegment {
     pub message: Message,
     /// The content hash of the message.
     pub hash: ContentHash,
-    /// The estimated number of tokens.
+    /// The estimated number of tokens in the message.
     pub tokens: u32,
-    /// True if the provider should cache the prefix that ends with this message.
+    /// True if the request asked the provider to cache the prefix that ends with this message.
     pub boundary: bool,
 }

@@ -15,7 +15,7 @@ pub use self::snippet::find_name_snippet as name_snippet;
 use crate::conversation::{ConversationRow, ConversationScope};
 use crate::error::StoreError;
 
-/// The time after the last write before new messages are indexed.
+/// The time for which no message must have been written before new messages are indexed.
 pub const INDEX_DELAY: Duration = Duration::from_secs(2);
 
 /// A full-text query.
@@ -45,8 +45,8 @@ pub struct SearchHit {
 }
 
 impl SearchHit {
-    /// Creates a hit for a message. Returns `None` if the message was revised and no longer
-    /// contains the items.
+    /// Creates a hit for a message that matches `items`. Returns `None` if the message was revised
+    /// and no longer matches.
     pub fn for_message(
         conversation: ConversationRow,
         message: &Message,
@@ -104,8 +104,8 @@ impl Snippet {
     }
 }
 
-/// Returns the searchable text of a message: its text, tool calls and tool results. Reasoning is
-/// excluded because it is not part of the dialog.
+/// Returns the text of a message that searches cover: its text, tool calls and tool results.
+/// Reasoning is excluded because it is not part of the dialog.
 fn extract_searchable_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {
@@ -122,7 +122,8 @@ fn extract_searchable_text(message: &Message) -> String {
     text
 }
 
-/// Parses a query into items, all of which must be found. Fails if the query contains no word.
+/// Parses a query into words and phrases, all of which must be found. Fails if the query contains
+/// no word.
 pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
     let items = query::parse_items(text);
     if items.is_empty() {
@@ -135,7 +136,7 @@ pub fn parse_query(text: &str) -> Result<Vec<SearchItem>, StoreError> {
 }
 
 /// Returns the search terms of a stored message, separated by spaces. If the message cannot be
-/// parsed, returns no terms, so the message is not found; `doctor` reports the damage.
+/// parsed, the result is empty, so the message is not found; `doctor` reports the damage.
 pub fn extract_body_terms(body: &str) -> String {
     let message = serde_json::from_str::<Message>(body).ok();
     message.map_or_else(String::new, |message| {

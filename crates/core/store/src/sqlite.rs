@@ -83,9 +83,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`. Creates a missing file and its folders, accessible only to
-    /// their owner, and migrates a database with an older format. Blocks until the database is
-    /// ready.
+    /// Opens the database at `path`. If the file is missing, creates it with its folders,
+    /// accessible only to their owner; if its format is older, migrates it. Blocks until the
+    /// database is ready.
     pub fn open(
         path: &Path,
         config: &StoreConfig,
@@ -131,8 +131,8 @@ impl SqliteStore {
         })
     }
 
-    /// Creates backups in this folder while the store is open: one now if anything has changed
-    /// since the newest backup, then one per configured interval.
+    /// Starts to create backups in this folder: one now if anything has changed since the newest
+    /// backup, then one per configured interval while the store is open.
     pub fn start_backups(&mut self, folder: &Path) -> Result<(), StoreError> {
         if self.config.backups > 0 {
             let backups = Backups::new(&self.path, folder, &self.config, Arc::clone(&self.clock));
@@ -160,7 +160,7 @@ impl SqliteStore {
         })
     }
 
-    /// Queues a write that needs no lock because no existing conversation is changed.
+    /// Queues a write that needs no lock because it changes no existing conversation.
     fn queue_unlocked_write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Connection) -> Result<T, SqliteFailure> + Send + 'static,
@@ -178,8 +178,8 @@ impl SqliteStore {
         self.reader.submit(move |connection| job(connection, &id))
     }
 
-    /// Waits for all queued writes. Requests are logged without waiting, and a later read must see
-    /// them.
+    /// Waits for all queued writes. Reads of the request log call this, because requests are logged
+    /// without waiting.
     async fn wait_for_writes(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }

@@ -4,22 +4,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// The number of operations of each kind since a store was opened.
+/// The number of operations of each kind, counted since a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatistics {
     /// The number of conversations created, imported or forked.
     pub conversations_created: u64,
-    /// The number of reads of a conversation's messages from the database.
+    /// The number of times that a conversation's messages were read from the database.
     pub conversations_loaded: u64,
     /// The number of messages added, including those of created conversations.
     pub messages_added: u64,
-    /// The number of reads of messages that were answered from memory.
+    /// The number of times that a read of messages was answered from the cache.
     pub cache_hits: u64,
-    /// The number of reads of messages that were not answered from memory.
+    /// The number of times that a read of messages was not answered from the cache.
     pub cache_misses: u64,
 }
 
-/// The amount of content in a store.
+/// The number of items of each kind in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// The number of conversations outside the trash.
@@ -38,7 +38,8 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// Thread-safe counters for [`StoreStatistics`]. The counts of cache hits and misses stay zero.
+/// Thread-safe counters for [`StoreStatistics`]. Cache hits and misses are counted by the cache, so
+/// here these counts stay zero.
 #[derive(Debug, Default)]
 pub struct Counters {
     created: AtomicU64,

@@ -29,23 +29,23 @@ pub enum Swap {
     Overtaken,
 }
 
-/// The result of [`Store::import`].
+/// The result of [`Store::import`], with the conversation after the import.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Imported {
     /// The conversation did not exist before.
     New(Conversation),
-    /// The store already had all messages; nothing was written.
+    /// The store already contained every message of the document; nothing was written.
     Same(Conversation),
     /// The conversation existed, and messages were appended to it.
     Grown {
         /// The conversation after the import.
         conversation: Conversation,
-        /// The number of appended messages.
+        /// The number of messages that were appended.
         added: u64,
     },
 }
 
-/// Stores conversations.
+/// A store of conversations, with their messages, states and logged requests.
 ///
 /// A write that has returned is durable: it survives a kill and a power cut. Writes take effect in
 /// the order in which they were requested, and are carried out even if the future is dropped.
@@ -55,14 +55,16 @@ pub enum Imported {
 /// namespace is [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE).
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Creates a conversation with its first messages, or stores nothing if the operation fails.
+    /// Creates a conversation with its first messages. If the operation fails, nothing is stored.
     async fn create(&self, new: NewConversation) -> Result<Conversation, StoreError>;
 
-    /// Returns the conversation with exactly this id.
+    /// Returns the conversation with exactly this id; `None` if it does not exist or is in the
+    /// trash.
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
-    /// Finds a conversation by a text that a user typed: an exact id in any namespace, else the
-    /// beginning of an id or an exact name within the scope.
+    /// Finds a conversation by a text that a user typed. The text may be an exact id in any
+    /// namespace; otherwise, it is matched with the beginnings of ids and with exact names within
+    /// the scope.
     async fn find_conversation(
         &self,
         text: &str,
@@ -73,7 +75,7 @@ pub trait Store: Send + Sync {
     async fn list(&self, scope: ConversationScope<'_>) -> Result<Vec<ConversationRow>, StoreError>;
 
     /// Takes the write lock of a conversation, which need not exist yet. Waits while another
-    /// process holds the lock; single writes without the lock wait likewise. After the lock
+    /// process holds the lock, as does every write that is made without the lock. After the lock
     /// timeout, fails with [`StoreError::LockTimeout`], which names the holder.
     async fn lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
@@ -81,8 +83,8 @@ pub trait Store: Send + Sync {
     /// lock.
     async fn try_lock(&self, id: &ConversationId) -> Result<WriteLock, StoreError>;
 
-    /// Appends a message. The error [`StoreError::MessageIdTaken`] means that nothing was stored,
-    /// and that the caller can retry with another id.
+    /// Appends a message. If this fails with [`StoreError::MessageIdTaken`], nothing was stored,
+    /// and the caller can retry with another id.
     async fn append_message(
         &self,
         id: &ConversationId,
@@ -104,8 +106,8 @@ pub trait Store: Send + Sync {
     /// memory themselves.
     async fn uncached_messages(&self, id: &ConversationId) -> Result<Vec<Message>, StoreError>;
 
-    /// Returns at most `most` messages up to `end`. Callers can read the newest messages of a long
-    /// conversation first, and earlier messages on demand.
+    /// Returns at most `most` messages, ending at `end`. Callers can read the newest messages of a
+    /// long conversation first, and earlier messages on demand.
     async fn message_page(
         &self,
         id: &ConversationId,
@@ -124,32 +126,34 @@ pub trait Store: Send + Sync {
     /// Changes the name of a conversation.
     async fn rename(&self, id: &ConversationId, name: &str) -> Result<(), StoreError>;
 
-    /// Moves a conversation to the trash. Its forks keep the messages they share with it.
+    /// Moves a conversation to the trash. Forks of the conversation keep the messages that they
+    /// share with it.
     async fn delete(&self, id: &ConversationId) -> Result<(), StoreError>;
 
-    /// Takes a conversation out of the trash.
+    /// Moves a conversation from the trash back to its namespace.
     async fn restore(&self, id: &ConversationId) -> Result<Conversation, StoreError>;
 
-    /// Creates a conversation that begins with the messages of another conversation and belongs to
-    /// its namespace. The messages are shared rather than copied, so the cost does not depend on
+    /// Creates a conversation in the namespace of another conversation and with the beginning of
+    /// its messages. The messages are shared rather than copied, so the cost does not depend on
     /// their number. Later changes to either conversation don't affect the other.
     async fn fork(&self, id: &ConversationId, fork: NewFork) -> Result<Conversation, StoreError>;
 
-    /// Returns the messages that contain all words of the query, best match first. Conversations
-    /// whose name or description contains the words come before the messages.
+    /// Returns the best matches for a query. Conversations whose name or description contains all
+    /// words come first, followed by messages that contain all words.
     async fn search(&self, query: SearchQuery<'_>) -> Result<Vec<SearchHit>, StoreError>;
 
     /// Records a fact about a stored message.
     async fn add_fact(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError>;
 
-    /// Returns the recorded facts, in order.
+    /// Returns the facts about the messages of a conversation, in the order in which they were
+    /// recorded.
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError>;
 
     /// Returns the JSON document that the conversation stores under `key`, such as the TODO list.
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Returns the JSON documents that the conversation stores under `keys`, all read at one
-    /// moment. Keys without a document are omitted.
+    /// Returns the JSON documents that the conversation stores under `keys`, in a consistent
+    /// snapshot. Keys without a document are omitted.
     async fn states(
         &self,
         id: &ConversationId,
@@ -184,8 +188,8 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<(), StoreError>;
 
-    /// Stores a JSON document of a namespace under `key`, but only if the stored document still
-    /// equals `before`. Several processes share a namespace, and the edit of one process must not
+    /// Stores a JSON document of a namespace under `key`, but only if the currently stored document
+    /// equals `before`. Several processes share a namespace, and an edit by one process must not
     /// undo that of another.
     async fn swap_project_state(
         &self,
@@ -195,17 +199,17 @@ pub trait Store: Send + Sync {
         value: Value,
     ) -> Result<Swap, StoreError>;
 
-    /// Logs a request and returns its number, counted from 1. The log stores the difference to the
-    /// previous request of the conversation. The writer thread computes the difference, so the
-    /// caller is not delayed. The write is queued before this function returns; awaiting the result
-    /// is optional.
+    /// Logs a request and returns its number, counted from 1. The log stores only the difference
+    /// from the previous request of the conversation. The writer thread computes the difference, so
+    /// the caller is not delayed. The write is queued before this function returns; awaiting the
+    /// result is optional.
     fn log_request(&self, id: &ConversationId, sent: SentRequest) -> PendingWrite<u64>;
 
     /// Returns the logged requests of a conversation, in order.
     async fn logged_requests(&self, id: &ConversationId)
     -> Result<Vec<RequestSummary>, StoreError>;
 
-    /// Returns the logged requests of a conversation with the outline of every message, in order.
+    /// Returns the logged requests of a conversation, in order, with the outline of every message.
     /// Reads the log in one pass, without the content of messages.
     async fn request_outlines(
         &self,
@@ -219,7 +223,7 @@ pub trait Store: Send + Sync {
         number: u64,
     ) -> Result<Option<LoggedRequest>, StoreError>;
 
-    /// Returns the current conversation of a namespace.
+    /// Returns the id of a namespace's current conversation.
     async fn current_conversation(
         &self,
         namespace: &str,
@@ -236,13 +240,14 @@ pub trait Store: Send + Sync {
     /// by name.
     async fn namespaces(&self) -> Result<Vec<Namespace>, StoreError>;
 
-    /// Returns the whole conversation as one document. All parts are read at one moment.
+    /// Returns the whole conversation as one document, read in a consistent snapshot.
     async fn export(&self, id: &ConversationId)
     -> Result<Option<ConversationDocument>, StoreError>;
 
-    /// Stores a document as a conversation with the document's id and times. If the conversation
-    /// exists, the messages that follow the stored ones are appended. If the stored messages differ
-    /// from those of the document, the import fails with [`StoreError::IdTaken`].
+    /// Stores a document as a conversation with the document's id and times. If the store already
+    /// has the conversation, the document must begin with the stored messages, and its further
+    /// messages are appended. If a stored message differs, the import fails with
+    /// [`StoreError::IdTaken`].
     async fn import(
         &self,
         document: ConversationDocument,
@@ -287,7 +292,7 @@ pub trait Store: Send + Sync {
     /// Returns the counts of operations since the store was opened.
     fn statistics(&self) -> StoreStatistics;
 
-    /// Counts the content of the store.
+    /// Returns the number of items of each kind in the store.
     async fn totals(&self) -> Result<Totals, StoreError>;
 
     /// Waits for all writes requested so far. Returns the first failure of a write whose result was

@@ -13,10 +13,10 @@ use crate::pending::{PendingWrite, UnseenFailure};
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// A function that converts a failure of a job to the error for the caller.
+/// A function that converts the failure of a job to the error that the caller receives.
 pub type FailureConverter<F> = Arc<dyn Fn(F) -> StoreError + Send + Sync>;
 
-/// A thread with a state `S` of its own. Its jobs fail with `F`.
+/// A thread that runs jobs one after another on its own state `S`. A job can fail with `F`.
 pub struct WorkerThread<S, F> {
     explain: FailureConverter<F>,
     // Dropping the sender ends the thread.
@@ -25,20 +25,20 @@ pub struct WorkerThread<S, F> {
     unseen_failure: Arc<UnseenFailure>,
 }
 
-/// Work to do while the thread is idle, such as filling a search index.
+/// Work that the thread does when it has no jobs, such as filling a search index.
 pub struct IdleWork<S> {
-    /// The time without a new job after which the thread counts as idle.
+    /// The time without a new job after which idle work begins.
     pub after: Duration,
-    /// Does one short piece of the work.
+    /// Does one short piece of the idle work.
     pub work: fn(&mut S) -> Idle,
 }
 
-/// The result of a piece of idle work.
+/// The result of one piece of idle work: more work or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// More idle work is left, which continues unless a job arrives first.
+    /// There is more idle work. It continues unless a job arrives first.
     More,
-    /// No idle work is left until the next job has run.
+    /// There is no more idle work until the next job has run.
     Done,
 }
 
@@ -106,7 +106,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
         pending
     }
 
-    /// Wakes the thread, because there may be new idle work.
+    /// Wakes the thread so that it checks for idle work.
     pub fn wake(&self) {
         self.queue_job(Box::new(|_| ()));
     }
@@ -125,7 +125,7 @@ impl<S: Send + 'static, F: 'static> WorkerThread<S, F> {
     }
 }
 
-/// Runs jobs as they arrive, and idle work between them, until no idle work is left.
+/// Runs jobs as they arrive and, between them, idle work. Returns when no idle work is left.
 fn run_idle_work<S>(queue: &Receiver<Job<S>>, state: &mut S, idle_work: &IdleWork<S>) {
     let mut wait = idle_work.after;
     loop {

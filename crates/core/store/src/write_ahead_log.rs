@@ -12,13 +12,14 @@ pub const PAGE_SIZE: u32 = 4_096;
 const HEADER_LEN: usize = 32;
 const FRAME_HEADER_LEN: usize = 24;
 
-/// A value that all frames written since the last restart of the log contain.
+/// A random value in the log's header that is repeated in all frames written since the last restart
+/// of the log.
 type Salt = [u8; 8];
 
 /// The content of a log file.
 #[derive(Default)]
 pub struct WriteAheadLog {
-    /// All frames in the order of the file, including outdated frames.
+    /// All frames in the order of the file. Outdated frames are included.
     pub frames: Vec<LogFrame>,
     /// The salt in the header, if the header is valid.
     salt: Option<Salt>,
@@ -28,7 +29,7 @@ pub struct WriteAheadLog {
 pub struct LogFrame {
     /// The number of the page in the database.
     pub page: u32,
-    /// The offset of the page content in the log file.
+    /// The position of the page content in the log file, in bytes.
     pub content: u64,
     /// True if this is the last frame of a transaction.
     pub commits: bool,
@@ -79,7 +80,7 @@ impl WriteAheadLog {
         Ok(log)
     }
 
-    /// True if a transaction that was certainly on disk can no longer be read.
+    /// True if the log contains damage that a power cut cannot explain.
     ///
     /// Each transaction is synced before the next one is written, so a power cut can damage only
     /// the last one. If another transaction follows the first invalid frame, the damaged one was
@@ -102,8 +103,8 @@ fn read_salt(bytes: &[u8]) -> Salt {
     salt
 }
 
-/// The checksum of the log: running sums of words, in the byte order that the header of the log
-/// declares.
+/// The checksum of the log: running sums of words, read in the byte order that the header of the
+/// log declares.
 struct Checksum {
     big_endian: bool,
     one: u32,
@@ -147,7 +148,8 @@ fn read_word(bytes: &[u8], at: usize) -> u32 {
     })
 }
 
-/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
+/// Reads from `offset` until the buffer is full or the file ends, and returns the number of bytes
+/// read.
 pub fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {

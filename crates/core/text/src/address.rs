@@ -1,14 +1,15 @@
-//! Decides which network addresses belong to the public internet. Every other address may be a
-//! neighbor: this machine, its network, the metadata service of a cloud.
+//! Decides which network addresses belong to the public internet. All other addresses are treated
+//! as local: those of this machine, of its network, or of a cloud's metadata service.
 //!
-//! Invariant: an IPv6 address that embeds an IPv4 address is at most as public as the embedded one,
-//! and a range that is not known to be assigned is not public.
+//! Invariants: an IPv6 address that embeds an IPv4 address is public only if the embedded address
+//! is public, and a range that is not known to be assigned is not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 networks that are not public, as address and prefix length: IANA's special-purpose
-/// registry, multicast, and the metadata address of one cloud. Parts of `192.0.0.0/24` and
-/// `192.88.99.0/24` are globally reachable, but no server needs an address there.
+/// IPv4 networks that are not public, each as an address and a prefix length. These are IANA's
+/// special-purpose registry, multicast, and the metadata address of one cloud provider. Parts of
+/// `192.0.0.0/24` and `192.88.99.0/24` are globally reachable, but no server needs an address
+/// there.
 const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),        // this host
     ([10, 0, 0, 0], 8),       // private
@@ -28,8 +29,8 @@ const NOT_PUBLIC: &[([u8; 4], u32)] = &[
     ([240, 0, 0, 0], 4),      // reserved, broadcast
 ];
 
-/// IPv6 networks within the global unicast range that are not public, as the first two groups and
-/// the prefix length.
+/// IPv6 networks in the global unicast range that are not public. Each is given by its first two
+/// groups and its prefix length.
 const NOT_PUBLIC_V6: &[([u16; 2], u32)] = &[
     ([0x2001, 0], 23),     // protocol assignments, tunnels to IPv4
     ([0x2001, 0xdb8], 32), // documentation

@@ -6,17 +6,17 @@
 
 use crate::numbers::format_thousands;
 
-/// The limits of a cut.
+/// The maximum size of a text that is cut to its head and tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutLimits {
-    /// Lines, including the marker line.
+    /// The maximum number of lines, including the marker line.
     pub lines: usize,
-    /// Bytes, including the marker line.
+    /// The maximum size in bytes, including the marker line.
     pub bytes: usize,
 }
 
 impl Default for CutLimits {
-    /// The limits of one output for the model: 2,000 lines or 50 KB.
+    /// Returns the limits of one tool output for the model: 2,000 lines or 50 KB.
     fn default() -> Self {
         Self {
             lines: 2_000,
@@ -25,25 +25,26 @@ impl Default for CutLimits {
     }
 }
 
-/// The part that is already missing between a head and a tail.
+/// The size of the part of a text that is missing between a head and a tail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// Line ends in the missing part.
+    /// The number of line ends in the missing text.
     pub newlines: u64,
-    /// Bytes in the missing part.
+    /// The size of the missing text in bytes.
     pub bytes: u64,
 }
 
-/// The result of a cut: the text and the counts of shown and omitted lines.
+/// The result of cutting a text: the shortened text, and the counts of all and of omitted lines and
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The text to show, with a marker line where something is missing.
+    /// The shortened text, with a marker line in place of the omitted part.
     pub text: String,
-    /// Lines of the whole text; the last one counts with or without its line end.
+    /// The number of lines in the whole text. The last line counts even if it has no line end.
     pub total_lines: u64,
-    /// Bytes of the whole text.
+    /// The size of the whole text in bytes.
     pub total_bytes: u64,
-    /// Lines that are omitted entirely.
+    /// The number of lines that are omitted entirely.
     pub omitted_lines: u64,
     pub omitted_bytes: u64,
 }
@@ -54,16 +55,17 @@ impl Cut {
     }
 }
 
-/// Bytes reserved for the marker line and the line end before it.
+/// The number of bytes reserved for the marker line and the line end before it.
 const MARKER_BYTES: usize = 100;
 
-/// Cuts the text to its limits, keeping head and tail.
+/// Shortens a text to `limits`. Lines are omitted from the middle, so that the head and the tail
+/// remain.
 pub fn cut_lines(text: &str, limits: CutLimits) -> Cut {
     cut_ends(text, Gap::default(), "", limits)
 }
 
-/// Like [`cut_lines`], for a text whose middle is missing already: `gap` lies between `head` and
-/// `tail`.
+/// Like [`cut_lines`], but for a text whose middle is already missing: `gap` is the size of the
+/// missing part between `head` and `tail`.
 pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let last = if tail.is_empty() && gap.bytes == 0 {
         head
@@ -89,8 +91,8 @@ pub fn cut_ends(head: &str, gap: Gap, tail: &str, limits: CutLimits) -> Cut {
     let lines = limits.lines.saturating_sub(1);
     let bytes = limits.bytes.saturating_sub(MARKER_BYTES);
     let whole;
-    // Without a gap both ends are taken from the same text, so that neither half is limited by
-    // where it was split.
+    // Without a gap, head and tail are joined first, so that the point at which the caller split
+    // the text limits neither half.
     let (head, tail) = if gap.bytes == 0 && !tail.is_empty() {
         whole = [head, tail].concat();
         (whole.as_str(), "")
@@ -151,8 +153,8 @@ fn format_marker(lines: u64, bytes: u64) -> String {
     }
 }
 
-/// Returns whole lines from the start. Part of the next line is included only if whole lines would
-/// leave more than half the room unused.
+/// Returns as many whole lines from the start of the text as fit into the limits `lines` and
+/// `bytes`. If the whole lines fill at most half of `bytes`, a part of the next line is added.
 fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
@@ -167,7 +169,7 @@ fn take_head(text: &str, lines: usize, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Like [`take_head`], from the end.
+/// Like [`take_head`], but returns lines from the end of the text.
 fn take_tail(text: &str, lines: usize, bytes: usize) -> &str {
     let mut start = text.len();
     for _ in 0..lines {

@@ -1,7 +1,6 @@
-//! Characters that change a text without being seen: bidirectional overrides, zero-width
-//! characters, tags.
+//! Finds and reveals invisible characters: bidirectional overrides, zero-width characters, tags.
 
-/// True if the character has no glyph of its own or changes the order in which others are shown.
+/// True if the character is invisible or changes the order in which other characters are shown.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}'                      // soft hyphen
@@ -23,11 +22,11 @@ pub(crate) fn is_invisible(c: char) -> bool {
     )
 }
 
-/// Spells out invisible characters as `<U+200B>`.
+/// Replaces invisible characters by their code points, such as `<U+200B>`.
 ///
-/// A joiner between two characters outside ASCII and a variation selector after a suitable
-/// character stay, because scripts and emoji are wrong without them. A run of such characters could
-/// carry hidden data and is spelled out.
+/// Joiners between two characters outside ASCII and variation selectors after a suitable character
+/// are kept, because scripts and emoji need them. A run of several joiners or selectors could carry
+/// hidden data and is replaced.
 pub(crate) fn reveal_invisible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

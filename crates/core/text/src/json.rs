@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::{invisible, terminal};
 
-/// Escapes invisible characters and those that a terminal acts on. The result parses to an equal
-/// value.
+/// Escapes invisible characters and terminal control characters in JSON text. The result parses to
+/// a value equal to the original.
 ///
 /// In valid JSON, such characters occur only inside strings. JSON itself escapes the C0 controls,
 /// but not the C1 controls, direction marks and invisible characters.

@@ -18,22 +18,24 @@ use serde_json::Value;
 
 use shapes::{KeyAlphabet, SHAPES};
 
-/// Shorter values are more likely words than secrets.
+/// The minimum length of a secret value passed to [`Masker::with_values`], in bytes. Shorter values
+/// are more likely words than secrets.
 const MIN_VALUE_BYTES: usize = 8;
 
-/// Finds and masks secrets.
+/// Finds secrets in text and replaces them with labels.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     known: Option<AhoCorasick>,
 }
 
-/// The range of a secret and the name of its kind.
+/// The range of a secret in the text, and the name of the kind of secret.
 struct SecretMatch {
     at: Range<usize>,
     name: &'static str,
 }
 
-/// Finds the fixed beginnings of keys and tokens, so that only those places are examined.
+/// Finds the fixed prefixes of keys and tokens. A text is examined further only after such a
+/// prefix.
 static KEY_STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let starts = SHAPES.iter().map(|shape| shape.start).chain([
         JWT,
@@ -55,7 +57,7 @@ const BEARER: &str = "Bearer ";
 const BEARER_LOWER: &str = "bearer ";
 const ADDRESS: &str = "://";
 
-/// Substrings that mark a variable name as the name of a secret.
+/// The substrings by which the name of a variable is recognized as that of a secret.
 const SECRET_NAMES: &[&str] = &[
     "KEY",
     "TOKEN",
@@ -67,8 +69,8 @@ const SECRET_NAMES: &[&str] = &[
 ];
 
 impl Masker {
-    /// Creates a masker that also masks `values`, such as the keys of the configuration. Short
-    /// values are ignored: masking them would hide ordinary words.
+    /// Creates a masker that also masks `values`, such as the keys in the configuration. Short
+    /// values are ignored, because masking them would hide ordinary words.
     pub fn with_values<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
         let values: Vec<_> = values
             .into_iter()
@@ -83,13 +85,14 @@ impl Masker {
         }
     }
 
-    /// Builds the tables that every search needs. Without this call the first search builds them;
-    /// call it on another thread to hide the delay.
+    /// Builds the search tables that all maskers share, which takes some time. Otherwise, the first
+    /// search builds them. Call this function on another thread to hide the delay.
     pub fn prepare_tables() {
         LazyLock::force(&KEY_STARTS);
     }
 
-    /// Masks the secrets in every text of a JSON value. The names of fields stay.
+    /// Replaces the secrets in all strings of a JSON value with labels. Field names are not
+    /// changed.
     pub fn mask_json(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -163,7 +166,7 @@ fn find_keys(text: &str, found: &mut Vec<SecretMatch>) {
     }
 }
 
-/// Returns the index at which a run of characters of `alphabet` ends.
+/// Returns the end of the run of characters of `alphabet` that begins at `start`.
 fn find_run_end(text: &str, start: usize, alphabet: KeyAlphabet) -> usize {
     let length = text.as_bytes()[start..]
         .iter()
@@ -179,14 +182,15 @@ fn is_word_start(text: &str, at: usize) -> bool {
         .is_some_and(|before| before.is_ascii_alphanumeric() || before == b'_')
 }
 
-/// True if the key contains a letter and a digit. Random keys do; names made of words rarely
+/// True if the key contains both letters and digits, as random keys do. Names made of words rarely
 /// contain digits.
 fn looks_random(body: &str) -> bool {
     body.bytes().any(|byte| byte.is_ascii_digit())
         && body.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Matches a JSON web token: three parts between dots, the first of which is a JSON object.
+/// Matches a JSON web token: at least three parts, separated by dots. The first part is an encoded
+/// JSON object and begins with `eyJ`.
 fn match_web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let end = find_run_end(text, start, KeyAlphabet::Dotted);
     let parts: Vec<_> = text[start..end].split('.').collect();
@@ -194,8 +198,8 @@ fn match_web_token(text: &str, start: usize) -> Option<(Range<usize>, &'static s
     (whole && is_word_start(text, start)).then_some((start..end, "web token"))
 }
 
-/// Matches the text between the first and the last line of a private key, or to the end if the last
-/// line is missing.
+/// Matches the text between the first and the last line of a private key, or to the end of the text
+/// if the last line is missing.
 fn match_private_key(text: &str, start: usize) -> Option<(Range<usize>, &'static str)> {
     let rest = &text[start..];
     let heading = rest
@@ -238,8 +242,9 @@ fn match_url_password(text: &str, start: usize) -> Option<(Range<usize>, &'stati
     (password.len() >= 3 && !is_variable).then_some((at..at + password.len(), "password"))
 }
 
-/// Finds `NAME=value` with a name that marks a secret, as in environment files and on command
-/// lines. Spaces around `=` are allowed only for two settings of AWS, whose own file has them.
+/// Finds the values of assignments `NAME=value` whose name marks a secret, as in environment files
+/// and on command lines. Spaces around `=` are allowed only for two settings of AWS, whose
+/// credentials file contains such spaces.
 fn find_assignments(text: &str, found: &mut Vec<SecretMatch>) {
     for (sign, _) in text.match_indices('=') {
         let before = text[..sign].trim_end_matches(' ');

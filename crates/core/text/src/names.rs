@@ -4,29 +4,30 @@
 /// The maximum length of a skill's or an MCP server's name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The rule for a name, by its use.
+/// A rule for valid names. Each variant is the rule for one kind of name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
-    /// A template variable, such as a step of a workflow: ASCII letters, digits and `_`, without a
-    /// leading digit.
+    /// The name of a template variable, such as a step of a workflow: ASCII letters, digits and
+    /// `_`, without a leading digit.
     Identifier,
     /// The name of a collection, or a file name without its extension: letters and digits of any
     /// script, `-` and `_`.
     FileStem,
-    /// A skill: up to 64 of `a`–`z`, `0`–`9` and single `-` between them.
+    /// The name of a skill: up to 64 characters `a`–`z`, `0`–`9` and single `-` between them.
     Slug,
-    /// An MCP server: up to 64 ASCII letters, digits, `_`, `-` and `.`. It must not contain `__`,
-    /// which separates the server's name from the tool's.
+    /// The name of an MCP server: up to 64 ASCII letters, digits, `_`, `-` and `.`. It must not
+    /// contain `__`, which separates the server's name from the tool's name.
     Server,
-    /// The word after `/` in a prompt: letters and digits of any script, `-`, `_`, `:` and `.`.
+    /// The name of a command, the word after `/` in a prompt: letters and digits of any script,
+    /// `-`, `_`, `:` and `.`.
     Command,
-    /// A tool, as a model writes its name in text: letters and digits of any script, `-`, `_`, `:`,
-    /// `.` and `/`.
+    /// The name of a tool, as a model writes it in text: letters and digits of any script, `-`,
+    /// `_`, `:`, `.` and `/`.
     Tool,
 }
 
 impl NameRule {
-    /// True if `name` follows the rule. An empty name never does.
+    /// True if `name` follows the rule. Always false for an empty name.
     pub fn allows(self, name: &str) -> bool {
         let length = 1..=MAX_NAME_BYTES;
         let plain = |c: char| self.allows_char(c);
@@ -44,8 +45,8 @@ impl NameRule {
             }
     }
 
-    /// True if the rule allows the character in a name, for parsers that read a name character by
-    /// character.
+    /// True if the rule allows the character anywhere in a name. Used by parsers that read a name
+    /// character by character.
     pub fn allows_char(self, c: char) -> bool {
         match self {
             Self::Identifier => c.is_ascii_alphanumeric() || c == '_',

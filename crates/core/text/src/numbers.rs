@@ -1,6 +1,6 @@
 //! Formats numbers for people.
 
-/// Formats a number with separators between thousands: `-1234567` as `-1,234,567`.
+/// Formats a number with commas between groups of three digits: `-1234567` as `-1,234,567`.
 pub fn format_thousands(number: impl Into<i128>) -> String {
     let number: i128 = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -17,12 +17,12 @@ pub fn format_thousands(number: impl Into<i128>) -> String {
     text
 }
 
-/// Formats a share between 0 and 1 as a percentage.
+/// Formats a share between 0 and 1 as a percentage with one decimal, such as `12.5 %`.
 pub fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Formats an amount of dollars, with four decimals below one dollar.
+/// Formats an amount of dollars: with two decimals, or with four if it is below one dollar.
 pub fn format_dollars(usd: f64) -> String {
     if usd.abs() < 1.0 {
         format!("${usd:.4}")

@@ -1,10 +1,11 @@
 //! Removes quoted file content from error messages.
 
-/// The maximum number of characters that are kept of a message.
+/// The maximum length of a redacted message, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Returns the first line of a message, bounded, without the text between double quotes: parsers
-/// repeat values there that they found in a file. Names and paths between backticks stay.
+/// Returns the first line of an error message, shortened to a maximum length. Text between double
+/// quotes is removed, because parsers quote values from the parsed file there. Names and paths
+/// between backticks are kept.
 pub fn redact_quoted(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let mut pieces = line.split('"');

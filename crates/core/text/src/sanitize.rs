@@ -1,4 +1,4 @@
-//! Sanitizes text: applies or reveals control characters first, then reveals invisible ones.
+//! Sanitizes text: applies or reveals control characters first, then reveals invisible characters.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,8 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(invisible::reveal_invisible(&shown))
 }
 
-/// Makes text that a user is asked to approve safe to show in a terminal or a browser, omitting
-/// nothing.
+/// Makes text safe to show in a terminal or a browser when a user is asked to approve it. Nothing
+/// is omitted.
 ///
 /// Unlike [`sanitize`], this function does not apply control sequences. A carriage return or an
 /// escape sequence is shown as a visible symbol, so it cannot hide the text before it.
@@ -62,7 +62,7 @@ pub fn reveal_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(sanitize(&shown).into_owned())
 }
 
-/// Like [`sanitize`], for bytes of unknown encoding: invalid UTF-8 becomes `U+FFFD`.
+/// Like [`sanitize`], but for bytes of unknown encoding. Invalid UTF-8 becomes `U+FFFD`.
 pub fn sanitize_bytes(bytes: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(bytes)).into_owned()
 }

@@ -8,35 +8,36 @@ use std::fmt::Write as _;
 
 use crate::sanitize;
 
-/// A picture under construction.
+/// An SVG picture under construction.
 #[derive(Clone, Debug)]
 pub struct Svg {
     text: String,
-    /// Names of the elements that are still open, starting with the root.
+    /// The names of the elements that are still open, beginning with the root.
     open: Vec<&'static str>,
 }
 
-/// An element whose attributes are being written. [`draw_empty`](SvgElement::draw_empty),
-/// [`draw_text`](SvgElement::draw_text) or [`open`](SvgElement::open) draws it.
+/// An element whose attributes are being written. The element is drawn by
+/// [`draw_empty`](SvgElement::draw_empty), [`draw_text`](SvgElement::draw_text) or
+/// [`open`](SvgElement::open).
 #[must_use = "an element is drawn by `empty`, `text` or `open`"]
 pub struct SvgElement<'a> {
     svg: &'a mut Svg,
     name: &'static str,
 }
 
-/// The point of a label that is placed at the given position.
+/// The part of a label's text that is placed at the label's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// The first character.
+    /// The start of the text is at the position.
     Start,
-    /// The middle of the text.
+    /// The middle of the text is at the position.
     Middle,
-    /// The last character.
+    /// The end of the text is at the position.
     End,
 }
 
 impl Svg {
-    /// Creates a picture of this size in pixels, with further attributes on its root element.
+    /// Creates a picture of `width` by `height` pixels. `attributes` are added to its root element.
     pub fn new(width: f64, height: f64, attributes: &[(&str, &str)]) -> Self {
         let mut svg = Self {
             text: String::new(),
@@ -63,12 +64,12 @@ impl Svg {
         SvgElement { svg: self, name }
     }
 
-    /// Adds a style sheet, which is written without escaping and therefore must be a constant.
+    /// Adds a style sheet. The sheet is written without escaping, so it must be a constant.
     pub fn add_style(&mut self, sheet: &'static str) {
         self.write_markup(format_args!("<style>{sheet}</style>\n"));
     }
 
-    /// Adds a rectangle with its corner at (x, y).
+    /// Adds a rectangle with its top left corner at (x, y).
     pub fn add_rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let rect = self
             .begin_element("rect")
@@ -91,7 +92,7 @@ impl Svg {
             .draw_empty();
     }
 
-    /// Adds a text whose baseline passes through (x, y). An empty class is omitted.
+    /// Adds a text whose baseline passes through (x, y). If `class` is empty, no class is written.
     pub fn add_label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let mut label = self.begin_element("text");
         if !class.is_empty() {
@@ -148,19 +149,20 @@ impl SvgElement<'_> {
         self
     }
 
-    /// Draws the element without content.
+    /// Draws the element with no content.
     pub fn draw_empty(self) {
         self.svg.text.push_str("/>\n");
     }
 
-    /// Draws the element with an escaped text inside.
+    /// Draws the element with `text` as its content. The text is escaped.
     pub fn draw_text(self, text: &str) {
         let name = self.name;
         self.svg
             .write_markup(format_args!(">{}</{name}>\n", escape_markup(text)));
     }
 
-    /// Opens the element. Everything drawn until [`Svg::close_element`] lies inside it.
+    /// Opens the element. Everything drawn until [`Svg::close_element`] closes it becomes its
+    /// content.
     pub fn open(self) {
         self.svg.text.push_str(">\n");
         self.svg.open.push(self.name);
@@ -178,8 +180,8 @@ fn format_number(value: f64) -> String {
     }
 }
 
-/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed as
-/// by [`sanitize()`](crate::sanitize()).
+/// Escapes text for SVG and HTML. Control characters other than line breaks and tabs are removed or
+/// replaced like in [`sanitize()`](crate::sanitize()).
 pub fn escape_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in sanitize(text).chars() {

@@ -12,8 +12,8 @@ use std::str::Chars;
 use unicode_width::UnicodeWidthChar;
 
 const ESC: char = '\x1b';
-/// The last column that a cursor move can reach. A terminal stops at its edge, and a short sequence
-/// must not create a long line.
+/// The last column that cursor movements can reach beyond the end of a line. Real terminals limit
+/// the cursor to their width. Without a limit, a short sequence could create a very long line.
 const MAX_CURSOR_COLUMN: usize = 200;
 const TAB_STOP: usize = 8;
 
@@ -22,7 +22,7 @@ pub(crate) fn is_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Returns the text that a terminal would finally show.
+/// Returns the text as a terminal would show it after the last character.
 pub(crate) fn render_screen(text: &str) -> String {
     let mut screen = TerminalText {
         out: String::with_capacity(text.len()),
@@ -51,7 +51,7 @@ pub(crate) fn render_screen(text: &str) -> String {
     screen.finish()
 }
 
-/// Applies the sequence after an `ESC`.
+/// Reads and applies the escape sequence that follows an `ESC`.
 fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     match chars.peek().copied() {
         Some('[') => {
@@ -71,8 +71,9 @@ fn apply_escape(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     }
 }
 
-/// Applies `CSI parameters intermediates final`. Only sequences that move inside or erase the
-/// current line have an effect.
+/// Reads and applies a control sequence, which follows `CSI`: parameters, intermediates and a final
+/// character. Only sequences that move the cursor in the current line or erase parts of that line
+/// have an effect.
 fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText) {
     let mut first: Option<usize> = None;
     let mut in_first = true;
@@ -109,11 +110,12 @@ fn apply_control_sequence(chars: &mut Peekable<Chars<'_>>, screen: &mut Terminal
     }
 }
 
-/// Skips a string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its terminator.
+/// Skips a control string such as a title (`OSC`) or a picture (`DCS`, `APC`), up to its
+/// terminator.
 ///
-/// Without a terminator, only its first character is replaced and the rest stays text, so that a
-/// stray byte in binary noise hides nothing. The scan ends at the next control character, which
-/// keeps the total work linear.
+/// If the terminator is missing, only the introducing control character is replaced and the rest
+/// stays text, so that a stray byte in binary noise hides nothing. The scan ends at the next
+/// control character, which keeps the total work linear.
 fn skip_control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalText, kind: char) {
     let mut ahead = chars.clone();
     while let Some(c) = ahead.next() {
@@ -135,8 +137,8 @@ fn skip_control_string(chars: &mut Peekable<Chars<'_>>, screen: &mut TerminalTex
     screen.put_char(kind);
 }
 
-/// The rendered text. The current line is either at its end or, once it was overwritten, split into
-/// columns.
+/// The rendered text. The current line is either at the end of `out` or, after it was overwritten,
+/// in `row`, split into columns.
 struct TerminalText {
     out: String,
     line_start: usize,
@@ -151,7 +153,7 @@ impl TerminalText {
         }
     }
 
-    /// Replaces a control character by a visible symbol.
+    /// Replaces a control character with a visible symbol.
     fn put_control(&mut self, c: char) {
         match u32::from(c) {
             code @ 0..=0x1f => {
@@ -173,8 +175,8 @@ impl TerminalText {
         }
     }
 
-    /// Returns the current line in columns. From here to its end the line is replayed character by
-    /// character.
+    /// Returns the current line, split into columns. From then on, characters are placed one by one
+    /// until the line ends.
     fn current_row(&mut self) -> &mut TerminalRow {
         let Self {
             out,
@@ -207,15 +209,15 @@ impl TerminalText {
     }
 }
 
-/// Marks the second column of a wide character. Control characters are never stored, so this mark
-/// cannot be confused with text.
+/// The content of the second column of a wide character. Control characters are never stored, so
+/// this mark cannot be confused with text.
 const WIDE_TAIL: char = '\0';
 
-/// One line in columns, with a cursor.
+/// One line of the terminal, split into columns, with a cursor.
 #[derive(Default)]
 struct TerminalRow {
     cells: Vec<char>,
-    /// Zero-width characters, by the column they belong to.
+    /// The zero-width characters that modify another character, by the column of that character.
     marks: BTreeMap<usize, String>,
     cursor: usize,
 }
@@ -244,7 +246,8 @@ impl TerminalRow {
         }
     }
 
-    /// Sets one cell. If the cell was half of a wide character, the other half becomes blank.
+    /// Writes a character to one column. If that column was half of a wide character, the other
+    /// half becomes blank.
     fn set_cell(&mut self, column: usize, c: char) {
         if column >= self.cells.len() {
             self.cells.resize(column + 1, ' ');
@@ -275,8 +278,8 @@ impl TerminalRow {
         self.cursor = self.cursor.saturating_sub(count);
     }
 
-    /// Applies `CSI K`: 0 erases from the cursor to the end, 1 from the start to the cursor, 2 the
-    /// whole line.
+    /// Applies `CSI K`. The value 0 erases from the cursor to the end of the line, 1 from the start
+    /// to the cursor, and 2 the whole line.
     fn erase_cells(&mut self, what: usize) {
         let (from, to) = match what {
             0 => (self.cursor.min(self.cells.len()), self.cells.len()),

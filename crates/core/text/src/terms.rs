@@ -1,5 +1,5 @@
-//! Splits text into terms for a full-text index, so that the index itself depends on no programming
-//! or natural language.
+//! Splits text into terms for a full-text index. The index itself depends on no programming or
+//! natural language.
 //!
 //! Invariant: the terms of a text depend only on the text and the [`TermStyle`], and a query is
 //! split like a text. Scripts that are written without spaces become overlapping pairs of
@@ -9,13 +9,15 @@
 /// The rules for splitting text into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermStyle {
-    /// Words consist of letters and digits. Names are split inside as in `readFile`.
+    /// Words consist of letters and digits. Names such as `readFile` are also split at capital
+    /// letters.
     Prose,
-    /// Words may contain `_`, too. Names are also split at `_` and between letters and digits.
+    /// Words consist of letters, digits and `_`. Names are also split at capital letters, at `_`,
+    /// and between letters and digits.
     Code,
 }
 
-/// The kind of script of a run of text.
+/// The kind of script in which a part of a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermScript {
     /// A script that separates words by spaces or punctuation.
@@ -23,21 +25,22 @@ pub enum TermScript {
     Unspaced,
 }
 
-/// A word, or a run of characters of a script without spaces.
+/// A run of text that is indexed as a unit: a word, or consecutive characters of a script without
+/// spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRun<'a> {
     pub script: TermScript,
-    /// The run as written in the text.
+    /// The run as it is written in the text.
     pub text: &'a str,
 }
 
-/// Folds a character to lowercase for comparison.
+/// Converts a character to lowercase for comparison.
 pub fn fold_char(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
 impl TermStyle {
-    /// Returns the kind of run that `c` belongs to, or `None` if `c` separates words.
+    /// Returns the kind of script to which `c` belongs. Returns `None` if `c` separates words.
     pub fn classify_char(self, c: char) -> Option<TermScript> {
         if is_unspaced(c) {
             Some(TermScript::Unspaced)
@@ -48,7 +51,7 @@ impl TermStyle {
         }
     }
 
-    /// Returns the runs of a text, in order.
+    /// Returns the words, and the runs of scripts without spaces, of a text in order.
     pub fn split_runs(self, text: &str) -> impl Iterator<Item = TextRun<'_>> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -64,8 +67,8 @@ impl TermStyle {
         })
     }
 
-    /// Returns the parts of a name such as `readFile` or `HTTPServer`; with [`TermStyle::Code`]
-    /// also the parts of `read_file` and `utf8`. Empty for a plain word.
+    /// Returns the parts of a compound name such as `readFile` or `HTTPServer`. [`TermStyle::Code`]
+    /// also splits names such as `read_file` and `utf8`. Returns nothing for a plain word.
     pub fn split_name(self, name: &str) -> Vec<&str> {
         let characters: Vec<(usize, char)> = name.char_indices().collect();
         let mut starts = vec![0];
@@ -113,8 +116,8 @@ impl TextRun<'_> {
         self.text.chars().map(fold_char).collect()
     }
 
-    /// Returns the overlapping pairs of the run's characters, then the last character alone, so
-    /// that it is found at the end of a sentence too.
+    /// Returns all pairs of adjacent characters of the run, followed by its last character alone,
+    /// so that the last character can be found by itself.
     pub fn overlapping_pairs(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().map(fold_char).collect();
         let pairs = characters.windows(2).map(|pair| pair.iter().collect());
@@ -124,7 +127,8 @@ impl TextRun<'_> {
     }
 }
 
-/// True for Han, kana, Hangul and Thai.
+/// True for characters of scripts that are treated as written without spaces: Han, kana, Hangul and
+/// Thai.
 fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0e7f | 0x3005..=0x3007 | 0x3040..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 const ELLIPSIS: char = '…';
 
-/// Returns the terminal columns of a sanitized text of one line.
+/// Returns the number of terminal columns that a sanitized one-line text occupies.
 pub fn display_width(text: &str) -> usize {
     text.width()
 }

@@ -13,13 +13,14 @@ use crate::{ReadLedger, SessionState, ToolNames};
 #[derive(Clone, Debug)]
 pub struct Workspace {
     pub root: PathBuf,
-    /// Further folders that the user opened with `--add-dir`.
+    /// The folders that the user opened with `--add-dir` in addition to the project.
     pub extra: Vec<PathBuf>,
     /// The folder against which relative paths are resolved.
     pub cwd: PathBuf,
-    /// A private folder for the full text of outputs that were shortened for the model.
+    /// A private folder for the full text of outputs of which the model gets only a part.
     pub spill: PathBuf,
-    /// A private folder for journals of changes in progress; none of the other folders contains it.
+    /// A private folder for journals of changes in progress. It must not lie in any of the other
+    /// folders.
     pub journal: PathBuf,
 }
 
@@ -31,8 +32,8 @@ impl Workspace {
             || self.extra.iter().any(|extra| resolved.starts_with(extra))
     }
 
-    /// Returns the path in the form that people and models read: relative to the project if the
-    /// path is inside the project.
+    /// Returns the path as people and models should read it: relative to the project if it lies
+    /// inside, otherwise absolute.
     pub fn display_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
@@ -65,52 +66,54 @@ impl From<OutputLimits> for CutLimits {
     }
 }
 
-/// A function that returns true for files that the rules allow to be read.
+/// A function that returns true for files that the permission rules allow to be read.
 pub type ReadFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// A function that shows people a short text about the progress of a call. The model never reads
-/// the text. A call should report rarely; texts that cannot be shown in time are dropped.
+/// this text. A call should report rarely, because texts that cannot be shown in time are dropped.
 pub type CallProgress = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Everything that a call receives in addition to its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
     pub workspace: Workspace,
-    /// Rejects files that deny rules protect from being read; a folder walk skips these files.
-    /// `None` if there are no such rules.
+    /// The filter that rejects files whose reading is denied by rules; walks over folders skip
+    /// these files. `None` if there are no such rules.
     pub read_filter: Option<ReadFilter>,
     pub call_id: String,
-    /// Fires when the user cancels; the call should end soon afterwards.
+    /// The token that fires when the user cancels. The call should end soon afterwards.
     pub cancel: CancellationToken,
     /// The maximum size of an output that is sent to the model.
     pub limits: OutputLimits,
-    /// The environment variables of child processes, without those that child processes must not
-    /// read.
+    /// The environment variables for child processes. Variables that child processes must not read,
+    /// such as keys, are missing.
     pub environment: Arc<Vec<(String, String)>>,
-    /// True if the call's command may write the files of the repository that `git add` and `git
+    /// True if the command of this call may write the repository files that `git add` and `git
     /// commit` write.
     pub can_commit: bool,
-    /// The tools that the model has read about. A result mentions no other tool.
+    /// The tools that the model has read about. The result of a call must not mention any other
+    /// tool.
     pub tools: ToolNames,
-    /// Receives progress messages of the call.
+    /// The function that shows the call's progress messages to people.
     pub progress: CallProgress,
-    /// The states of files when they were last read or written in the conversation.
+    /// The states of files when they were last read or written in this conversation.
     pub reads: Arc<ReadLedger>,
-    /// Further values of the session that its tools share.
+    /// The values of the session that its tools share, such as the TODO list.
     pub state: SessionState,
-    /// Saves files before calls change them.
+    /// The port that saves files before calls change them.
     pub history: Arc<dyn FileHistory>,
-    /// Undoes changes of earlier calls.
+    /// The port that undoes changes of earlier calls.
     pub change_undo: Arc<dyn ChangeUndo>,
-    /// Extracts the text of documents; `None` if this build has no reader.
+    /// The port that extracts the text of documents; `None` if this build has no reader for
+    /// documents.
     pub documents: Option<Arc<dyn DocumentReader>>,
-    /// The unsaved files of the user's editor; `None` if there is no editor connection.
+    /// The unsaved files and the terminals of the user's editor; `None` if no editor is connected.
     pub buffers: Option<Arc<dyn EditorBuffers>>,
 }
 
 impl ToolContext {
-    /// Creates a context without a session: changes of files are not recorded, child processes get
-    /// no environment, and a tool that needs a value of the session fails.
+    /// Creates a context without a session: file changes are not recorded, child processes get no
+    /// environment, and a tool that needs a value of the session fails.
     pub fn bare(
         folder: impl Into<PathBuf>,
         call_id: impl Into<String>,

@@ -8,7 +8,7 @@ use haft_types::ToolSpec;
 /// The maximum length of a tool's description, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
-/// The level of detail in which deferred tools are listed.
+/// The amount of detail with which deferred tools are listed for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolDetail {
     /// The list contains the name, the description and the arguments of each tool.
@@ -20,8 +20,8 @@ pub enum ToolDetail {
 }
 
 impl ToolDetail {
-    /// Renders the list with decreasing detail until it fits into `budget` tokens. A bare count is
-    /// returned even if it does not fit.
+    /// Renders the list with as much detail as fits into `budget` tokens. If not even the count of
+    /// tools fits, the count is returned.
     pub fn fit_to_budget(
         budget: usize,
         count: &dyn Fn(&str) -> usize,
@@ -36,7 +36,8 @@ impl ToolDetail {
         (Self::Counts, text(Self::Counts))
     }
 
-    /// Lists the tools. With less than full detail, the text refers to `tool_search`.
+    /// Lists the tools with this amount of detail. If details are missing, the text refers to
+    /// `tool_search`.
     pub fn list_tools(self, tools: &[ToolSpec]) -> String {
         match self {
             Self::Whole => tools
@@ -56,7 +57,7 @@ impl ToolDetail {
     }
 }
 
-/// Returns the name, description and arguments of a tool as a list item.
+/// Formats the name, description and arguments of a tool as a list item.
 pub fn describe_tool(tool: &ToolSpec) -> String {
     let schema = serde_json::to_string(&tool.parameters).unwrap_or_default();
     let description = sanitize_and_truncate(&tool.description, MAX_DESCRIPTION_CHARS);
@@ -67,7 +68,7 @@ pub fn describe_tool(tool: &ToolSpec) -> String {
     )
 }
 
-/// Sanitizes a text and truncates it to `max_chars` characters; ` […]` marks a truncated text.
+/// Sanitizes a text and truncates it to `max_chars` characters. A truncated text ends in ` […]`.
 pub fn sanitize_and_truncate(text: &str, max_chars: usize) -> String {
     let text = sanitize(text.trim());
     match text.char_indices().nth(max_chars) {

@@ -58,7 +58,8 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Creates a definition. The closure `intent` receives the raw arguments of a call.
+    /// Creates a definition. The function `intent` receives the raw arguments of a call and returns
+    /// the effects of the call.
     pub fn new(
         name: &'static str,
         prompt: impl Into<Prompt>,
@@ -75,8 +76,9 @@ impl ToolDefinition {
         }
     }
 
-    /// Completes the tool with the function that runs its calls. The function gets arguments that
-    /// were parsed as `P`; the model reads its output in the `Ok` and in the `Err` case.
+    /// Completes the tool with the function that runs its calls. The function receives the
+    /// arguments, parsed as `P`. The model reads the output of the function, both in the `Ok` and
+    /// in the `Err` case.
     pub fn with_function<P, O, E>(
         self,
         run: impl for<'a> Fn(&'a ToolContext, P) -> BoxFuture<'a, Result<O, E>> + Send + Sync + 'static,
@@ -133,7 +135,7 @@ pub struct FunctionTool<P> {
 }
 
 impl<P> FunctionTool<P> {
-    /// Adds a list, under `heading`, of everything that can be reached through the tool; see
+    /// Adds a list, under `heading`, of everything that can be reached through the tool. See
     /// [`Gateway::reachable`].
     #[must_use]
     pub fn with_reachable(self, heading: &str, text: String) -> Self {
@@ -148,7 +150,7 @@ impl<P> FunctionTool<P> {
         }
     }
 
-    /// Adds a function that computes the changes that a call would make in files; see
+    /// Adds a function that computes the changes that a call would make in files. See
     /// [`Tool::preview`].
     #[must_use]
     pub fn with_preview(

@@ -87,13 +87,13 @@ use std::path::PathBuf;
 /// this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only reads: calls may run in parallel, and again after a crash.
+    /// The tool only reads. Its calls may run in parallel, and may be repeated after a crash.
     Read,
-    /// Changes only haft's own state of the conversation, such as the TODO list.
+    /// The tool changes only data that haft keeps for the conversation, such as the TODO list.
     State,
-    /// Changes files.
+    /// The tool changes files.
     Write,
-    /// Runs a program.
+    /// The tool runs a program.
     Execute,
 }
 
@@ -103,13 +103,13 @@ pub trait Tool: Send + Sync {
     /// Returns the name, description and parameters that are sent to the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns the text that the description begins with, in every language. `None` if the text is
-    /// not haft's own.
+    /// Returns the text, in all languages, with which the tool's description begins. `None` if the
+    /// description is not haft's own.
     fn prompt(&self) -> Option<Prompt> {
         None
     }
 
-    /// Returns the example, guideline, group and aliases of the tool.
+    /// Returns the tool's manual: its example, guideline, group and aliases.
     fn manual(&self) -> &Manual {
         &Manual::NONE
     }
@@ -122,8 +122,8 @@ pub trait Tool: Send + Sync {
 
     fn access(&self) -> Access;
 
-    /// Returns the effects of a call, including every file it would read or write. The permission
-    /// check uses nothing else, so there is no default implementation.
+    /// Returns the effects of a call, including every file that it would read or write. The
+    /// permission check relies on nothing else, so there is no default implementation.
     fn intent(&self, arguments: &Value) -> Intent;
 
     /// Computes the changes that a call would make in files. The approval prompt shows these
@@ -142,8 +142,8 @@ pub trait Tool: Send + Sync {
 /// clearer than a diff. The error is the result with which the call would fail.
 pub type PreviewResult = Result<Option<String>, Envelope>;
 
-/// The `change` in the result data of a call that left a file unchanged because it already had the
-/// requested content.
+/// The value of `change` in the result data of a call that left a file as it was, because the file
+/// already had the requested content.
 pub const UNCHANGED: &str = "unchanged";
 
 /// The result of a call: the envelope for the model, and the effects on the turn.
@@ -151,28 +151,28 @@ pub const UNCHANGED: &str = "unchanged";
 pub struct ToolOutput {
     /// The result that the model reads and the store keeps.
     pub envelope: Envelope,
-    /// Images that belong to the result.
+    /// The images that belong to the result.
     pub images: Vec<Image>,
     /// The files that the call changed.
     pub changes: Vec<FileChange>,
-    /// The requests that the call made to models: for each, the model, the tokens, and the cost if
-    /// known.
+    /// The model requests that the call made. For each request, the model, the tokens, and the cost
+    /// if it is known.
     pub requests: Vec<(String, Usage, Option<Cost>)>,
-    /// The way the turn continues.
+    /// The way in which the turn continues after the call.
     pub flow: TurnFlow,
     /// The condition of the tool after the call; each [`ToolHealth::Broken`] counts toward blocking
     /// the tool.
     pub health: ToolHealth,
 }
 
-/// The condition of a tool. A command that exits with an error, an edit that does not match,
-/// invalid arguments and a denial do not count against the tool.
+/// The condition of a tool, as shown by a call. A command that exits with an error, an edit that
+/// does not match, invalid arguments and a denial do not count against the tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolHealth {
     /// The tool works, whether or not the call succeeded.
     #[default]
     Sound,
-    /// The tool crashed, or something it depends on is missing.
+    /// The tool crashed, or something that it depends on is missing.
     Broken,
 }
 
@@ -188,33 +188,33 @@ impl From<Envelope> for ToolOutput {
 /// A file that a tool changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The absolute path.
+    /// The absolute path of the file.
     pub path: PathBuf,
     pub kind: ChangeKind,
 }
 
-/// The way the turn continues after a call.
+/// The way in which the turn continues after a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TurnFlow {
-    /// The model gets the result.
+    /// The turn continues: the model gets the result.
     #[default]
     Continue,
-    /// The user is asked a question; the answer becomes the result.
+    /// A question is shown to the user, whose answer becomes the result.
     Ask {
         question: String,
-        /// Answers to choose from.
+        /// The answers to choose from; if empty, the user writes an answer.
         options: Vec<String>,
     },
-    /// A plan is shown to the user; the user's response becomes the result.
+    /// A plan is shown to the user, whose response becomes the result.
     Plan {
         response: String,
-        /// Answers to choose from.
+        /// The responses to choose from.
         options: Vec<String>,
     },
-    /// The task is done.
+    /// The turn ends, because the task is done.
     Complete {
         result: String,
-        /// A command that demonstrates the result.
+        /// A command that demonstrates the result to the user.
         command: Option<String>,
     },
 }

@@ -5,18 +5,18 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The purpose of a tool. A profile consists of groups.
+/// The purpose of a tool, by which tools are grouped. A profile consists of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// Reading, finding and changing files.
+    /// Tools for reading, finding and changing files.
     Files,
-    /// Running programs.
+    /// Tools for running programs.
     Running,
-    /// Dialog with the user.
+    /// Tools for the dialog with the user.
     Dialogue,
-    /// Knowledge of the conversation and the project.
+    /// Tools for knowledge about the conversation and the project.
     Knowledge,
-    /// Everything else.
+    /// All other tools.
     Others,
 }
 
@@ -42,43 +42,43 @@ impl Group {
     }
 }
 
-/// The condition under which a tool is offered if no tools are selected. A tool that is not offered
-/// is deferred: `tool_search` finds it, and it can be called.
+/// The condition under which a tool is offered if the user selects no tools. A tool that is not
+/// offered is deferred: `tool_search` finds it, and it can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Offered to every agent.
+    /// The tool is offered to every agent.
     Default,
-    /// Offered if calls are a native part of the API.
+    /// The tool is offered if calls are a native part of the API.
     Native,
-    /// Offered if calls are part of the model's text.
+    /// The tool is offered if calls are part of the model's text.
     Text,
-    /// Offered only if it is selected by name.
+    /// The tool is offered only if it is selected by name.
     Extension,
 }
 
-/// Another name of a tool, with the parameters it has under that name.
+/// Another name by which models call a tool, with parameters of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Alias {
     pub name: &'static str,
-    /// Translates arguments of the alias into arguments of the tool. The tool's own parameters stay
-    /// unchanged.
+    /// Translates arguments of the alias into arguments of the tool. Arguments that are already
+    /// named like the tool's parameters stay unchanged.
     pub translate: fn(Map<String, Value>) -> Map<String, Value>,
 }
 
-/// Information about a tool besides its specification. Empty texts mean that there is none.
+/// Information about a tool in addition to its specification. A text that does not exist is empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Manual {
     /// The purpose of the tool.
     pub group: Group,
     /// The condition under which the tool is offered by default.
     pub availability: Availability,
-    /// A few words that describe the case shown by `example`.
+    /// A few words that describe the situation shown by `example`.
     pub example_of: &'static str,
-    /// The arguments of a good call, as a JSON object.
+    /// The arguments of an exemplary call, as a JSON object.
     pub example: &'static str,
-    /// A rule for using the tool that a schema cannot express.
+    /// A rule for using the tool that its schema cannot express.
     pub guideline: &'static str,
-    /// The description for small models; empty if the full one is short enough.
+    /// The description for small models; empty if the full description is short enough.
     pub short: &'static str,
     /// The comma-separated parameters that are offered to a small model; if empty, all are offered.
     /// Small models fill in every parameter that they see: a model that was offered `sandbox` asked
@@ -109,9 +109,9 @@ impl Manual {
     }
 }
 
-/// The parsed text file of a tool. The file contains the description and, below a line `---`, one
-/// line `KEY: TEXT` for each text of the manual (`@short`, `@few`, `@guideline`, `@example`,
-/// `@call`) and, in a language other than English, for each parameter.
+/// The parsed text file of a tool. The file contains the tool's description. Below a line `---`, it
+/// contains one line `KEY: TEXT` for each text of the manual (`@short`, `@few`, `@guideline`,
+/// `@example`, `@call`) and, in a language other than English, for each parameter.
 pub struct ToolTexts {
     pub description: &'static str,
     /// All texts below the description, by key.
@@ -131,7 +131,7 @@ impl ToolTexts {
         }
     }
 
-    /// Returns the manual with its texts replaced by the texts of the file.
+    /// Returns `base` with its texts replaced by those in the file.
     pub fn fill_manual(&self, base: Manual) -> Manual {
         let text = |key, known| self.others.get(key).copied().unwrap_or(known);
         Manual {
@@ -145,14 +145,14 @@ impl ToolTexts {
     }
 }
 
-/// A text about the best use of some tools, sent to the model while at least one of the tools is
-/// offered.
+/// A text about the best use of some tools. The text is sent to the model while at least one of
+/// these tools is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseDocument {
     /// The heading of the text.
     pub name: String,
     pub text: String,
-    /// The tools the text is about.
+    /// The names of the tools that the text is about.
     pub tools: Vec<String>,
 }
 

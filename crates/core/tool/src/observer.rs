@@ -15,7 +15,8 @@ pub trait CallObserver: Send + Sync {
     /// Returns the name of the observer, for error messages to the model.
     fn name(&self) -> &str;
 
-    /// Observes a call before it runs. An error prevents the call, and the model reads it.
+    /// Observes a call before it runs. An error prevents the call, and is sent to the model as its
+    /// result.
     async fn before(
         &self,
         _tool: &str,
@@ -25,8 +26,8 @@ pub trait CallObserver: Send + Sync {
         Ok(())
     }
 
-    /// Observes the result of a call, which may be an error result, and may change the result. An
-    /// error replaces the result for the model; the file changes that the call reports are kept.
+    /// Observes the result of a call, which may be an error result, and may change it. An error
+    /// replaces the result for the model, but the file changes that the call reports are kept.
     async fn after(
         &self,
         _tool: &str,

@@ -16,7 +16,7 @@ const MAX_LINKS: usize = 40;
 /// The reason why a path could not be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The path contains a cycle of links, or too many of them.
+    /// The path contains a cycle of symbolic links, or too many links.
     #[error(
         "`{given}` goes through more than {MAX_LINKS} symbolic links; use the path of the file itself"
     )]
@@ -35,7 +35,7 @@ pub enum LinkError {
     },
 }
 
-/// One component of a path that is still to be resolved.
+/// One component of a path that must still be resolved.
 enum PathStep {
     Root,
     Parent,
@@ -51,8 +51,8 @@ fn split_path(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> + '_ {
     })
 }
 
-/// Resolves a path relative to `cwd`, which must contain no links. The path may lead outside of
-/// `cwd`. Components that do not exist are kept as they are.
+/// Resolves the symbolic links in the path `given`, relative to `cwd`, which must contain no links.
+/// The path may lead outside of `cwd`. Components that do not exist are kept as they are.
 pub fn follow_links(cwd: &Path, given: &str) -> Result<PathBuf, LinkError> {
     let mut todo: VecDeque<PathStep> = split_path(Path::new(given)).collect();
     let mut at = cwd.to_owned();

@@ -28,7 +28,7 @@ pub enum PortError {
     /// The id does not exist.
     #[error("there is no {what} `{id}`")]
     Unknown {
-        /// The kind of data, such as `note`.
+        /// The kind of object that the id stands for, such as `note`.
         what: &'static str,
         /// The id that does not exist.
         id: String,

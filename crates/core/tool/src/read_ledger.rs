@@ -19,17 +19,17 @@ pub struct FileState {
     pub hash: ContentHash,
 }
 
-/// Records the state of files when they were last read or written in a conversation, so that an
+/// Records the state of each file when it was last read or written in a conversation, so that an
 /// edit never overwrites content that the model has not seen. The ledger is kept in memory and
 /// rebuilt from the stored results.
 #[derive(Default)]
 pub struct ReadLedger {
     seen: Mutex<HashMap<PathBuf, FileState>>,
-    /// The files whose names the model knows without having read them.
+    /// The files whose names the model got without reading them.
     named: Mutex<HashSet<PathBuf>>,
 }
 
-/// The state of a file in a result, under `context.file` or as one of `context.files`.
+/// The state of a file as stored with a result, under `context.file` or as one of `context.files`.
 #[derive(Deserialize)]
 struct SeenFile {
     path: PathBuf,
@@ -50,7 +50,7 @@ fn parse_seen_files(context: &Value) -> Vec<SeenFile> {
 }
 
 impl ReadLedger {
-    /// Rebuilds the ledger as it was when the newest of these messages was stored.
+    /// Rebuilds the ledger from stored messages, as it was when the newest of them was stored.
     pub fn from_history(history: &[Arc<Entry>]) -> Self {
         let seen = history
             .iter()
@@ -80,7 +80,8 @@ impl ReadLedger {
         paths
     }
 
-    /// Returns the state of a file when it was last read or written in this conversation.
+    /// Returns the state of a file when it was last read or written in this conversation; `None` if
+    /// it never was.
     pub fn last_seen(&self, path: &Path) -> Option<FileState> {
         lock_mutex(&self.seen).get(path).copied()
     }
@@ -90,8 +91,8 @@ impl ReadLedger {
         lock_mutex(&self.seen).insert(path.to_owned(), state);
     }
 
-    /// Records that the model gets the name of a file, and returns true the first time. The caller
-    /// puts the path into the result's `context.named`, from which the ledger is rebuilt.
+    /// Records that the model gets the name of a file. Returns true the first time. The caller then
+    /// adds the path to the result's `context.named`, from which the ledger is rebuilt.
     pub fn record_named(&self, path: &Path) -> bool {
         lock_mutex(&self.named).insert(path.to_owned())
     }

@@ -20,8 +20,8 @@ use crate::{
 };
 use breaker::Breaker;
 
-/// The tools of one agent, in the order they are offered. The model does not see deferred tools
-/// until it searches, but may call them. Clones share statistics.
+/// The tools of one agent, in the order in which they are offered. Deferred tools may be called,
+/// but the model reads about them only in search results. Clones share statistics.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<RegisteredTool>,
@@ -38,7 +38,7 @@ struct RegisteredTool {
     offer: Offer,
     /// False if the tool cannot be used in this run.
     usable: bool,
-    /// False if the tool exists for deferred tools only and there are none.
+    /// False if the tool only serves deferred tools and there are none.
     useful: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct ToolStatistics {
     pub calls: u64,
     /// The number of calls that ended in an error result, for any reason.
     pub errors: u64,
-    /// The number of calls in which the tool itself broke.
+    /// The number of calls that failed because the tool itself broke.
     pub broken: u64,
     /// The total duration of the calls.
     pub time: Duration,
@@ -79,13 +79,14 @@ pub struct ToolStatistics {
 /// A tool that was found by name.
 pub struct ResolvedTool<'a> {
     pub tool: &'a Arc<dyn Tool>,
-    /// The alias by which the tool was found; the arguments of the call then need translation.
-    /// `None` if the tool was found by its own name.
+    /// The alias by which the tool was found, whose arguments need translation. `None` if the tool
+    /// was found by its own name.
     pub alias: Option<&'static Alias>,
 }
 
 impl Registry {
-    /// Adds a tool. If a tool with this name exists, the new tool takes its position.
+    /// Adds a tool. If there already is a tool with this name, the new tool replaces it at its
+    /// position.
     pub fn register(&mut self, tool: Arc<dyn Tool>) {
         let name = &tool.spec().name;
         match self
@@ -103,7 +104,7 @@ impl Registry {
         }
     }
 
-    /// Marks a tool as unusable in this run: the tool is then offered only if it is selected by
+    /// Marks a tool as unusable in this run. From then on it is offered only if it is selected by
     /// name.
     pub fn set_unusable(&mut self, name: &str) {
         for known in self
@@ -115,8 +116,8 @@ impl Registry {
         }
     }
 
-    /// Sets the form in which calls are written. The form decides which of several tools with one
-    /// purpose is offered.
+    /// Sets the form in which the model writes calls. Of several tools with one purpose, the form
+    /// decides which is offered.
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.update_deferred();
@@ -129,13 +130,13 @@ impl Registry {
         self.tools.len() != before
     }
 
-    /// Adds a text about the best use of some tools.
+    /// Adds a text about the best use of some tools to the end of the list.
     pub fn add_case(&mut self, case: CaseDocument) {
         self.cases.push(case);
     }
 
-    /// Adds a text about the best use of some tools. If a text with this name exists, the new text
-    /// takes its position.
+    /// Adds a text about the best use of some tools. If there already is a text with this name, the
+    /// new text replaces it at its position.
     pub fn replace_case(&mut self, case: CaseDocument) {
         match self.cases.iter_mut().find(|known| known.name == case.name) {
             Some(known) => *known = case,
@@ -143,8 +144,8 @@ impl Registry {
         }
     }
 
-    /// Returns the texts about offered tools, in order, followed by the lists of everything that
-    /// can be reached through offered tools.
+    /// Returns the texts about tools of which at least one is offered, in order, followed by the
+    /// lists of everything that can be reached through offered tools.
     pub fn case_documents(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases
@@ -156,7 +157,7 @@ impl Registry {
         cases.chain(reachable)
     }
 
-    /// Adds an observer of all calls.
+    /// Adds an observer, which is called before and after every call.
     pub fn add_observer(&mut self, observer: Arc<dyn CallObserver>) {
         self.observers.push(observer);
     }
@@ -179,7 +180,7 @@ impl Registry {
             .collect()
     }
 
-    /// Finds a tool by name or alias, or the tool that stands in for the name.
+    /// Finds a tool by name, by alias, or by another name that the tool stands for.
     pub fn resolve(&self, name: &str) -> Option<ResolvedTool<'_>> {
         let stands = || {
             self.iter().find(|tool| {
@@ -191,7 +192,7 @@ impl Registry {
             .or_else(|| stands().map(|tool| ResolvedTool { tool, alias: None }))
     }
 
-    /// Finds a tool by name or alias. Names of the parts of a tool are not found.
+    /// Finds a tool by name or alias. A name that stands for a part of a tool is not found.
     pub(crate) fn find_by_name_or_alias(&self, name: &str) -> Option<ResolvedTool<'_>> {
         if let Some(tool) = self.get(name) {
             return Some(ResolvedTool { tool, alias: None });
@@ -209,7 +210,7 @@ impl Registry {
         })
     }
 
-    /// Iterates over all tools, in order, deferred ones included.
+    /// Iterates over all tools, including deferred ones, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter().map(|known| &known.tool)
     }
@@ -222,7 +223,7 @@ impl Registry {
             .map(|known| &known.tool)
     }
 
-    /// Iterates over the tools that may be called although they are not offered, in order.
+    /// Iterates in order over the tools that are not offered but may be called.
     pub fn deferred_tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools
             .iter()
@@ -251,7 +252,7 @@ impl Registry {
         known.useful && known.offer != Offer::Unmentioned && !self.is_offered(known)
     }
 
-    /// Updates the tools that find and call deferred tools after the list of deferred tools has
+    /// Updates the tools that find or call deferred tools, after the set of deferred tools may have
     /// changed.
     fn update_deferred(&mut self) {
         let deferred: Vec<_> = self.deferred_tools().cloned().collect();
@@ -279,8 +280,8 @@ impl Registry {
             .all(|known| known.usable || known.tool.spec().name != name)
     }
 
-    /// Replaces each tool and its offer with the result of `other`, or removes the tool if the
-    /// result is `None`.
+    /// Replaces each tool and its offer by the result of `other`. A tool for which the result is
+    /// `None` is removed.
     pub(crate) fn filter_map_tools(
         &mut self,
         other: impl Fn(&Arc<dyn Tool>, Offer) -> Option<(Arc<dyn Tool>, Offer)>,
@@ -301,7 +302,8 @@ impl Registry {
         self.with_record(name, |record| record.statistics)
     }
 
-    /// Runs a call of a tool.
+    /// Runs a call of a tool and its observers, unless the circuit breaker blocks the tool. A panic
+    /// becomes an error result.
     pub async fn call(
         &self,
         tool: &dyn Tool,
@@ -355,7 +357,7 @@ impl Registry {
     }
 }
 
-/// Awaits the result of an observer, and converts a panic to an error.
+/// Awaits the result of an observer, and converts a panic of the observer to an error.
 async fn catch_panic(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     AssertUnwindSafe(asked)
         .catch_unwind()

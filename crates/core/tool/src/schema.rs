@@ -14,8 +14,8 @@ pub struct InvalidArguments {
     reason: String,
 }
 
-/// Returns the JSON schema of a parameter struct: one object, everything inlined, no `$ref`, no
-/// null unions, no titles.
+/// Returns the JSON schema of a parameter struct: a single object with everything inlined, without
+/// `$ref`, null unions and titles.
 pub fn parameter_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -36,8 +36,8 @@ pub fn parameter_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A transform that removes the parts of a schema that providers reject or models do not need:
-/// titles, `null` in type lists, number formats, nullable defaults.
+/// A transform that removes the parts of a schema that providers reject or that models do not need:
+/// titles, `null` in type lists, number formats, and default values of null.
 #[derive(Clone)]
 struct PlainSchema;
 
@@ -113,7 +113,7 @@ fn flatten_unit_variants(object: &mut Map<String, Value>) {
     }
 }
 
-/// Parses the arguments of a call into the tool's parameter struct.
+/// Parses the arguments of a call as the tool's parameter struct.
 pub fn parse_arguments<T: DeserializeOwned>(
     tool: &str,
     arguments: Value,

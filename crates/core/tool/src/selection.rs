@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::registry::Offer;
 use crate::{Access, Availability, Group, Registry, Tool};
 
-/// The tools that do most of the work, for models with a small window.
+/// The tools offered to a model with a small window, which do most of the work.
 const MINIMAL_TOOLS: [&str; 8] = [
     "read_file",
     "write_to_file",
@@ -22,7 +22,7 @@ const MINIMAL_TOOLS: [&str; 8] = [
 /// window, because an explicit report ends a task more reliably than a reply without calls.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
-/// Returns the condition under which the default set offers a tool.
+/// Returns the condition under which the default set of tools offers a tool with this availability.
 fn default_offer(set: Availability) -> Offer {
     match set {
         Availability::Default => Offer::Always,
@@ -74,10 +74,10 @@ pub fn find_tool_requirement(name: &str) -> Option<(&'static str, &'static str)>
     found.map(|(tool, _, need)| (*tool, *need))
 }
 
-/// The error for a selection that cannot be resolved.
+/// The error for a selection of tools that cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownChoice {
-    /// The selection names a tool that is not enabled in this session.
+    /// The selection names a tool that the current settings or files do not enable.
     #[error("the tool `{name}` is not available here; it needs {need}")]
     Needs {
         name: &'static str,
@@ -100,11 +100,11 @@ pub enum UnknownChoice {
     },
 }
 
-/// The selected extent of each tool, by name.
+/// The extent to which each tool is selected, by the tool's name.
 #[derive(Default)]
 struct ToolSelection(BTreeMap<String, Extent>);
 
-/// The selected extent of a tool.
+/// The extent to which a tool is selected.
 enum Extent {
     /// The whole tool is selected, with the condition under which it is offered.
     Whole(Offer),
@@ -113,7 +113,8 @@ enum Extent {
 }
 
 impl ToolSelection {
-    /// Selects a whole tool. If two entries of the list select it, offering wins over deferring.
+    /// Selects a whole tool. If a tool is selected twice, as offered and as deferred, it is
+    /// offered.
     fn add_whole(&mut self, tool: &dyn Tool, offer: Offer) {
         let known = self
             .0
@@ -138,8 +139,8 @@ impl ToolSelection {
         }
     }
 
-    /// Returns the tool narrowed to the selected extent, and its offer; `None` if it was not
-    /// selected.
+    /// Returns the tool, limited to its selected extent, and its offer. Returns `None` if the tool
+    /// is not selected.
     fn apply_to(&self, tool: &Arc<dyn Tool>) -> Option<(Arc<dyn Tool>, Offer)> {
         let own = tool.spec().name.as_str();
         // A tool that describes calls of another tool must not reveal more than the other one's
@@ -158,11 +159,11 @@ impl ToolSelection {
 }
 
 impl Registry {
-    /// Keeps only the selected tools. Entries are tools by name or alias, groups, profiles, `*` for
-    /// everything and `none` for nothing. An entry that stands for a part of a tool keeps that
-    /// part; several such entries keep all their parts, unless the whole tool is selected as well.
-    /// An empty list selects the default set, which defers the tools that do not belong to it.
-    /// Everything else that is selected is offered.
+    /// Keeps only the selected tools, which are offered. An entry is the name or alias of a tool, a
+    /// group, a profile, `*` for everything, or `none` for nothing. An entry that stands for a part
+    /// of a tool keeps only that part; several such entries keep all their parts, unless the whole
+    /// tool is selected as well. An empty list selects the default set, which defers the tools that
+    /// do not belong to it.
     pub fn select_tools(
         &mut self,
         wanted: &[String],
@@ -178,8 +179,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps only the tools that `wanted` selects, with their existing offers. Unknown names are
-    /// ignored. No tool is ever added.
+    /// Keeps only the tools that `wanted` selects, and does not change how they are offered.
+    /// Unknown names are ignored. No tool is ever added.
     pub fn restrict_tools(&mut self, wanted: &[String], profiles: &BTreeMap<String, Vec<String>>) {
         let mut chosen = ToolSelection::default();
         for choice in wanted {
@@ -255,8 +256,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Selects the part that a name stands for in every tool that has such a part; `None` if no
-    /// tool has one.
+    /// In every tool that has a part with this name, selects that part. Returns `None` if no tool
+    /// has such a part.
     fn select_part(&self, part: &str, chosen: &mut ToolSelection) -> Option<()> {
         let name = [part.to_owned()];
         let has_it = |tool: &&Arc<dyn Tool>| {

@@ -24,7 +24,7 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// Adds a value, replacing any value of its type.
+    /// Adds a value. An earlier value of its type is replaced.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, value: Arc<T>) -> Self {
         self.by_type.insert(TypeId::of::<T>(), value);

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The names of all of haft's tools, including those of extensions. A test compares the list with
-/// the tools.
+/// The names of all of haft's tools, including those of extensions. A test compares this list with
+/// the tools that exist.
 pub const ALL_TOOL_NAMES: [&str; 46] = [
     "ac_mod_list",
     "ac_mod_read",
@@ -59,7 +59,7 @@ pub const ALL_TOOL_NAMES: [&str; 46] = [
     "write_to_file",
 ];
 
-/// The names of the tools that a model has read about: offered tools, and deferred tools that
+/// The names of the tools that a model can use: offered tools, and deferred tools that
 /// `tool_search` finds.
 #[derive(Clone, Debug, Default)]
 pub struct ToolNames(Arc<BTreeSet<String>>);
@@ -71,20 +71,21 @@ impl FromIterator<String> for ToolNames {
 }
 
 impl ToolNames {
-    /// True if the model has read about this tool.
+    /// True if the tool is offered to the model or can be found by it.
     pub fn contains(&self, tool: &str) -> bool {
         self.0.contains(tool)
     }
 
-    /// Returns `text`, which mentions `tool`, or an empty text if the model has not read about the
-    /// tool.
+    /// Returns the hint `text`, which mentions `tool`, or an empty text if the tool is neither
+    /// offered nor can be found.
     pub fn hint_if_known<'a>(&self, tool: &str, text: &'a str) -> &'a str {
         if self.contains(tool) { text } else { "" }
     }
 }
 
-/// Returns the text without the clauses that mention a tool of haft for which `is_known` returns
-/// false. A clause is a text in parentheses, a text between semicolons, or the whole sentence.
+/// Returns the text without the clauses that mention one of haft's tools for which `is_known`
+/// returns false. A clause is a text in parentheses, a text between semicolons, or a whole
+/// sentence.
 pub fn remove_unknown_mentions(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let unknown: Vec<_> = ALL_TOOL_NAMES
         .into_iter()
@@ -93,7 +94,7 @@ pub fn remove_unknown_mentions(text: &str, is_known: impl Fn(&str) -> bool) -> C
     remove_mentions_of(text, &unknown)
 }
 
-/// Like [`remove_unknown_mentions`], but removes the mentions of exactly the tools in `unknown`.
+/// Like [`remove_unknown_mentions`], but treats exactly the tools in `unknown` as unknown.
 pub fn remove_mentions_of<'a>(text: &'a str, unknown: &[&str]) -> Cow<'a, str> {
     let mentions_unknown = |part: &str| {
         part.split('`')
@@ -147,7 +148,7 @@ fn split_sentences(line: &str) -> Vec<&str> {
     sentences
 }
 
-/// Returns the sentence without the clauses that mention an unknown tool. Returns an empty text if
+/// Returns the sentence without the clauses that mention an unknown tool. The result is empty if
 /// the first clause mentions an unknown tool.
 fn remove_clauses(sentence: &str, names_one: &dyn Fn(&str) -> bool) -> String {
     if !names_one(sentence) {

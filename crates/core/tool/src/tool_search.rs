@@ -25,9 +25,9 @@ use deferred_catalogue::DeferredTools;
 use relevance::{score_tool, split_terms};
 
 const NAME: &str = "tool_search";
-/// The maximum number of tools that are shown with their arguments.
+/// The maximum number of found tools that are shown with their arguments.
 const MAX_SHOWN: usize = 5;
-/// The maximum number of further tools that are listed by name.
+/// The maximum number of further tools that a search lists by name.
 const MAX_NAMED: usize = 50;
 
 const PROMPT: Prompt = prompt!("tool_search/prompt");
@@ -52,7 +52,7 @@ pub struct ToolSearch {
     deferred: Option<Arc<DeferredTools>>,
 }
 
-/// A source of tools, and its catalogue.
+/// A source of tools, such as a server, by its name and with the catalogue that contains it.
 type CatalogueSource<'a> = (&'a dyn ToolCatalogue, String);
 
 /// A tool that matches a query.
@@ -63,7 +63,7 @@ struct SearchResult<'a> {
 }
 
 impl ToolSearch {
-    /// Creates the tool for these catalogues.
+    /// Creates a search tool for these catalogues.
     pub fn new(catalogues: Vec<Arc<dyn ToolCatalogue>>) -> Self {
         Self::with_deferred_tools(catalogues, None)
     }
@@ -248,7 +248,7 @@ impl Gateway for ToolSearch {
 }
 
 /// Renders the search result for the model: the best tools with their arguments, further tools by
-/// name, and the reasons why sources failed.
+/// name, and the reasons why sources could not be searched.
 fn render_results(all: usize, found: &[SearchResult<'_>], failed: &[String]) -> String {
     let mut text = match found.len() {
         0 => format!("None of {all} tools fits."),

@@ -1,13 +1,14 @@
-//! Case documents that explain how to combine several tools, one file each under `cases/`.
+//! Case documents, which explain how to combine several tools. Each document is a file under
+//! `cases/`.
 //!
-//! The first line is the name, the second lists the tools, and the rest is the text.
+//! The first line of a file is the name, the second lists the tools, and the rest is the text.
 
 use haft_tool::CaseDocument;
 use haft_types::{Prompt, PromptLanguage, prompt};
 
 const CASE_FILES: [Prompt; 1] = [prompt!("cases/changing_files")];
 
-/// Returns the built-in case documents.
+/// Returns the built-in case documents in `language`.
 pub fn case_documents(language: PromptLanguage) -> impl Iterator<Item = CaseDocument> {
     CASE_FILES
         .into_iter()

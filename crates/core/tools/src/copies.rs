@@ -1,5 +1,5 @@
-//! The port to copies of the project, in which sub-agents work. An extension creates and merges the
-//! copies.
+//! The port through which sub-agents get copies of the project to work in. An extension creates and
+//! merges the copies.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,20 +9,20 @@ use haft_types::{ConversationId, Outcome};
 
 use crate::Running;
 
-/// The parameters for opening a copy.
+/// The parameters for opening a copy of the project.
 pub struct CopyRequest<'a> {
-    /// The conversation that works in the copy. A conversation has one copy, which stays until
-    /// removing it would lose nothing.
+    /// The conversation that works in the copy. Each conversation has at most one copy, which is
+    /// kept until it can be removed without losing changes.
     pub conversation: &'a ConversationId,
-    /// The folders of the session that starts the conversation.
+    /// The folders of the session that starts the sub-agent.
     pub workspace: &'a Workspace,
     /// True if the project is trusted, so that its configuration may take effect.
     pub trusted: bool,
-    /// The folder that holds all copies.
+    /// The folder that contains the copies of all conversations.
     pub folder: &'a Path,
-    /// The environment of child processes.
+    /// The environment variables of child processes.
     pub environment: &'a [(String, String)],
-    /// The running processes and sandbox of the session that starts the conversation.
+    /// The running processes and the sandbox of the session that starts the sub-agent.
     pub running: &'a Running,
     /// The current time. Copies that have not been used for a long time are removed.
     pub now: SystemTime,
@@ -30,15 +30,15 @@ pub struct CopyRequest<'a> {
 
 /// Creates copies of projects. All methods block on the disk.
 pub trait ProjectCopies: Send + Sync {
-    /// Opens the existing copy of a conversation, or creates one. An error says why there is no
-    /// copy.
+    /// Opens the existing copy of a conversation, or creates one. The error is the reason why the
+    /// copy could not be opened.
     fn open_copy(&self, request: &CopyRequest<'_>) -> Result<Box<dyn ProjectCopy>, String>;
 }
 
-/// A copy of the project.
+/// A copy of the project in which a sub-agent works.
 pub trait ProjectCopy: Send + Sync {
-    /// Returns the workspace of an agent that works in the copy: `of`, with the project replaced by
-    /// the copy.
+    /// Returns the workspace of an agent that works in the copy: like the workspace `of`, but with
+    /// the copy in place of the project.
     fn workspace(&self, of: &Workspace) -> Workspace;
 
     /// Returns a sentence for each unused copy that was removed while it had unmerged changes,
@@ -47,8 +47,8 @@ pub trait ProjectCopy: Send + Sync {
         &[]
     }
 
-    /// Merges the changes if the agent that worked in the copy is done, records them under `call`
-    /// in the file history, and removes the copy if that loses nothing.
+    /// Merges the changes into the project if `outcome` allows it, records them under `call` in the
+    /// file history, and removes the copy unless changes would be lost.
     fn merge_and_remove(
         &self,
         outcome: Outcome,
@@ -57,10 +57,10 @@ pub trait ProjectCopy: Send + Sync {
     ) -> MergeReport;
 }
 
-/// The result of merging a copy.
+/// The result of merging a copy into the project.
 #[derive(Default)]
 pub struct MergeReport {
-    /// A report for the model; empty if there was no copy.
+    /// A report for the model; empty if no copy existed.
     pub text: String,
     /// The changes to the project's files.
     pub changes: Vec<FileChange>,

@@ -1,4 +1,4 @@
-//! Converts errors to the envelope that the model reads.
+//! Converts errors of tools to the envelope that the model reads.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -11,18 +11,18 @@ pub(crate) trait Coded: Display {
     /// Returns the stable code, such as `not_found`.
     fn code(&self) -> &'static str;
 
-    /// Returns the path that does not exist, if that is the reason.
+    /// Returns the path that does not exist, if a missing path is the reason for the error.
     fn missing_path(&self) -> Option<&str> {
         None
     }
 }
 
-/// A failed call, ready to be shown to the model.
+/// A failed call, with an error code and a message for the model.
 #[derive(Debug)]
 pub struct ToolFailure {
     code: &'static str,
     message: String,
-    /// The path that does not exist, if that is the reason.
+    /// The path that does not exist, if a missing path is the reason for the failure.
     missing: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl<E: Coded> From<E> for ToolFailure {
 }
 
 impl ToolFailure {
-    /// Creates a failure that has no error type of its own.
+    /// Creates a failure from a code and a message, for errors without an error type of their own.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -1,8 +1,8 @@
 //! Tools for the knowledge of the conversation and the project (TODO list, notes, useful
-//! information, messages, modules, skills), the stored values behind them, and code shared by the
-//! tools for notes, useful information and messages.
+//! information, messages, modules, skills), the stored values on which they work, and code shared
+//! by the tools for notes, useful information and messages.
 //!
-//! Stored values have a copy in memory ([`kept_document`]), so that making a request reads no
+//! Stored values have a copy in memory ([`kept_document`]), so that building a request reads no
 //! database.
 
 pub(crate) mod ac_mod_list;
@@ -60,7 +60,7 @@ pub(crate) fn get_session_value<T: Any + Send + Sync>(
     context.state.get().ok_or_else(nothing)
 }
 
-/// Converts a port's error to a failure, with a hint for an unknown id.
+/// Converts an error of a port to a failure. Appends `hint` if the error reports an unknown id.
 pub(crate) fn failure_from_port(error: &PortError, hint: &str) -> ToolFailure {
     let message = match error {
         PortError::Unknown { .. } if hint.is_empty() => error.to_string(),
@@ -70,7 +70,7 @@ pub(crate) fn failure_from_port(error: &PortError, hint: &str) -> ToolFailure {
     ToolFailure::new(error.code(), message)
 }
 
-/// Trims the text of a note or description, and rejects an empty or too long one.
+/// Trims the text of a note or description. Fails if it is empty or too long.
 pub(crate) fn check_note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a str, ToolFailure> {
     let text = text.trim();
     let characters = text.chars().count();
@@ -89,7 +89,7 @@ pub(crate) fn check_note_text<'a>(parameter: &str, text: &'a str) -> Result<&'a 
     }
 }
 
-/// Resolves a folder or file of the project to the path under which notes are stored.
+/// Resolves a folder or file of the project to the path under which its notes are stored.
 pub(crate) fn resolve_note_path(workspace: &Workspace, given: &str) -> Result<String, ToolFailure> {
     let path = paths::resolve_path(workspace, given)?;
     let inside = project_relative_path(workspace, &path).ok_or_else(|| {
@@ -108,8 +108,8 @@ pub(crate) fn resolve_note_path(workspace: &Workspace, given: &str) -> Result<St
     }
 }
 
-/// Returns a resolved path relative to the project, the form in which notes store paths, or `None`
-/// if the path is outside the project.
+/// Converts a resolved path to the form in which notes store paths: relative to the project.
+/// Returns `None` if the path is outside the project.
 pub(crate) fn project_relative_path(workspace: &Workspace, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(&workspace.root).ok()?;
     Some(if relative.as_os_str().is_empty() {
@@ -119,7 +119,7 @@ pub(crate) fn project_relative_path(workspace: &Workspace, path: &Path) -> Optio
     })
 }
 
-/// Joins the text to one line, with control characters made visible.
+/// Joins the lines of a text into one line, and makes control characters visible.
 pub(crate) fn to_one_line(text: &str) -> String {
     let parts: Vec<_> = text.split_whitespace().collect();
     visible::reveal_line(&parts.join(" ")).into_owned()

@@ -124,7 +124,7 @@ use haft_tool::Tool;
 
 /// Returns the built-in tools in the order in which they are offered. The order is part of the
 /// request's prefix, so it depends only on the readers of this build ([`Readers`]). Processes
-/// started by calls belong to `running`.
+/// started by tool calls belong to `running`.
 pub fn builtin_tools(running: &Arc<Running>) -> Vec<Arc<dyn Tool>> {
     let Readers {
         documents,

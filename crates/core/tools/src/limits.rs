@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Lines of one output the model is shown.
+    /// The maximum number of lines of one output that are sent to the model.
     pub output_lines: usize,
-    /// Bytes of one output the model is shown.
+    /// The maximum number of bytes of one output that are sent to the model.
     pub output_bytes: usize,
-    /// Bytes of one output that are kept in a file.
+    /// The maximum number of bytes of one output that are saved in a file.
     pub spill_bytes: u64,
-    /// Days that a file with complete output is kept; 0 keeps it forever.
+    /// The number of days after which a file with complete output is removed; 0 keeps it forever.
     pub spill_days: u32,
-    /// Sessions at a terminal that may be open at once.
+    /// The maximum number of terminal sessions that are open at once.
     pub sessions: usize,
-    /// Background tasks that may run at once.
+    /// The maximum number of background tasks that run at once.
     pub background_tasks: usize,
-    /// Seconds a sub-agent may take.
+    /// The time limit of a sub-agent, in seconds.
     pub agent_seconds: u64,
 }
 
@@ -40,7 +40,7 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Returns the limits of one output for the model.
+    /// Returns the limits of one output that is sent to the model.
     pub fn output_limits(&self) -> OutputLimits {
         OutputLimits {
             lines: self.output_lines,

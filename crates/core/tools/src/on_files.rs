@@ -1,5 +1,5 @@
-//! Builds tools from functions on files, which run on a thread that may block, and gives extensions
-//! access to files.
+//! Builds tools from functions that work on files and run on a thread that may block, and gives
+//! extensions access to files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::prelude::CallResult;
 use crate::scope::FileScope;
 
 impl FileScope {
-    /// Resolves a path from the model to a file or folder in the workspace. Returns the resolved
-    /// path and the name to show.
+    /// Resolves a path that the model wrote to a file or folder in the workspace. Returns the
+    /// resolved path and the name to show.
     pub fn resolve_path(&self, given: &str) -> Result<(PathBuf, String), ToolFailure> {
         let path = paths::resolve_path(&self.workspace, given)?;
         let name = self.display_path(&path);
         Ok((path, name))
     }
 
-    /// Returns the files of a folder that may be read and are not ignored, sorted by name, each
-    /// with the name to show.
+    /// Returns the files of a folder that may be read and are not ignored, sorted by name. Each
+    /// path is returned with the name to show.
     pub fn list_files(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, ToolFailure> {
         let mut builder = walk::build_walk(self, folder, GitFolder::Entered);
         let mut files = Vec::new();
@@ -52,15 +52,15 @@ impl FileScope {
         Ok(decode_text(&disk::load_file(path, name)?.bytes).map(|decoded| decoded.text))
     }
 
-    /// Returns the name under which a path is shown.
+    /// Returns the name under which a path is shown to the model and the user.
     pub fn display_path(&self, path: &Path) -> String {
         paths::display_path(&self.workspace, path)
     }
 }
 
-/// Builds a tool from a function on files, which runs on a thread that may block.
+/// Builds a tool from a function that works on files and runs on a thread that may block.
 pub trait OnFiles {
-    /// Returns the tool whose calls `work` carries out.
+    /// Returns the tool that runs `work` for each call.
     fn on_files<P>(
         self,
         work: impl Fn(&FileScope, &P) -> CallResult + Send + Sync + 'static,
@@ -85,10 +85,10 @@ impl OnFiles for ToolDefinition {
     }
 }
 
-/// Adds a preview of the changes to a tool that changes files.
+/// Extends a tool that changes files with a preview of the changes.
 pub(crate) trait PreviewsFiles<P> {
-    /// Adds a function that returns the changes of a call as unified diffs. If that function fails,
-    /// the user is not asked for approval, because the call would fail too.
+    /// Adds the function `work`, which returns the changes of a call as unified diffs. If `work`
+    /// fails, the user is not asked for approval, because the call would fail too.
     fn with_file_preview(
         self,
         work: impl Fn(&FileScope, &P) -> Result<String, ToolFailure> + Send + Sync + 'static,
@@ -114,7 +114,7 @@ impl<P: Send + 'static> PreviewsFiles<P> for FunctionTool<P> {
     }
 }
 
-/// Runs a whole call on a thread that may block.
+/// Runs a whole tool call on a thread that may block.
 pub(crate) async fn run_blocking(
     context: &ToolContext,
     work: impl FnOnce(&FileScope) -> CallResult + Send + 'static,

@@ -1,7 +1,7 @@
-//! Resolves the paths that a model writes, following all links.
+//! Resolves the paths that a model writes, following all symbolic links.
 //!
-//! Invariant: a path that [`resolve_path`] returns is absolute, contains no link, `.` or `..`, and
-//! lies in the workspace.
+//! Invariant: a path that [`resolve_path`] returns is absolute, contains no symbolic link, `.` or
+//! `..`, and lies in the workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use haft_tool::{LinkError, Workspace, follow_links};
 
 use crate::failure::Coded;
 
-/// A path that no tool may use.
+/// An error for a path that no tool may use.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error(
@@ -28,7 +28,7 @@ pub(crate) enum PathError {
         /// The root of the project.
         root: PathBuf,
     },
-    /// The links of the path cannot be followed.
+    /// The symbolic links of the path cannot be followed.
     #[error(transparent)]
     Links(#[from] LinkError),
 }
@@ -44,7 +44,8 @@ impl Coded for PathError {
     }
 }
 
-/// Resolves a path. The components that do not exist are appended unchanged.
+/// Resolves a path that the model wrote, and checks that it lies in the workspace. Components that
+/// do not exist are appended unchanged.
 pub(crate) fn resolve_path(workspace: &Workspace, given: &str) -> Result<PathBuf, PathError> {
     if given.is_empty() {
         return Err(PathError::Empty);
@@ -61,8 +62,8 @@ pub(crate) fn resolve_path(workspace: &Workspace, given: &str) -> Result<PathBuf
     }
 }
 
-/// Formats a path so that the model can pass it back to a tool: relative to the working directory
-/// if it lies inside.
+/// Formats a path so that the model can pass it to a tool: relative to the working directory if the
+/// path lies inside it, else absolute.
 pub(crate) fn display_path(workspace: &Workspace, path: &Path) -> String {
     match path.strip_prefix(&workspace.cwd) {
         Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),

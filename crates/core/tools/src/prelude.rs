@@ -12,5 +12,5 @@ pub(crate) use serde_json::{Value, json};
 pub(crate) use crate::arguments::{Arguments, remove_arguments, rename_argument};
 pub(crate) use crate::failure::{Coded, ToolFailure};
 
-/// The result of a call; the model reads either variant.
+/// The result of a tool call. The model receives the output or the failure.
 pub(crate) type CallResult = Result<ToolOutput, ToolFailure>;

@@ -1,7 +1,8 @@
-//! Tools that run programs, and the processes of a conversation that outlive a call: terminal
+//! Tools that run programs, and the processes of a conversation that outlive a tool call: terminal
 //! sessions and background tasks.
 //!
-//! Invariant: no process outlives the [`Running`] it belongs to. Each conversation has one.
+//! Invariant: no process outlives the [`Running`] value to which it belongs. Each conversation has
+//! one such value.
 
 pub(crate) mod background_task;
 pub(crate) mod execute_command;
@@ -41,7 +42,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Creates an instance without processes, whose commands will run under `supervisor`.
+    /// Creates an instance without processes, whose commands run under `supervisor`.
     pub fn new(supervisor: Arc<Supervisor>, limits: LimitsConfig) -> Self {
         let sandbox = Sandbox::disabled("none was set up");
         let readers = Readers::default();
@@ -74,8 +75,8 @@ impl Running {
         self
     }
 
-    /// Creates an instance without processes for another conversation, with a copy of this
-    /// instance's sandbox and readers.
+    /// Creates an instance without processes for another conversation, with this instance's sandbox
+    /// and readers.
     #[must_use]
     pub fn for_conversation(&self) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
@@ -105,8 +106,8 @@ impl Running {
         &self.limits
     }
 
-    /// Restores ids and tasks from a tool result of a resumed conversation, so that no id is used
-    /// twice and a task without a reported end counts as lost. Results must be passed in order.
+    /// Restores ids and tasks from a tool result of a resumed conversation. No id is then used
+    /// twice, and a task without a reported end counts as lost. Results must be passed in order.
     pub fn restore_result(&self, tool: &str, envelope: &Envelope) {
         let data = &envelope.data;
         let text = |key: &str| data.get(key).and_then(|value| value.as_str());
@@ -153,7 +154,7 @@ impl Running {
         self.tasks.restore_ended(reports);
     }
 
-    /// Returns the ids and command titles of running processes.
+    /// Returns the ids of the running processes, each with a title of its command.
     pub fn running_names(&self) -> Vec<String> {
         let tasks = self
             .tasks
@@ -165,7 +166,7 @@ impl Running {
         tasks.chain(self.sessions.running_names()).collect()
     }
 
-    /// Describes all processes of this conversation by kind, id, command and state.
+    /// Describes the processes of this conversation by kind, id, command and state.
     pub fn describe_processes(&self) -> Vec<String> {
         let tasks = self.tasks.list().into_iter().map(|task| {
             let report = task.report();
@@ -184,7 +185,7 @@ impl Running {
         tasks.chain(sessions).collect()
     }
 
-    /// Returns background tasks that were started or have ended since the last call.
+    /// Returns the background tasks that have started or ended since the last call of this method.
     pub fn take_changes(&self) -> Vec<TaskReport> {
         self.tasks.take_changes()
     }

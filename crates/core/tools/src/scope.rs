@@ -1,4 +1,4 @@
-//! The context of a call on files, in a form that can move to a blocking thread.
+//! The context of a tool call that works on files, in a form that can move to a blocking thread.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::files::change::file_state_to_json;
 use crate::files::disk::{LoadedFile, compute_file_state};
 
-/// The context of a call on files, with methods to access them.
+/// The context of a tool call that works on files, with methods to access the files.
 pub struct FileScope {
     context: ToolContext,
-    /// The number of entries that walks omitted because a permission rule hides them.
+    /// The number of entries that folder walks omitted because permission rules hide them.
     pub(crate) left_out: Arc<AtomicUsize>,
 }
 
@@ -35,7 +35,7 @@ impl FileScope {
         }
     }
 
-    /// Appends the number of omitted entries to the result.
+    /// Appends the number of omitted entries to the result's text.
     pub(crate) fn note_omissions(&self, mut output: ToolOutput) -> ToolOutput {
         let left_out = self.left_out.load(Ordering::Relaxed);
         if left_out > 0 {
@@ -48,8 +48,8 @@ impl FileScope {
         output
     }
 
-    /// Replaces the loaded content of a file by the unsaved content in the user's editor, if there
-    /// is any.
+    /// Replaces the loaded content of a file with the unsaved content in the user's editor, if
+    /// there is any.
     pub(crate) fn apply_unsaved(&self, path: &Path, mut loaded: LoadedFile) -> LoadedFile {
         if let Some(unsaved) = self
             .buffers
@@ -62,8 +62,9 @@ impl FileScope {
         loaded
     }
 
-    /// Records the current state of a file in the read ledger, and returns it for the result. The
-    /// ledger is rebuilt from results when a conversation is resumed.
+    /// Records the current state of a file in the read ledger, and returns the state in the form in
+    /// which the result contains it. The ledger is rebuilt from results when a conversation is
+    /// resumed.
     pub fn record_seen(&self, path: &Path, state: FileState) -> Value {
         self.reads.record_seen(path, state);
         json!({ "file": file_state_to_json(path, state) })

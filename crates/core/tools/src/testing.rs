@@ -1,5 +1,5 @@
-//! A project in a temporary folder, the values of a session, and implementations of the ports in
-//! memory.
+//! Test helpers: a project in a temporary folder, the values of a session, and implementations of
+//! the ports in memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use crate::{
     StoredTranscript, StoredUseful, TodoItems,
 };
 
-/// A workspace for running tools.
+/// A project and a tool context for running tools in tests.
 pub(crate) struct Bench {
-    /// The folder to delete afterwards, unless the caller owns it.
+    /// The folder to delete at the end; `None` if the caller owns it.
     _folder: Option<TempDir>,
     pub(crate) context: ToolContext,
     pub(crate) marking: Arc<MemoryMarking>,
@@ -41,8 +41,8 @@ impl Bench {
         Self::in_folder(tempfile::tempdir().unwrap())
     }
 
-    /// Creates the project in a file system in memory, if there is one, so that many edits do not
-    /// wait for a disk.
+    /// Creates the project in memory if the machine has such a file system, so that many edits do
+    /// not wait for a disk.
     pub(crate) fn in_memory() -> Self {
         Self::in_folder(
             tempfile::tempdir_in("/dev/shm")
@@ -55,7 +55,7 @@ impl Bench {
         Self::build(&folder.path().canonicalize().unwrap(), Some(folder))
     }
 
-    /// Creates the project in a folder that is kept.
+    /// Creates the project in `base`, which is not deleted.
     #[cfg_attr(test, expect(dead_code, reason = "only the campaigns need it"))]
     pub(crate) fn at(base: &Path) -> Self {
         Self::build(base, None)
@@ -105,8 +105,8 @@ impl Bench {
         }
     }
 
-    /// Creates a project whose calls belong to a conversation in a store, so that they can use what
-    /// is kept there.
+    /// Creates a project whose calls belong to a conversation in a store, so that tools can use the
+    /// values stored there.
     pub(crate) async fn with_store() -> Self {
         let mut bench = Self::new();
         let clock = Arc::new(FakeClock::default());
@@ -178,7 +178,7 @@ impl Bench {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// Lists every file of the project, so that a test can detect leftovers.
+    /// Lists all files of the project, so that a test can detect leftover files.
     pub(crate) fn files(&self) -> Vec<String> {
         let root = self.path("");
         let mut names: Vec<String> = ignore::WalkBuilder::new(&root)
@@ -230,7 +230,8 @@ impl Bench {
     }
 }
 
-/// The answers of a conversation to questions about marks, and the edits of its marks.
+/// Prepared answers to questions about the marks of a conversation, and the recorded edits of its
+/// marks.
 #[derive(Default)]
 pub(crate) struct MemoryMarking {
     pub(crate) lines: Mutex<Vec<TranscriptLine>>,
@@ -238,7 +239,7 @@ pub(crate) struct MemoryMarking {
     pub(crate) asked: Mutex<Vec<(MarkAction, String)>>,
 }
 
-/// Counts words as tokens, in a window of 1,000.
+/// Returns a counter that counts words as tokens, with a context window of 1,000 tokens.
 fn words_as_tokens() -> ModelTokens {
     struct Words;
 
@@ -251,8 +252,8 @@ fn words_as_tokens() -> ModelTokens {
     ModelTokens::new(Arc::new(Words), 1.0, 1_000)
 }
 
-/// Asserts that a document is stored as `json` and read from it, because documents of earlier
-/// versions must be understood.
+/// Asserts that a document is stored as `json` and can be read from it, because documents of
+/// earlier versions must remain readable.
 pub(crate) fn pinned<T>(document: &T, json: &str)
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -275,7 +276,7 @@ pub(crate) fn outline() -> Arc<dyn Tool> {
     Arc::new(haft_outline::define_tool())
 }
 
-/// Returns all built-in tools, with those of the extensions.
+/// Returns all built-in tools, including those of the extensions.
 pub(crate) fn builtin() -> Vec<Arc<dyn Tool>> {
     crate::builtin_tools(&running(LimitsConfig::default()))
 }
@@ -298,7 +299,7 @@ pub(crate) fn running(limits: LimitsConfig) -> Arc<Running> {
 #[derive(Default)]
 pub(crate) struct MemoryProgress(pub(crate) Mutex<Vec<String>>);
 
-/// Records the files that each call announced as about to change, and those that it reported as
+/// Records the files that each call announced as about to change, and the files that it reported as
 /// changed.
 #[derive(Default)]
 pub(crate) struct MemoryHistory {
@@ -349,8 +350,8 @@ impl FileHistory for MemoryHistory {
     }
 }
 
-/// Runs every case in a tool's `fixtures`: with the files of `before`, the call must produce the
-/// files of `after` byte for byte, or return `error` and leave the files untouched.
+/// Runs all cases in a tool's `fixtures` folder: with the files of `before`, the call must produce
+/// the files of `after` byte for byte, or return `error` and leave the files untouched.
 pub(crate) async fn check_fixtures(
     name: &str,
     least: usize,
@@ -412,7 +413,7 @@ pub(crate) async fn check_fixtures(
     }
 }
 
-/// Returns the name and the bytes of each file.
+/// Returns the name and the bytes of each file in a folder.
 fn files_below(root: &Path) -> Vec<(String, BString)> {
     let mut files = Vec::new();
     for entry in ignore::WalkBuilder::new(root)

@@ -1,11 +1,11 @@
-//! Makes control characters in file content visible, so that no content can move the cursor or be
-//! hidden, and none is omitted.
+//! Makes control characters in file content visible, so that no content can move the cursor, be
+//! hidden, or be omitted.
 
 use std::borrow::Cow;
 
-/// Makes the control characters of one line of a file visible. Unlike the output of a program, a
-/// file is not rendered like a terminal: an escape sequence or a lone carriage return is shown,
-/// because it is part of the content.
+/// Makes the control characters of one line of a file visible. Escape sequences and lone carriage
+/// returns are shown instead of interpreted as by a terminal, because they are part of the file's
+/// content.
 pub fn reveal_line(text: &str) -> Cow<'_, str> {
     if text.contains(is_control) {
         let pictured: String = text

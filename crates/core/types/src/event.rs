@@ -27,7 +27,7 @@ pub struct Event {
     pub agent: String,
 }
 
-/// The progress of a tool call's arrival.
+/// The phase of a tool call that is arriving from the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
@@ -59,11 +59,12 @@ pub enum TaskPhase {
     Started,
     /// The task ended with exit code 0.
     Finished,
-    /// The task ended with another code, or could not be run.
+    /// The task ended with an exit code other than 0, or could not be run.
     Failed,
     /// The task was killed, on request or at the end of the run.
     Killed,
-    /// The haft process that ran the task ended without a report, and the task with it.
+    /// The haft process that ran the task ended without reporting a result, and the task ended with
+    /// it.
     Lost,
 }
 
@@ -77,7 +78,7 @@ pub enum SubagentPhase {
     Finished,
 }
 
-/// The kind of a file change.
+/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
@@ -92,15 +93,15 @@ pub enum ChangeKind {
 /// The size of one layer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetLayer {
-    /// The layer.
+    /// The layer of the request.
     pub layer: Layer,
-    /// The estimated tokens of the layer.
+    /// The estimated number of tokens in the layer.
     pub tokens: u64,
-    /// The share of the window, 0 to 1.
+    /// The layer's share of the window, from 0 to 1.
     pub share: f64,
 }
 
-/// The kinds of events.
+/// The kinds of events, each with its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
@@ -114,7 +115,7 @@ pub enum EventBody {
         model: String,
         /// The working directory.
         cwd: String,
-        /// The sandbox of commands.
+        /// The sandbox in which commands run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<SandboxStatus>,
     },
@@ -128,11 +129,11 @@ pub enum EventBody {
         /// The new text.
         text: String,
     },
-    /// A tool call arrives.
+    /// A tool call is arriving from the model.
     ToolCall {
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
         /// The progress of the call.
         phase: CallPhase,
@@ -147,57 +148,59 @@ pub enum EventBody {
     ToolResult {
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
         /// The status of the call.
         status: ToolStatus,
-        /// The text for the model.
+        /// The text of the result, as the model reads it.
         text: String,
-        /// The reason of a failure.
+        /// The reason for a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
     },
-    /// A running tool reports progress. Meant for people; not part of the result.
+    /// A running tool reports progress. The report is meant for people and is not part of the
+    /// result.
     ToolProgress {
         /// The call's id.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// The new progress message, short.
+        /// A short progress message.
         text: String,
     },
-    /// The usage and cost of one request; after every request.
+    /// The usage and cost of one request. Sent after every request.
     Usage {
         /// The model, as `provider/model`.
         model: String,
-        /// Tokens by class.
+        /// The number of tokens in each class.
         usage: Usage,
-        /// Cost by class; null without prices.
+        /// The cost of each class of tokens; null without prices.
         cost: Option<Cost>,
-        /// Tokens saved by replacing repeated reads with a reference. Omitted if zero.
+        /// The number of tokens saved by replacing repeated reads with a reference. Omitted if
+        /// zero.
         #[serde(default, skip_serializing_if = "is_zero")]
         saved_tokens: u64,
     },
-    /// The fill level of the window; before each request.
+    /// The fill level of the window. Sent before each request.
     Window {
-        /// Estimated tokens of the request.
+        /// The estimated number of tokens in the request.
         tokens: u64,
-        /// The model's window.
+        /// The size of the model's window in tokens.
         window: u64,
-        /// Tokens left out by pruning.
+        /// The number of tokens left out by pruning.
         pruned_tokens: u64,
-        /// The round, from 1.
+        /// The number of the round, from 1.
         round: u32,
     },
-    /// The tokens of the next request by layer; before each request.
+    /// The tokens of the next request by layer. Sent before each request.
     Budget {
         /// The size of each layer.
         layers: Vec<BudgetLayer>,
-        /// Tokens kept free for the reply.
+        /// The number of tokens kept free for the reply.
         output_reserve: u64,
-        /// Tokens that are still free.
+        /// The number of tokens that are still free; negative if the request does not fit.
         remaining: i64,
-        /// The model's window.
+        /// The size of the model's window in tokens.
         window: u64,
     },
     /// The position of the reminders in the next request.
@@ -209,19 +212,20 @@ pub enum EventBody {
     },
     /// The next request does not extend the previous one.
     PrefixBreak {
-        /// A stable name of the cause.
+        /// A stable name for the cause, for programs.
         cause: String,
-        /// The cause, for people.
+        /// A description of the cause, for people.
         message: String,
-        /// The index of the first segment that differs.
+        /// The index of the first segment that differs from the previous request.
         index: usize,
         /// The component that added the segment.
         owner: String,
         /// The short id of the message that contains the segment.
         message_id: String,
-        /// Tokens that were sent before and are sent again.
+        /// The number of tokens that were sent before and are sent again.
         tokens: u64,
-        /// The extra cost over reading these tokens from the cache, in USD; null without prices.
+        /// The extra cost of these tokens in USD, compared with reading them from the cache; null
+        /// without prices.
         cost: Option<f64>,
     },
     /// A part of the conversation is left out or shortened.
@@ -229,29 +233,29 @@ pub enum EventBody {
         /// The kind of pruning: `cleared`, `deleted`, `older_rounds`, `short_system`, `excerpts`,
         /// `bare_minimum` or `refused_as_too_long`.
         step: String,
-        /// Tokens left out.
+        /// The number of tokens left out.
         tokens: u64,
-        /// The message for people.
+        /// A message that describes the event, for people.
         message: String,
     },
     /// Older rounds are archived and replaced by a summary.
     Compaction {
         /// The progress of the compaction.
         phase: CompactionPhase,
-        /// The number of rounds.
+        /// The number of rounds that are archived.
         rounds: u32,
-        /// The message for people.
+        /// A message that describes the event, for people.
         message: String,
     },
     /// A request failed and will be retried.
     Retry {
         /// The number of the retry, from 1.
         attempt: u32,
-        /// Maximum retries; null without a limit.
+        /// The maximum number of retries; null without a limit.
         limit: Option<u32>,
         /// The wait before the retry, in milliseconds.
         delay_ms: u64,
-        /// The reason of the failure.
+        /// The reason for the failure.
         reason: String,
     },
     /// Information for the user that is not an error.
@@ -261,7 +265,7 @@ pub enum EventBody {
         /// The problem, its place, and the remedy.
         message: String,
     },
-    /// An error.
+    /// An error occurred.
     Error {
         /// A stable name for programs.
         code: String,
@@ -272,14 +276,14 @@ pub enum EventBody {
     Question {
         /// The question.
         question: String,
-        /// Answers to choose from.
+        /// The answers to choose from.
         options: Vec<String>,
     },
     /// The model presents a plan and waits for the user's decision.
     Plan {
-        /// The plan.
+        /// The text of the plan.
         response: String,
-        /// Answers to choose from.
+        /// The answers to choose from.
         options: Vec<String>,
     },
     /// The model reports that the task is done.
@@ -292,9 +296,9 @@ pub enum EventBody {
     },
     /// A tool changed a file.
     FileChanged {
-        /// The file, relative to the project if it lies inside.
+        /// The path of the file, relative to the project if the file is inside it.
         path: String,
-        /// The kind of the change.
+        /// The kind of change.
         change: ChangeKind,
     },
     /// A background command was started or has ended.
@@ -311,7 +315,7 @@ pub enum EventBody {
         /// The file that contains the output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
-        /// The message for people.
+        /// A message that describes the event, for people.
         message: String,
     },
     /// A sub-agent was started or has ended. `agent` and `conversation_id` of the event are the
@@ -319,8 +323,8 @@ pub enum EventBody {
     Subagent {
         /// The progress of the sub-agent.
         phase: SubagentPhase,
-        /// The name in the agent's file; `agent` differs if several agents with that name run at
-        /// once.
+        /// The name of the agent, as in its file; `agent` differs if several agents with that name
+        /// run at once.
         name: String,
         /// The conversation of the agent that started the sub-agent.
         parent: ConversationId,
@@ -341,21 +345,21 @@ pub enum EventBody {
 /// The last event of a run, and the whole output of `--output-format json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnResult {
-    /// The outcome of the run.
+    /// The outcome of the turn.
     pub outcome: Outcome,
-    /// A stable name of the reason.
+    /// A stable name for the reason of the outcome, for programs.
     pub code: String,
-    /// The reason, for people.
+    /// The reason for the outcome, for people.
     pub message: String,
     /// The text of the answer.
     pub text: String,
-    /// The number of answered requests.
+    /// The number of requests that were answered.
     pub turns: u32,
     /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// Tokens of all requests.
+    /// The tokens of all requests, by class.
     pub usage: Usage,
-    /// The known cost of all requests; null without prices.
+    /// The cost of all requests, as far as it is known; null without prices.
     pub cost: Option<Cost>,
     /// The answer as data, if a schema was requested and the answer matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -367,10 +371,10 @@ pub struct TurnResult {
 }
 
 impl TurnResult {
-    /// The `code` of a run whose store failed.
+    /// The [`TurnResult::code`] of a run whose store failed.
     pub const STORE_FAILURE_CODE: &str = "store";
 
-    /// True if the store failed: the run may succeed when it is repeated.
+    /// True if the run ended because its store failed. A second attempt may succeed.
     pub fn is_store_failure(&self) -> bool {
         self.code == Self::STORE_FAILURE_CODE
     }

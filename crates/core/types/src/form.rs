@@ -18,7 +18,7 @@ pub struct Form {
 /// A field of a form: one value that the person is asked to enter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
-    /// The key of the answer in the submitted values.
+    /// The key under which the answer is submitted.
     pub name: String,
     /// The display name of the field; if empty, `name` is shown instead.
     pub title: String,
@@ -32,7 +32,7 @@ pub struct Field {
     pub default: Option<Value>,
 }
 
-/// The kind of value that a field accepts.
+/// The kind of value that a form's field accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
@@ -59,7 +59,7 @@ pub struct Choice {
     pub title: String,
 }
 
-/// The outcome of a form.
+/// The person's response to a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormOutcome {
     /// The person submitted the answers, which are keyed by field name.
@@ -91,8 +91,8 @@ impl Field {
         }
     }
 
-    /// Returns the description, the accepted values and the default in parentheses, to print after
-    /// the label; empty if there is nothing to print.
+    /// Returns a hint to print after the label: the description, the accepted values, and the
+    /// default in parentheses. Empty if there is nothing to print.
     pub fn answer_hint(&self) -> String {
         let join_values = |choices: &[Choice]| {
             let values: Vec<_> = choices.iter().map(|choice| choice.value.as_str()).collect();

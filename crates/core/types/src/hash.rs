@@ -6,12 +6,14 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The first 16 bytes of a BLAKE3 hash: long enough to rule out accidental collisions.
+/// A content hash: the first 16 bytes of a BLAKE3 hash, which are enough to rule out accidental
+/// collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub [u8; 16]);
 
 impl ContentHash {
-    /// Returns the hash of `bytes`, added to a `Hasher` as a single piece.
+    /// Returns the hash of `bytes`, as computed by a [`Hasher`] that receives them as a single
+    /// piece.
     pub fn from_content(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);
@@ -19,8 +21,8 @@ impl ContentHash {
     }
 }
 
-/// Builds a [`ContentHash`] from pieces. Each piece is length-prefixed, so `ab`+`c` differs from
-/// `a`+`bc`.
+/// Builds a [`ContentHash`] from pieces. The length of each piece is hashed with it, so `ab` and
+/// `c` give another hash than `a` and `bc`.
 #[derive(Default)]
 pub struct Hasher(blake3::Hasher);
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
-/// A point of a run. Configuration files may use haft's names or those of Claude Code.
+/// A point in a run at which hooks are called. Configuration files may use haft's names or those of
+/// Claude Code.
 #[derive(
     Clone,
     Copy,
@@ -88,16 +89,16 @@ pub enum HookPoint {
 }
 
 impl HookPoint {
-    /// All points, in the order in which they occur in a run.
+    /// All hook points, in the order in which they occur in a run.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Returns haft's name of the point, in snake case.
+    /// Returns haft's name of the hook point, in snake case.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Returns Claude Code's name of the point, or haft's name in Claude Code's spelling if Claude
-    /// Code has no such point.
+    /// Returns Claude Code's name of the hook point. If Claude Code has no such point, returns
+    /// haft's name in Claude Code's spelling.
     pub fn claude_name(self) -> String {
         match self {
             Self::ConversationStart => "SessionStart".to_owned(),
@@ -108,7 +109,7 @@ impl HookPoint {
         }
     }
 
-    /// Finds a point by haft's name or by [`Self::claude_name`].
+    /// Finds a hook point by haft's name or by [`Self::claude_name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .iter()

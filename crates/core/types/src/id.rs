@@ -21,8 +21,8 @@ impl MessageId {
         ShortId(self.0.as_fields().0)
     }
 
-    /// Derives an id from the hash of the message's source, for imported messages: importing one
-    /// source twice gives one id.
+    /// Derives an id from the hash of the message's source, for imported messages. Importing a
+    /// source twice gives each message an unchanged id.
     pub fn from_hash(hash: ContentHash) -> Self {
         Self(uuid::Builder::from_random_bytes(hash.0).into_uuid())
     }
@@ -81,7 +81,7 @@ impl ConversationId {
         &self.0
     }
 
-    /// Returns the first eight characters, as used in default names and tables.
+    /// Returns the first eight characters of the id, as shown in default names and tables.
     pub fn short_prefix(&self) -> &str {
         self.0
             .char_indices()
@@ -89,7 +89,8 @@ impl ConversationId {
             .map_or(self.0.as_str(), |(end, _)| &self.0[..end])
     }
 
-    /// Returns the id encoded with [`encode_file_name`]: imported ids may contain any characters.
+    /// Returns the id in a form that is a valid file name, by [`encode_file_name`]: imported ids
+    /// may contain any characters.
     pub fn file_name(&self) -> String {
         encode_file_name(&self.0)
     }
@@ -149,7 +150,7 @@ pub trait Clock: Send + Sync {
 
 /// A source of new ids. The binary supplies random ids; tests supply a fixed sequence.
 pub trait IdSource: Send + Sync {
-    /// Returns a UUID v4 that was not returned before.
+    /// Returns a UUID v4 that this source has not returned before.
     fn new_uuid(&self) -> Uuid;
 
     fn new_message_id(&self) -> MessageId {

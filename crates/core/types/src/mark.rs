@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::id::ShortId;
 use crate::message::Role;
 
-/// A row in a list of messages.
+/// A row in a list of a conversation's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptLine {
     pub id: ShortId,
     pub role: Role,
-    /// The tools the message calls, or the tool whose result it is.
+    /// The tools that the message calls or, for a tool message, the tool that returned the result.
     pub tools: Vec<String>,
     pub tokens: u32,
     /// The beginning of the message's text.
@@ -32,7 +32,7 @@ pub enum MarkAction {
     Delete,
 }
 
-/// The result of an edit of the marks.
+/// The result of editing the list of messages marked for deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MarkReport {
     /// The number of ids that the edit added to the list or removed from it.
@@ -40,10 +40,10 @@ pub struct MarkReport {
     /// The number of ids that the edit did not change: ids to add that were already on the list, or
     /// ids to remove that were not on it.
     pub unchanged: u32,
-    /// Ids of messages that cannot be marked.
+    /// The ids of messages that cannot be marked.
     pub refused: Vec<String>,
-    /// Ids that match no message of the conversation.
+    /// The ids that match no message of the conversation.
     pub unknown: Vec<String>,
-    /// The number of messages marked after the edit.
+    /// The number of messages that are marked after the edit.
     pub marked: usize,
 }

@@ -44,21 +44,21 @@ impl fmt::Display for Role {
     }
 }
 
-/// Free-form metadata. Methods of [`Message`] read the keys that haft itself uses.
+/// Free-form metadata. The keys that haft itself uses are read by methods of [`Message`].
 pub type Metadata = serde_json::Map<String, Value>;
 
-/// The origin of a user-role message. Only [`Origin::User`] opens a round.
+/// The origin of a message with the role `user`. Only [`Origin::User`] opens a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The user's own input.
+    /// The message is the user's own input.
     #[default]
     User,
-    /// The user's input during a running round; the input becomes part of that round.
+    /// The message is input that the user sent during a running round, of which it becomes part.
     Joined,
-    /// Added by the engine: a nudge, a notice, an instruction to continue.
+    /// The message was added by the engine: a nudge, a notice, or an instruction to continue.
     Engine,
-    /// A message from another agent.
+    /// The message is from another agent.
     Agent,
 }
 
@@ -98,7 +98,7 @@ impl Message {
         Self::new(id, role, vec![Part::from_text(text)], at)
     }
 
-    /// Records `origin` in the metadata.
+    /// Records `origin` in the message's metadata.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.metadata.insert(
@@ -137,7 +137,7 @@ impl Message {
         })
     }
 
-    /// Returns all text parts, joined without a separator.
+    /// Returns the text of all text parts, joined without a separator.
     pub fn joined_text(&self) -> String {
         self.content
             .iter()
@@ -150,7 +150,7 @@ impl Message {
             .collect()
     }
 
-    /// Frees the memory that was reserved but is not used.
+    /// Frees the memory that was reserved for the message but is not used.
     fn shrink_to_fit(&mut self) {
         shrink_map(&mut self.metadata);
         self.content.shrink_to_fit();
@@ -171,8 +171,8 @@ impl Message {
         }
     }
 
-    /// Hashes the content that the model sees: the role, the parts, and the name of the model that
-    /// wrote the message. The id and the time are not hashed.
+    /// Returns the hash of the content that the model sees: the role, the parts, and the name of
+    /// the model that wrote the message. The id and the time are not hashed.
     pub fn content_hash(&self) -> ContentHash {
         let mut hasher = Hasher::default();
         hasher.update(self.role.to_string().as_bytes());
@@ -228,26 +228,26 @@ impl Message {
 pub struct LlmMetadata {
     /// The model as `provider/model`.
     pub model_name: String,
-    /// Input tokens neither read from nor written to the cache.
+    /// The number of input tokens that were neither read from nor written to the cache.
     pub input_tokens: u64,
-    /// Output tokens, reasoning included.
+    /// The number of output tokens, including reasoning.
     pub output_tokens: u64,
-    /// Input tokens read from the cache.
+    /// The number of input tokens read from the cache.
     pub cached_input_tokens: u64,
-    /// Input tokens written to the cache.
+    /// The number of input tokens written to the cache.
     pub cache_write_tokens: u64,
-    /// Output tokens that were used for reasoning.
+    /// The number of output tokens that were used for reasoning.
     pub reasoning_tokens: u64,
-    /// Cost of the fresh input in USD; absent without prices.
+    /// The cost of the fresh input in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_cost: Option<f64>,
-    /// Cost of the output in USD; absent without prices.
+    /// The cost of the output in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cost: Option<f64>,
-    /// Cost of the cached input in USD; absent without prices.
+    /// The cost of the cached input in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_cost: Option<f64>,
-    /// Cost of the cache writes in USD; absent without prices.
+    /// The cost of the cache writes in USD; absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_cost: Option<f64>,
     /// The number of the round that the message belongs to, counting from 1.
@@ -284,7 +284,7 @@ impl LlmMetadata {
         }
     }
 
-    /// Returns the tokens as counted by the provider.
+    /// Returns the number of tokens in each class, as counted by the provider.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,
@@ -296,7 +296,7 @@ impl LlmMetadata {
     }
 }
 
-/// A message with its hash and its token count, which are computed once.
+/// A message with its hash and its token count, which are computed only once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub message: Message,
@@ -307,8 +307,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Hashes and counts the message, and frees its unused capacity, because it is kept as long as
-    /// its conversation.
+    /// Computes the hash and the token count of the message. Its unused memory is freed, because it
+    /// is kept as long as its conversation.
     pub fn new(mut message: Message, counter: &dyn TokenCounter) -> Arc<Self> {
         message.shrink_to_fit();
         Arc::new(Self {
@@ -319,8 +319,8 @@ impl Entry {
     }
 }
 
-/// Rebuilds the map to free its unused capacity: a map reserves space for several times the few
-/// keys of a message, and has no method to shrink.
+/// Rebuilds the map to free its unused capacity: a map reserves space for many more keys than a
+/// message has, and has no method to shrink.
 fn shrink_map(map: &mut Metadata) {
     map.values_mut().for_each(shrink_value);
     *map = std::mem::take(map).into_iter().collect();

@@ -55,7 +55,7 @@ impl FromStr for Api {
     }
 }
 
-/// The way tools are described to the model, and the form of its calls.
+/// The way in which tools are described to the model and in which the model writes its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolProtocol {
@@ -69,8 +69,8 @@ pub enum ToolProtocol {
 }
 
 impl ToolProtocol {
-    /// True if calls are part of the model's text. The prompt then has to explain how to write them
-    /// and how to finish.
+    /// True if calls are written as part of the model's text. The prompt then has to explain how to
+    /// write them and how to finish.
     pub fn is_text(self) -> bool {
         match self {
             Self::Native => false,
@@ -92,16 +92,18 @@ pub enum CacheKind {
     /// OpenAI before GPT-5.6: automatic caching that matches the longest common prefix, in steps of
     /// 128 tokens.
     Openai,
-    /// OpenAI from GPT-5.6: an entry matches only exactly, and only at breakpoints.
+    /// OpenAI from GPT-5.6: an entry matches only if it equals the beginning of the request up to a
+    /// breakpoint.
     OpenaiBreakpoints,
     /// Gemini: automatic caching that usually matches the common prefix, without a guarantee.
     Gemini,
-    /// DeepSeek: caches whole units, which end where requests and replies end. A request that only
-    /// appends to the previous one always matches a unit.
+    /// DeepSeek: caching of whole units, which end where requests and replies end. A request that
+    /// only appends to the previous one always matches a unit.
     Deepseek,
-    /// vLLM: matches the common prefix in whole blocks of the KV cache.
+    /// vLLM: automatic caching that matches the common prefix in whole blocks of the KV cache.
     Vllm,
-    /// llama.cpp: matches the common prefix with the last prompt in the slot, token by token.
+    /// llama.cpp: automatic caching that matches the common prefix with the last prompt in the
+    /// slot, token by token.
     LlamaCpp,
     /// The provider has no cache.
     None,
@@ -139,7 +141,7 @@ impl CacheKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheRule {
-    /// The rule by which the cache matches requests.
+    /// The kind of cache, which determines how requests are matched.
     pub rule: CacheKind,
     /// The minimum length of a cached prefix, in tokens.
     pub min: u32,
@@ -149,11 +151,11 @@ pub struct CacheRule {
     /// choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ttls: Vec<String>,
-    /// The maximum number of content blocks before a boundary that the provider searches for an
-    /// earlier boundary; absent if there is no maximum.
+    /// The number of content blocks before a boundary in which the provider searches for an earlier
+    /// boundary; absent if the search is not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub look_back: Option<u32>,
-    /// The number of tokens between two prefixes that the provider stores without a marker
+    /// The number of tokens between the prefixes that the provider stores without a marker
     /// (`deepseek`, `gemini`); absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
@@ -213,7 +215,7 @@ impl CacheRule {
 pub struct Capabilities {
     /// True if the model accepts images.
     pub images: bool,
-    /// True if the model reasons. On some APIs this changes the parameters of a request.
+    /// True if the model can reason. On some APIs this changes the parameters of a request.
     pub reasoning: bool,
     /// True if a user message may directly follow a tool result.
     pub user_after_tool: bool,
@@ -222,7 +224,8 @@ pub struct Capabilities {
     /// True if the model needs its reasoning sent back with every reply that called tools
     /// (`reasoning_content` on `openai-chat`; the other APIs have rules of their own).
     pub reasoning_back: bool,
-    /// True if the output limit is sent as `max_tokens` although the model reasons (`openai-chat`).
+    /// True if the output limit is sent as `max_tokens` even though the model reasons
+    /// (`openai-chat`).
     pub max_tokens: bool,
 }
 
@@ -259,15 +262,16 @@ pub struct ModelSpec {
     pub cache: CacheRule,
     pub tool_protocol: ToolProtocol,
     pub capabilities: Capabilities,
-    /// The number of the model's tokens per token of `o200k`, the tokenizer that haft counts with.
+    /// The ratio of the model's own token count to the count by `o200k`, the tokenizer that haft
+    /// uses.
     #[serde(default = "default_tokenizer_factor")]
     pub tokenizer_factor: f64,
     #[serde(default)]
     pub profile: ModelProfile,
 }
 
-/// The amount of text sent to a model at once, and the way its replies are parsed. `haft-model`
-/// chooses a model's profile.
+/// The amount of text that a model is sent at once, and the way in which its replies are parsed.
+/// `haft-model` chooses the profile of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelProfile {
@@ -284,8 +288,8 @@ fn default_tokenizer_factor() -> f64 {
 }
 
 impl ModelSpec {
-    /// The context window, in tokens, that is assumed for a model whose entry does not specify a
-    /// window.
+    /// The context window, in tokens, that is assumed for a model whose configuration does not
+    /// specify a window.
     pub const DEFAULT_WINDOW: u32 = 200_000;
 
     /// Returns `provider/model`.
@@ -293,8 +297,8 @@ impl ModelSpec {
         format!("{}/{}", self.provider, self.name)
     }
 
-    /// Returns the tokens kept free for the reply: the model's maximum, or the given share of the
-    /// window if the maximum is unknown.
+    /// Returns the number of tokens kept free for the reply: the model's maximum output, or the
+    /// given share of the window if the maximum is unknown.
     pub fn output_reserve(&self, share_if_unknown: f64) -> u32 {
         self.max_output_tokens
             .unwrap_or((f64::from(self.context_window) * share_if_unknown) as u32)

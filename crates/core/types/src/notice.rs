@@ -1,19 +1,19 @@
 //! Finds haft's own notices in a text. In a request, a notice replaces text that was left out.
 //! Models copy notices into files, so tools that write files reject notices.
 
-/// The texts that notices begin with. The last text is no longer sent: earlier versions put it
+/// The texts with which notices begin. The last text is no longer sent: earlier versions put it
 /// inside arguments, and old conversations may contain copies.
 const BEGINNINGS: [&str; 3] = [
     "[Cleared: result of `",
     "[The arguments of this call are shortened here; ",
     " more characters are cleared: ",
 ];
-/// The length, in bytes, that every notice stays below.
+/// The length in bytes that no notice reaches.
 const MAX_BYTES: usize = 300;
-/// The number of hex digits of a message id in a notice.
+/// The number of hex digits of a message id as written in a notice.
 const ID_DIGITS: usize = 8;
 
-/// Returns the notices in `text` that name a message.
+/// Returns the notices in `text` that contain the id of a message.
 pub fn find_notices_in(text: &str) -> impl Iterator<Item = &str> {
     BEGINNINGS.iter().flat_map(move |beginning| {
         text.match_indices(beginning).filter_map(|(start, _)| {

@@ -33,12 +33,12 @@ pub enum Outcome {
     Aborted,
     /// A limit was reached: turns, tokens, money or time.
     Exhausted,
-    /// An error ended the turn.
+    /// The turn was ended by an error.
     Failed,
 }
 
 impl Outcome {
-    /// Returns the name used in events.
+    /// Returns the name of the outcome, as used in events.
     pub fn name(self) -> &'static str {
         self.into()
     }

@@ -26,7 +26,7 @@ pub enum Part {
     ToolCall(ToolCall),
     /// The result of a tool call.
     ToolResult(Box<ToolResult>),
-    /// An image. Directly after a tool result, it belongs to that result.
+    /// An image. An image directly after a tool result belongs to that result.
     Image(Image),
 }
 
@@ -45,17 +45,17 @@ impl Part {
 pub struct Thinking {
     /// The readable text; may be empty if the provider hides it.
     pub text: String,
-    /// The provider's signature or encrypted content.
+    /// The provider's signature of the reasoning, or its encrypted content.
     pub signature: Option<String>,
     /// The provider's item as received, for items that must be sent back verbatim (OpenAI reasoning
-    /// items, redacted thinking).
+    /// items and redacted thinking).
     pub raw: Option<String>,
 }
 
 /// A tool call. Its arguments are kept as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The provider's id of the call, or one made by haft if the provider gives none.
+    /// The id that the provider gave the call, or one made by haft if the provider gives none.
     pub id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
@@ -70,9 +70,9 @@ impl ToolCall {
     /// The tool that calls deferred tools, with the parameters `name` and `arguments`.
     pub const INDIRECT_TOOL: &'static str = "use_tool";
 
-    /// Returns the call that runs. A call of [`Self::INDIRECT_TOOL`] becomes a call of the tool it
-    /// names, with the arguments as the model wrote them. Any other call, and a malformed indirect
-    /// one, is returned unchanged.
+    /// Returns the call to run. For a call of [`Self::INDIRECT_TOOL`], this is a call of the tool
+    /// that it names, with the arguments as the model wrote them. Any other call, and an indirect
+    /// call that is malformed, is returned unchanged.
     pub fn resolve_indirect(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
         struct NamedCall<'a> {
@@ -104,7 +104,7 @@ impl ToolCall {
 /// The result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// The id of the answered call.
+    /// The id of the call that produced the result.
     pub tool_call_id: String,
     pub name: String,
     pub envelope: Envelope,
@@ -119,8 +119,8 @@ pub struct Image {
     pub data: String,
 }
 
-/// The serialized form of a call's arguments: the object itself, or a string if the text is not an
-/// object.
+/// The serialized form of a call's arguments: the JSON object itself, or a string if the text is
+/// not a JSON object.
 struct Arguments<'a>(&'a str);
 
 impl Serialize for Arguments<'_> {
@@ -199,7 +199,8 @@ fn serialize_optional<M: SerializeMap, T: Serialize>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
-/// The fields of every kind of part. Deserializing a part checks the fields that its kind requires.
+/// The fields of all kinds of parts together. After deserialization, the fields that a part's kind
+/// requires are checked.
 #[derive(Deserialize)]
 struct PartFields {
     r#type: String,

@@ -7,14 +7,14 @@ use serde::de::value::Error;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-/// The actions that run without asking the user.
+/// The mode that determines which actions run without asking the user.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, Display,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PermissionMode {
-    /// Only reading is allowed.
+    /// Only reading is allowed; nothing can be changed.
     Plan,
     /// Every change and every command needs approval.
     #[default]
@@ -52,7 +52,8 @@ impl FromStr for PermissionMode {
     }
 }
 
-/// The decision on a tool call. Decisions are ordered by strictness.
+/// The decision on whether a tool call runs. Decisions are ordered from the least to the most
+/// strict.
 #[derive(
     Clone,
     Copy,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Prices per million tokens, in USD unless the catalogue gives another currency.
+/// The prices per million tokens, in USD unless the model catalogue specifies another currency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -21,12 +21,13 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// The price of output.
     pub output: f64,
-    /// The prices of a request with a long input; absent if they don't depend on the length.
+    /// The prices of a request with a long input; absent if prices don't depend on the length of
+    /// the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrice>,
 }
 
-/// Prices of requests with a long input, per million tokens.
+/// The prices per million tokens of requests with a long input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongPrice {
@@ -45,20 +46,20 @@ pub struct LongPrice {
     pub output: f64,
 }
 
-/// Money in USD, by class of token.
+/// Amounts of money in USD, by class of token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Fresh input.
+    /// The cost of input that was neither read from nor written to the cache.
     pub input: f64,
-    /// Input read from the cache.
+    /// The cost of input read from the cache.
     pub cached_input: f64,
-    /// Input written to the cache.
+    /// The cost of input written to the cache.
     pub cache_write: f64,
-    /// Output.
+    /// The cost of output.
     pub output: f64,
     /// The sum of all classes.
     pub total: f64,
-    /// True if the amounts leave out requests without a known price.
+    /// True if the amounts do not include some requests, whose price is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
 }
@@ -71,7 +72,7 @@ pub struct CostSum {
 }
 
 impl CostSum {
-    /// Creates a sum that is zero, not unknown, before the first request.
+    /// Creates a sum of zero. Its total is zero, not unknown, even if no request is added.
     pub fn zero() -> Self {
         Self {
             known: Some(Cost::default()),
@@ -79,7 +80,8 @@ impl CostSum {
         }
     }
 
-    /// Adds the cost of a request. `None` means unknown, not free: it makes the total incomplete.
+    /// Adds the cost of a request. `None` means that the cost is unknown, not that it is zero, and
+    /// makes the total incomplete.
     pub fn add(&mut self, cost: Option<Cost>) {
         match cost {
             Some(cost) => *self.known.get_or_insert_default() += cost,
@@ -87,7 +89,7 @@ impl CostSum {
         }
     }
 
-    /// Returns the known part of the sum, or `None` if no request had a price.
+    /// Returns the sum of the known costs; `None` if no request had a price.
     pub fn total(self) -> Option<Cost> {
         let Self { known, missing } = self;
         // A zero sum is not a known cost once a request had no price.
@@ -168,8 +170,8 @@ impl Price {
         }
     }
 
-    /// Returns an upper bound on the cost of `input` tokens, whatever the cache does with them, and
-    /// an upper bound on the cost of a single output token, both in USD.
+    /// Returns two upper bounds in USD: on the cost of `input` tokens, whatever the cache does with
+    /// them, and on the cost of a single output token.
     pub fn max_cost(&self, input: u64) -> (f64, f64) {
         let bounds_at = |at: Self| {
             let each = [at.cached_input, at.cache_write]

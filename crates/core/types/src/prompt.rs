@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The language of haft's own texts for models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PromptLanguage {
-    /// The language most models were tested with.
+    /// English, the language in which most models were tested.
     #[default]
     #[serde(rename = "en")]
     English,
@@ -14,16 +14,17 @@ pub enum PromptLanguage {
     Chinese,
 }
 
-/// A text for models in every language. Created with [`prompt!`](crate::prompt!).
+/// A text for models in all languages of [`PromptLanguage`]. Created with
+/// [`prompt!`](crate::prompt!).
 #[derive(Clone, Copy, Debug)]
 pub struct Prompt {
-    /// The English text, from which the others are translated.
+    /// The English text, from which the other languages are translated.
     pub english: &'static str,
     pub chinese: &'static str,
 }
 
 impl Prompt {
-    /// Returns the text in `language`, without the line break at its end.
+    /// Returns the text in `language`, without a final line break.
     pub fn text(self, language: PromptLanguage) -> &'static str {
         let text = match language {
             PromptLanguage::English => self.english,

@@ -12,7 +12,7 @@ use crate::id::MessageId;
 use crate::message::{Entry, Message};
 use crate::tool::ToolSpec;
 
-/// The layers of a request, in their order.
+/// A layer of a request; the variants are in the order of the layers.
 #[derive(
     Clone,
     Copy,
@@ -66,11 +66,11 @@ pub struct Segment {
     /// The component that added the segment, such as `system`, `history` or `reminder:todo`.
     pub owner: &'static str,
     pub entry: Arc<Entry>,
-    /// True if the provider's cache should be able to match the prefix that ends here.
+    /// True if the provider's cache should store the prefix that ends with this segment.
     pub boundary: bool,
 }
 
-/// The record of one message in a request that was sent.
+/// The record of one message that was part of a sent request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentSegment {
     pub layer: Layer,
@@ -85,7 +85,8 @@ pub struct SentSegment {
     pub boundary: bool,
 }
 
-/// The tools offered to a model, with their hash and their token count, which are computed once.
+/// The tools offered to a model, with their hash and their token count, which are computed only
+/// once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSet {
     /// The specifications, in the order in which they are sent.
@@ -94,13 +95,13 @@ pub struct ToolSet {
     pub hash: ContentHash,
     /// The estimated number of tokens of all specifications.
     pub tokens: u32,
-    /// Tools that the model may call although their specifications are not sent; neither hashed nor
-    /// counted.
+    /// The tools that the model may call although their specifications are not sent. They are
+    /// neither hashed nor counted.
     pub deferred: Vec<ToolSpec>,
 }
 
 impl ToolSet {
-    /// Hashes and counts the tools.
+    /// Computes the hash and the token count of the tools.
     pub fn new(specs: Vec<ToolSpec>, counter: &dyn TokenCounter) -> Arc<Self> {
         let mut hasher = Hasher::default();
         let mut tokens = 0;
@@ -131,8 +132,8 @@ impl ToolSet {
         })
     }
 
-    /// Sets the token count to zero, for tools that are described in the system prompt and so not
-    /// sent separately.
+    /// Sets the token count to zero, for tools that are described in the system prompt and
+    /// therefore not sent separately.
     #[must_use]
     pub fn with_zero_tokens(self: Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
@@ -160,7 +161,7 @@ impl Request {
     /// tools.
     pub const FRAME_TOKENS: u64 = 2;
 
-    /// Estimates the tokens of the whole request.
+    /// Returns the estimated number of tokens in the whole request.
     pub fn estimated_tokens(&self) -> u64 {
         Self::FRAME_TOKENS
             + u64::from(self.tools.tokens)
@@ -172,11 +173,11 @@ impl Request {
     }
 }
 
-/// A token counter. `haft-model` implements the trait with a real tokenizer.
+/// Counts tokens. `haft-model` implements the trait with a real tokenizer.
 pub trait TokenCounter: Send + Sync {
     fn count_text(&self, text: &str) -> u32;
 
-    /// Counts the tokens of a message's parts, and 4 for its framing.
+    /// Returns the number of tokens in a message's parts, plus 4 for its framing.
     fn count_message(&self, message: &Message) -> u32 {
         use crate::part::Part;
         // An image has no text; providers charge about this much for a screenshot.

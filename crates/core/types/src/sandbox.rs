@@ -15,7 +15,7 @@ pub enum SandboxLayer {
     /// Landlock and a system call filter: commands can write only in the project, including its
     /// protected files.
     Landlock,
-    /// No confinement.
+    /// Commands are not confined.
     #[default]
     None,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for SandboxLayer {
     }
 }
 
-/// The sandbox of commands, with the reasons if it is not the strongest one.
+/// The sandbox in which commands run, and the reasons if it is not the strongest one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxStatus {
     pub layer: SandboxLayer,

@@ -14,7 +14,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// The status of a tool call.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
@@ -23,11 +23,11 @@ pub enum ToolStatus {
     Success,
     /// A part of the call succeeded; the text of the result reports which part.
     Partial,
-    /// The call failed; the error says why.
+    /// The call failed; the result contains the error.
     Error,
 }
 
-/// The error of a failed tool call.
+/// The error with which a tool call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
     /// A stable name for programs, such as `not_found`.
@@ -40,15 +40,15 @@ pub struct ToolError {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     pub status: ToolStatus,
-    /// The text the model reads while its round is running.
+    /// The text that the model reads while the call's round is running.
     pub text: String,
     /// The result as data, from which the compressed text for later rounds is made.
     #[serde(default)]
     pub data: Value,
-    /// Counts and durations, for people.
+    /// Counts and durations, shown only to people.
     #[serde(default)]
     pub stats: Value,
-    /// Data the engine stores with the result, such as the state of a file when it was read.
+    /// Data that the engine stores with the result, such as the state of a file when it was read.
     #[serde(default)]
     pub context: Value,
     /// The error; present only if the status is `error`.
@@ -65,7 +65,7 @@ impl Envelope {
         }
     }
 
-    /// Creates a failed result. The message is also the text for the model.
+    /// Creates a failed result. The model reads the message as the text of the result.
     pub fn failure(code: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -79,7 +79,7 @@ impl Envelope {
         }
     }
 
-    /// Sets the data of the result.
+    /// Sets the data from which the compressed text for later rounds is made.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = data;

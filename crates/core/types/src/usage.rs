@@ -6,34 +6,34 @@ use std::ops::AddAssign;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one request, or of many added up.
+/// The number of tokens in each class, of one request or of several requests together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Input neither read from nor written to the cache.
+    /// The number of input tokens neither read from nor written to the cache.
     pub input: u64,
-    /// Input read from the cache.
+    /// The number of input tokens read from the cache.
     pub cached_input: u64,
-    /// Input written to the cache.
+    /// The number of input tokens written to the cache.
     pub cache_write: u64,
-    /// Output, reasoning included.
+    /// The number of output tokens, including reasoning.
     pub output: u64,
-    /// The part of the output that was reasoning.
+    /// The number of output tokens that were used for reasoning.
     pub reasoning: u64,
 }
 
 impl Usage {
-    /// Returns all input tokens, cached or not.
+    /// Returns the number of all input tokens, cached or not.
     pub fn all_input(&self) -> u64 {
         self.input + self.cached_input + self.cache_write
     }
 
-    /// Returns the tokens that occupy the window after the reply.
+    /// Returns the number of tokens that occupy the window after the reply.
     pub fn total(&self) -> u64 {
         self.all_input() + self.output
     }
 
-    /// Returns the share of the input that came from the cache, 0 to 1.
+    /// Returns the share of the input tokens that were read from the cache, from 0 to 1.
     pub fn cached_share(&self) -> f64 {
         match self.all_input() {
             0 => 0.0,

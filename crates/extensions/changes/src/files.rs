@@ -39,27 +39,27 @@ pub use self::recorder::FileChanges;
 pub use self::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 pub use self::summary::{ChangesSummary, FileSummary, StepSummary, SummaryKind, unified_diff};
 
-/// The changes to undo.
+/// Selects the changes that an undo reverses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The changes of the last call that has any.
+    /// The changes made by the most recent call that changed files and has not been undone.
     LastCall,
-    /// The changes of the last call with this id.
+    /// The changes made by the call with this id.
     Call(String),
-    /// The changes of the calls in these messages.
+    /// The changes made by all calls in the messages with these ids.
     Messages(Vec<MessageId>),
-    /// The last change of this file.
+    /// The most recent change to this file that has not been undone.
     File(PathBuf),
-    /// All changes.
+    /// All changes that the conversation made to files.
     Session,
 }
 
 /// Selects whether an undo or redo changes files or only reports what it would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Changes the files.
+    /// Carries out the undo or redo.
     Apply,
-    /// Only reports what would be changed.
+    /// Changes no files; only reports what the undo or redo would change.
     DryRun,
 }
 
@@ -73,17 +73,18 @@ pub struct ReversedPath {
     pub after: Result<FileVersion, Conflict>,
 }
 
-/// The result of an undo or redo.
+/// The result of an undo or redo: the calls whose changes it reversed, and the result for each
+/// path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The calls whose changes were undone or redone, in the order of the calls.
+    /// The calls whose changes were undone or redone, oldest first.
     pub calls: Vec<CallName>,
-    /// Every path that these calls changed, in order.
+    /// Every path that the undone or redone calls had changed, sorted by path.
     pub paths: Vec<ReversedPath>,
 }
 
 impl Report {
-    /// True if every path could be changed.
+    /// True if no path was left unchanged because of a conflict.
     pub fn is_clean(&self) -> bool {
         self.paths.iter().all(|path| path.after.is_ok())
     }
@@ -97,7 +98,7 @@ pub enum UndoError {
         "there is nothing to undo: no changes of files are recorded, or all of them were taken back"
     )]
     NothingToUndo,
-    /// No undo is left to redo.
+    /// There is no undo left to redo.
     #[error("there is nothing to redo: no undo is left to be reversed")]
     NothingToRedo,
     /// No call that changed files has this id.
@@ -106,15 +107,15 @@ pub enum UndoError {
     /// The changes of the call are undone already.
     #[error("the changes of call `{0}` were taken back already")]
     AlreadyUndone(String),
-    /// No call changed the file, or all changes of it are undone.
+    /// No call changed the file, or all changes of the file are undone already.
     #[error("no recorded change of `{}` is left to undo", .0.display())]
     UnchangedFile(PathBuf),
-    /// The store of versions failed.
+    /// The store of file versions could not be read or written.
     #[error(transparent)]
     Versions(#[from] VersionsError),
 }
 
-/// The file changes of one conversation.
+/// The record of the file changes in one conversation.
 #[derive(Clone)]
 pub struct ChangeRecord {
     versions: Arc<SqliteVersions>,
@@ -122,7 +123,8 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// Returns the record of `conversation`.
+    /// Creates the record of the file changes in `conversation`. The file versions are stored in
+    /// `versions`.
     pub fn new(versions: Arc<SqliteVersions>, conversation: ConversationId) -> Self {
         Self {
             versions,
@@ -130,7 +132,8 @@ impl ChangeRecord {
         }
     }
 
-    /// Returns every step, in order.
+    /// Returns all recorded calls, undos and redos of the conversation, oldest first. Returns an
+    /// empty list if the store does not exist yet.
     pub fn steps(&self) -> Result<Vec<FileStep>, VersionsError> {
         if self.versions.exists() {
             self.versions.steps(&self.conversation)
@@ -139,7 +142,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Returns the changes in the form that is shown and exported.
+    /// Returns the conversation's file changes in the form used for display and export.
     pub fn summary(&self) -> Result<ChangesSummary, VersionsError> {
         Ok(summary::summarize_steps(&self.steps()?))
     }
@@ -166,7 +169,8 @@ impl ChangeRecord {
         })
     }
 
-    /// Redoes the changes of the last undo that is not redone yet.
+    /// Redoes the changes that the most recent undo reversed, skipping undos that were redone
+    /// already.
     pub fn redo(&self, mode: Mode) -> Result<Report, UndoError> {
         self.reverse_changes(StepKind::Redo, None, mode, |steps| {
             let undone = |step: &&FileStep| {
@@ -244,7 +248,7 @@ impl ChangeRecord {
     }
 }
 
-/// The steps whose change of a path is to be reversed, by path.
+/// For each path, the steps whose change to that path is to be reversed.
 type Selection = BTreeMap<PathBuf, BTreeSet<StepId>>;
 
 fn build_selection<'a>(
@@ -262,7 +266,7 @@ fn build_selection<'a>(
     selected
 }
 
-/// Returns the changes of a step that are in effect: never undone, or redone since.
+/// Returns those changes of a step that are in effect: never undone, or undone and then redone.
 fn find_active_changes<'a>(steps: &[FileStep], step: &'a FileStep) -> Vec<&'a PathChange> {
     let in_effect = |change: &&PathChange| match change.taken_back {
         None => true,

@@ -18,7 +18,8 @@ const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// An error in the text of a patch. Line numbers refer to the patch and begin at 1.
+/// The reason why the text of a patch cannot be parsed. Line numbers refer to the patch and begin
+/// at 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum PatchError {
     #[error("a patch begins with a line `{BEGIN}`")]
@@ -55,7 +56,8 @@ enum PatchError {
     NoChunks { path: String },
 }
 
-/// Returns the sections of a patch in order, or a message that describes the error.
+/// Parses a patch into its sections, in order. On failure, returns a message that describes the
+/// error.
 pub(crate) fn parse_patch(patch: &str) -> Result<ParsedPatch, String> {
     parse_sections(patch).map_err(|error| error.to_string())
 }
@@ -106,8 +108,8 @@ fn parse_sections(patch: &str) -> Result<ParsedPatch, PatchError> {
     }
 }
 
-/// Returns the indentation of the first line if all lines of the patch begin with that indentation,
-/// else an empty string.
+/// Returns the indentation of the patch's first line if all other lines begin with it, else an
+/// empty string.
 fn find_common_indent(patch: &str) -> &str {
     let mut lines = patch.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
@@ -133,8 +135,8 @@ enum OpenSection {
     Add {
         path: String,
         lines: Vec<String>,
-        /// The number of pending empty lines: they belong to the file only if another of its lines
-        /// follows.
+        /// The number of empty lines read since the last non-empty line. They belong to the file
+        /// only if another line of the file follows.
         blank: usize,
     },
     Update {
@@ -148,8 +150,8 @@ enum OpenSection {
 #[derive(Default)]
 struct PatchChunk {
     block: EditBlock,
-    /// The number of pending empty lines: they belong to the chunk only if another of its lines
-    /// follows.
+    /// The number of empty lines read since the last non-empty line. They belong to the chunk only
+    /// if another line of the chunk follows.
     blank: usize,
     ended: bool,
 }
@@ -170,13 +172,13 @@ impl PatchChunk {
 struct PatchReader {
     sections: Vec<PatchSection>,
     open: OpenSection,
-    /// True if spaces before a marker were ignored.
+    /// True if the patch contained a marker that was accepted despite leading spaces.
     padded: bool,
 }
 
 impl PatchReader {
-    /// Returns the marker after leading spaces, if the line cannot be anything else. Inside a
-    /// chunk, such a line may be file content.
+    /// Returns the line without its leading spaces if a marker follows them. Returns `None` if the
+    /// line has no leading spaces, or if it may be file content, as inside a chunk.
     fn find_indented_marker<'a>(&self, text: &'a str) -> Option<&'a str> {
         let behind = text.trim_start();
         let begins = |markers: &[&str]| markers.iter().any(|marker| behind.starts_with(marker));
@@ -300,7 +302,8 @@ impl PatchReader {
         Ok(())
     }
 
-    /// Ends the open section. `line` is the number of the line after the section.
+    /// Closes the open section and adds it to the result. `line` is the number of the line after
+    /// the section.
     fn close_section(&mut self, line: usize) -> Result<(), PatchError> {
         let section = match std::mem::take(&mut self.open) {
             OpenSection::Closed => return Ok(()),
@@ -343,7 +346,7 @@ fn require_path(path: String, line: usize) -> Result<String, PatchError> {
     }
 }
 
-/// Reads a line of an update section.
+/// Parses one line of a section that updates a file.
 fn read_update_line(
     path: &str,
     chunks: &mut Vec<EditBlock>,

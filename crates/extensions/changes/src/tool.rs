@@ -21,9 +21,9 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Maximum lines shown of each diff.
+/// The maximum number of diff lines shown per file.
 const MAX_DIFF_LINES: usize = 60;
-/// Maximum bytes shown of each line of a diff.
+/// The maximum number of bytes shown per line of a diff.
 const MAX_DIFF_LINE_BYTES: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,12 +35,12 @@ struct UndoEditParameters {
     call_id: Option<String>,
 }
 
-/// Returns the tool `apply_patch`.
+/// Returns the tool `apply_patch`, which changes files as a patch describes.
 pub fn apply_patch() -> impl Tool {
     haft_tools::apply_patch(parse_patch)
 }
 
-/// Returns the tool `undo_edit`.
+/// Returns the tool `undo_edit`, which undoes the changes of earlier calls.
 pub fn undo_edit() -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -137,8 +137,8 @@ fn format_report(scope: &FileScope, report: &UndoReport) -> ToolOutput {
         files.push(json!({ "path": name, "outcome": word, "reason": reason }));
         changes.extend(to_file_change(file));
         let told_whole = append_diff(&mut diffs, &name, file);
-        // A file that the model had read counts as read again if the diff is complete. Otherwise
-        // the model must read it before editing it.
+        // A file that the model had read before the call counts as read again if the diff is
+        // complete. Otherwise the model must read the file before editing it.
         if let Some(state) = file
             .state
             .filter(|_| told_whole && scope.reads.last_seen(&file.path).is_some())
@@ -171,7 +171,7 @@ fn format_report(scope: &FileScope, report: &UndoReport) -> ToolOutput {
     }
 }
 
-/// Returns the word for an outcome, and the reason if the file was left as it was.
+/// Returns the word that names an undo outcome, and, if the file was skipped, the reason.
 fn describe_outcome(outcome: &UndoOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         UndoOutcome::Restored => ("restored", None),
@@ -195,8 +195,8 @@ fn to_file_change(file: &UndoneFile) -> Option<FileChange> {
     })
 }
 
-/// Appends the diff of a restored file. Returns true if the diff is complete or the file is
-/// unchanged.
+/// Appends the diff of a restored file to `text`. Returns true if the diff is complete or the file
+/// is unchanged.
 fn append_diff(text: &mut String, name: &str, file: &UndoneFile) -> bool {
     match file.outcome {
         UndoOutcome::Restored => {}

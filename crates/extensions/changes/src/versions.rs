@@ -41,15 +41,15 @@ pub use self::steps::{FileStep, PathChange, Reversal, StepId, StepKind};
 pub use self::trees::{FileStamp, KnownFile, TreeUpdate};
 pub use self::version::FileVersion;
 
-/// The application id in the file header: `hafv` in ASCII.
+/// The application id in the header of the database file: `hafv` in ASCII.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"hafv");
-/// The format that this version of haft writes.
+/// The version number of the database format that this build writes.
 const FORMAT_VERSION: u32 = 1;
 
-/// The reason why a version could not be stored or read.
+/// The reason why a file version could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionsError {
-    /// The content is no longer stored.
+    /// The content was removed to keep the store within its size limit, or was never stored.
     #[error(
         "content {hash} is no longer stored: old versions are removed beyond `store.versions_mb`"
     )]
@@ -58,18 +58,18 @@ pub enum VersionsError {
     #[error("content {hash} in {} is damaged and is not used", .path.display())]
     DamagedContent {
         hash: ContentHash,
-        /// The path of the database.
+        /// The path of the database that holds the content.
         path: PathBuf,
     },
     /// The database cannot be read.
     #[error("{} is damaged: {detail}; move it away, only undo of earlier changes is lost with it", .path.display())]
     Damaged {
-        /// The path of the database.
+        /// The path of the damaged database.
         path: PathBuf,
-        /// The damage that was found.
+        /// A description of the damage.
         detail: String,
     },
-    /// Any other error of the store.
+    /// The store failed for a reason other than damage, such as an I/O error.
     #[error(transparent)]
     Store(StoreError),
 }
@@ -83,13 +83,13 @@ impl From<StoreError> for VersionsError {
     }
 }
 
-/// A guard that releases a lock when the guard is dropped.
+/// A guard that holds a lock on the store, or on versions in the store, until the guard is dropped.
 pub struct VersionsGuard {
     _held: Box<dyn Send + Sync>,
 }
 
 impl VersionsGuard {
-    /// Creates a guard that releases the lock `held` by dropping it.
+    /// Creates a guard that owns `held`. Dropping `held` must release the lock.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self {
             _held: Box::new(held),
@@ -97,8 +97,8 @@ impl VersionsGuard {
     }
 }
 
-/// A callback that receives the paths changed by calls, undos, and redos, before their results are
-/// used.
+/// A callback that receives the paths changed by a call, undo or redo, before the result of that
+/// operation is used.
 pub type ChangeListener = Arc<dyn Fn(&[&Path]) -> Result<(), StoreError> + Send + Sync>;
 
 /// An SQLite database of file contents, the steps that changed files, and the state of trees at
@@ -137,21 +137,23 @@ impl SqliteVersions {
         }
     }
 
-    /// Passes the changed paths to the callback, if one is set.
+    /// Passes the changed paths to the callback set by [`Self::with_change_listener`], if there is
+    /// one.
     pub(crate) fn notify_changed(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         self.on_change
             .as_ref()
             .map_or(Ok(()), |told| Ok(told(paths)?))
     }
 
-    /// Returns the number of bytes the database uses, which the cap limits.
+    /// Returns the number of bytes that the database uses. The size limit of the store applies to
+    /// this number.
     pub fn used_bytes(&self) -> Result<u64, VersionsError> {
         self.with_connection(|connection| trim::used_bytes(connection))
     }
 
     /// Deletes the changes of these conversations, with the contents that only these changes refer
-    /// to, and overwrites the deleted data. The states of trees are deleted too; the next scan
-    /// reads all files again.
+    /// to, and overwrites the deleted data. The scan states of all trees are deleted as well, so
+    /// the next scan reads all files again.
     pub fn purge(&self, conversations: &[ConversationId]) -> Result<(), VersionsError> {
         if !self.exists() {
             return Ok(());
@@ -249,14 +251,13 @@ impl SqliteVersions {
     }
 }
 
-/// Every method blocks. Data that a write method stored survives a kill.
 impl SqliteVersions {
     /// True if the database file exists.
     pub fn exists(&self) -> bool {
         self.place.path.exists()
     }
 
-    /// Returns the content with this hash, after verifying it.
+    /// Returns the content with this hash. Fails if the stored bytes do not match the hash.
     pub fn read_content(&self, hash: ContentHash) -> Result<Vec<u8>, VersionsError> {
         let path = self.place.path.clone();
         self.with_connection(|connection| content::read_content(connection, hash))?
@@ -267,7 +268,7 @@ impl SqliteVersions {
     }
 
     /// Records the versions of paths before a call changes them, with their contents. A path that
-    /// the call saved before keeps its first version.
+    /// was already saved for this call keeps its first version.
     pub fn save_before(
         &self,
         conversation: &ConversationId,
@@ -281,8 +282,8 @@ impl SqliteVersions {
         })
     }
 
-    /// Records the versions of saved paths after a call, with their contents. Unchanged paths are
-    /// removed from the record.
+    /// Records the versions of saved paths after a call, with their contents. Paths that the call
+    /// left unchanged are removed from the record.
     pub fn save_after(
         &self,
         conversation: &ConversationId,
@@ -302,8 +303,9 @@ impl SqliteVersions {
         )
     }
 
-    /// Records the changes of a call that two scans found: each path with its version before and
-    /// after. Changes that another step made after `since` are skipped. Returns the recorded paths.
+    /// Records a call's file changes that were found by comparing two scans: each path with its
+    /// versions before and after the call. A change is skipped if another step recorded it after
+    /// the step `since`. Returns the recorded paths.
     pub fn save_scanned(
         &self,
         conversation: &ConversationId,
@@ -324,18 +326,18 @@ impl SqliteVersions {
         Ok(noted)
     }
 
-    /// Returns the steps of a conversation, in order.
+    /// Returns the recorded calls, undos and redos of a conversation, oldest first.
     pub fn steps(&self, conversation: &ConversationId) -> Result<Vec<FileStep>, VersionsError> {
         self.with_connection(|connection| steps::list_steps(connection, conversation))
     }
 
-    /// Returns the newest step of all conversations.
+    /// Returns the id of the newest step of all conversations.
     pub fn newest_step(&self) -> Result<StepId, VersionsError> {
         self.with_connection(|connection| steps::newest_step(connection))
     }
 
-    /// Records an undo or redo that is about to start, and the call that requested it. If the
-    /// process is killed, the step stays marked as not done.
+    /// Records that an undo or redo is about to start, and which call requested it. If the process
+    /// is killed, the step stays marked as not done.
     pub fn begin_reversal(
         &self,
         conversation: &ConversationId,
@@ -358,13 +360,13 @@ impl SqliteVersions {
         })
     }
 
-    /// Marks an undo or redo as done. `left` contains the paths that the undo or redo did not
-    /// change.
+    /// Marks an undo or redo as done. `left` lists the paths that could not be changed.
     pub fn finish_reversal(&self, step: StepId, left: &[&Path]) -> Result<(), VersionsError> {
         self.with_transaction(|connection| steps::finish_reversal(connection, step, left))
     }
 
-    /// Returns the known files of the tree at `root`, by path relative to it.
+    /// Returns the state of each file at the last scan of the tree at `root`, with its path
+    /// relative to `root`.
     pub fn known_files(&self, root: &Path) -> Result<Vec<(PathBuf, KnownFile)>, VersionsError> {
         self.with_connection(|connection| trees::read_tree(connection, root))
     }
@@ -375,14 +377,14 @@ impl SqliteVersions {
         self.with_transaction(|connection| trees::update_tree(connection, root, update, now))
     }
 
-    /// Removes old versions if the store exceeds its cap. Versions held by a guard of
-    /// [`hold`](Self::hold) are kept.
+    /// Removes old versions if the store exceeds its size limit. Versions are kept while a guard
+    /// returned by [`hold`](Self::hold) protects them.
     pub fn trim(&self) -> Result<(), VersionsError> {
         self.with_connection(|connection| trim::trim_to_cap(connection, &self.folder, self.cap))
     }
 
-    /// Protects the versions of a conversation and of trees from removal while the returned guard
-    /// lives.
+    /// Protects the versions of a conversation and of the trees from removal until the returned
+    /// guard is dropped.
     pub fn hold(
         &self,
         conversation: &ConversationId,
@@ -399,15 +401,16 @@ impl SqliteVersions {
             .map_err(|error| self.folder_error("lock", error))
     }
 
-    /// Waits until no other process runs an undo or redo, and returns the lock.
+    /// Waits until no other process runs an undo or redo, then returns a guard that prevents other
+    /// processes from starting an undo or redo.
     pub fn lock_undo(&self) -> Result<VersionsGuard, VersionsError> {
         LockFile::acquire(&self.folder.join("undo.lock"))
             .map(VersionsGuard::new)
             .map_err(|error| self.folder_error("lock", error))
     }
 
-    /// Returns the current time of the file system's clock, in nanoseconds. The change time of a
-    /// later write is never earlier.
+    /// Returns the current time of the file system's clock, in nanoseconds. Files written after
+    /// this call never have an earlier change time.
     pub fn current_file_time(&self) -> Result<i64, VersionsError> {
         let touch = || -> io::Result<i64> {
             haft_files::create_folder(&self.folder)?;
@@ -423,7 +426,6 @@ impl SqliteVersions {
     }
 }
 
-/// The state of a database file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionsFileState {
     Empty,

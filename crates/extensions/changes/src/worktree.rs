@@ -27,19 +27,19 @@ use crate::files::{
     AdoptError, Adoption, MERGE_NOTE_EXTENSION, MergeContent, adopt_changes, write_merge_note,
 };
 
-/// Maximum paths listed in a message.
+/// The maximum number of paths that a message lists.
 const MAX_NAMED_PATHS: usize = 10;
 const LINK_MODE: &str = "120000";
 const EXECUTABLE_MODE: &str = "100755";
 const SUBMODULE_MODE: &str = "160000";
-/// The file name of a temporary git index, in the program's own folder.
+/// The file name of a temporary git index, in the folder that [`Git::own_folder`] returns.
 const INDEX_NAME: &str = "index";
 
-/// The copy of one sub-agent.
+/// A copy of the project in which one sub-agent works, as a git worktree.
 struct Worktree {
     git: Git,
     root: PathBuf,
-    /// The folder of the copy.
+    /// The path of the copy's top folder.
     at: PathBuf,
     /// The folder that contains all copies.
     within: PathBuf,
@@ -47,27 +47,27 @@ struct Worktree {
     prefix: PathBuf,
     /// The commit from which the copy was created.
     base: String,
-    /// The file beside the copy that holds `base`.
+    /// The file beside the copy that contains the commit id `base`.
     note: PathBuf,
     /// Messages about old copies that were removed.
     swept: Vec<String>,
 }
 
-/// A git tree of the current files.
+/// A snapshot of the project files, stored as a git tree object.
 struct TreeSnapshot {
     tree: String,
     /// Paths whose index entry was kept because a git filter applies to them.
     filtered: Vec<OsString>,
 }
 
-/// Project paths that are not merged because a git filter applies to them: `made` by the agent, or
-/// `absent` from its copy from the start.
+/// Project paths that are not merged because a git filter applies to them. `made` lists those that
+/// the agent wrote, and `absent` those that were missing from the copy from the start.
 struct LeftOut {
     made: Vec<PathBuf>,
     absent: Vec<PathBuf>,
 }
 
-/// Creates copies of projects in git repositories, as worktrees.
+/// Creates copies of projects for sub-agents, as worktrees of the projects' git repositories.
 pub struct GitWorktrees;
 
 impl ProjectCopies for GitWorktrees {
@@ -168,7 +168,8 @@ impl Worktree {
         Ok(base)
     }
 
-    /// Returns the changes since the copy was created. Ignored files are not considered.
+    /// Returns the changes made in the copy since it was created, and the paths left out of the
+    /// merge. Ignored files are not considered.
     fn list_changes(&self) -> Result<(Vec<Adoption>, LeftOut), GitError> {
         let copy = self.git.for_writing(&self.at, INDEX_NAME)?;
         if !self.git.own_folder().join(INDEX_NAME).exists() {
@@ -210,7 +211,7 @@ impl Worktree {
         Ok((changes, LeftOut { made, absent }))
     }
 
-    /// Returns the content of a path when the copy was created, with git filters applied.
+    /// Returns the content that a path had when the copy was created, with git filters applied.
     fn read_base_content(
         &self,
         copy: &Git,
@@ -242,8 +243,8 @@ impl Worktree {
         })
     }
 
-    /// Removes the copy. Returns a sentence to report if that failed: no work is lost, but the
-    /// folder takes space and git still lists the worktree.
+    /// Removes the copy. Returns an empty string, or a sentence to report if the removal failed: no
+    /// work is lost, but the folder takes space and git still lists the worktree.
     fn remove(&self) -> String {
         let removed = self.git.remove_worktree(&self.at, &self.within);
         // The note is removed last: without it, a copy that could not be removed would be unusable.
@@ -266,7 +267,8 @@ impl Worktree {
         }
     }
 
-    /// Returns sentences that list the paths left out of the merge.
+    /// Returns sentences that list the paths left out of the merge, or an empty string if there are
+    /// none.
     fn describe_left_out(&self, left_out: &LeftOut) -> String {
         let mut text = String::new();
         for (paths, what) in [
@@ -398,8 +400,8 @@ impl ProjectCopy for Worktree {
     }
 }
 
-/// Updates the index to the current files and writes it as a tree. Submodules and nested
-/// repositories are ignored, and paths with a git filter keep their index entry.
+/// Writes all current files as a git tree, after updating the index. Submodules and nested
+/// repositories are ignored. Paths with a git filter keep their index entry.
 fn snapshot_tree(git: &Git) -> Result<TreeSnapshot, GitError> {
     let known = git.run(["ls-files", "-z", "--cached", "-t", "--stage"])?;
     let others = git.run(["ls-files", "-z", "--others", "--exclude-standard"])?;

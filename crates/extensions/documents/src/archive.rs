@@ -11,15 +11,15 @@ use zip::result::ZipError;
 use super::DocumentError;
 use super::xml::XmlError;
 
-/// The maximum number of parts, more than any real document has.
+/// The maximum number of parts in an archive. No real document has as many.
 const MAX_PARTS: usize = 20_000;
-/// The size limit of one unpacked part, in bytes.
+/// The maximum unpacked size of one part, in bytes.
 const MAX_PART: u64 = 64 * 1024 * 1024;
-/// The size limit of all unpacked parts together, in bytes.
+/// The maximum unpacked size of all parts together, in bytes.
 const MAX_TOTAL: u64 = 160 * 1024 * 1024;
-/// Parts up to this unpacked size, in bytes, may be compressed better than [`MAX_RATIO`].
+/// The unpacked size up to which [`MAX_RATIO`] does not apply to a part, in bytes.
 const MAX_UNCHECKED_PART: u64 = 4 * 1024 * 1024;
-/// The maximum compression ratio of a part. XML of real spreadsheets has a ratio of about 20.
+/// The maximum compression ratio of a part. The XML of real spreadsheets has a ratio of about 20.
 const MAX_RATIO: u64 = 250;
 
 pub(super) struct DocumentArchive<'a> {
@@ -47,7 +47,7 @@ impl<'a> DocumentArchive<'a> {
         self.zip.index_for_name(name).is_some()
     }
 
-    /// Opens a part, which is unpacked while it is read.
+    /// Opens a part for reading. The part is unpacked while it is read.
     pub(super) fn open_part(
         &mut self,
         name: &str,
@@ -81,8 +81,8 @@ impl<'a> DocumentArchive<'a> {
         }))
     }
 
-    /// Returns a part of at most 4 MiB as text, or `None` if it doesn't exist or is not UTF-8. A
-    /// larger part is cut.
+    /// Returns the first 4 MiB of a part as text. Returns `None` if the part does not exist or is
+    /// not UTF-8.
     pub(super) fn read_small_part(&mut self, name: &str) -> Option<String> {
         const MAX_SMALL_PART: u64 = 4 * 1024 * 1024;
         let mut text = String::new();
@@ -98,7 +98,7 @@ impl<'a> DocumentArchive<'a> {
 pub(super) struct ArchivePart<'a> {
     entry: Box<dyn Read + 'a>,
     remaining: &'a mut u64,
-    /// The number of bytes that may still be unpacked. The size that the archive declares is not
+    /// The number of bytes that may still be unpacked. The size declared in the archive is not
     /// trusted.
     budget: u64,
 }

@@ -7,21 +7,22 @@
 use super::xml::XmlError;
 use super::{DocumentText, MAX_TEXT_BYTES};
 
-/// The maximum number of nested tables that are written as tables.
+/// The maximum nesting depth of tables that are written as tables. The text of a table nested more
+/// deeply goes into a cell of the surrounding table.
 const MAX_TABLES: usize = 8;
 
-/// Collects the text of a document.
+/// Collects the paragraphs and tables of a document as text.
 #[derive(Default)]
 pub(super) struct TextFlow {
     text: String,
     paragraph: String,
     tables: Vec<OpenTable>,
-    /// The number of open tables beyond [`MAX_TABLES`].
+    /// The number of open tables that are nested more deeply than [`MAX_TABLES`].
     deeper: usize,
     cut: bool,
 }
 
-/// A table that is being read.
+/// A table that is still being read: its current row, and its open cell if there is one.
 #[derive(Default)]
 struct OpenTable {
     row: Vec<String>,
@@ -43,7 +44,8 @@ impl TextFlow {
         self.paragraph.clear();
     }
 
-    /// Ends the current paragraph, which becomes a line or a part of the open cell.
+    /// Ends the current paragraph. It becomes a line that begins with `prefix`, or a part of the
+    /// open cell.
     pub(super) fn end_paragraph(&mut self, prefix: &str) {
         let paragraph = std::mem::take(&mut self.paragraph);
         match self.tables.last_mut().map(|table| &mut table.cell) {
@@ -54,14 +56,15 @@ impl TextFlow {
         }
     }
 
-    /// Ends the current paragraph unless it is empty.
+    /// Ends the current paragraph, without a prefix. Does nothing if the paragraph is empty.
     pub(super) fn end_open_paragraph(&mut self) {
         if !self.paragraph.is_empty() {
             self.end_paragraph("");
         }
     }
 
-    /// Writes a line of its own, even inside a table. A second empty line in a row is omitted.
+    /// Writes a line of its own, even while a table is open. A second empty line in a row is
+    /// omitted.
     pub(super) fn push_line(&mut self, line: &str) {
         if line.is_empty() && (self.text.is_empty() || self.text.ends_with("\n\n")) {
             return;
@@ -77,13 +80,14 @@ impl TextFlow {
         self.text.push('\n');
     }
 
-    /// Writes a heading after an empty line.
+    /// Writes a heading, preceded by an empty line.
     pub(super) fn push_heading(&mut self, heading: &str) {
         self.push_line("");
         self.push_line(heading);
     }
 
-    /// Returns [`XmlError::Enough`] if the text has reached its limit, to end the walk.
+    /// Returns [`XmlError::Enough`], which ends the walk of the document, if the text has reached
+    /// [`MAX_TEXT_BYTES`].
     pub(super) fn check_limit(&self) -> Result<(), XmlError> {
         if self.cut {
             Err(XmlError::Enough)
@@ -100,7 +104,7 @@ impl TextFlow {
         }
     }
 
-    /// Returns the innermost table, unless it is nested too deeply to be written as a table.
+    /// Returns the innermost open table, unless it is nested too deeply to be written as a table.
     fn innermost_table(&mut self) -> Option<&mut OpenTable> {
         if self.deeper > 0 {
             None
@@ -169,7 +173,8 @@ impl TextFlow {
     }
 }
 
-/// Appends text to a cell on one line, with escaped separators.
+/// Appends text to a cell. Line breaks are replaced and separators are escaped, so that a row stays
+/// on one line.
 fn push_to_cell(cell: &mut String, text: &str) {
     if cell.len() + text.len() > MAX_TEXT_BYTES {
         return;

@@ -1,24 +1,24 @@
-//! Writes spreadsheets as text: one line per row, beginning with the row's number.
+//! Writes spreadsheets as text, with one line per row. Each line begins with the number of the row.
 
 use super::MAX_TEXT_BYTES;
 use super::flow::TextFlow;
 
-/// The maximum number of columns, as in Excel.
+/// The maximum number of columns in a row, as in Excel. Further columns are omitted.
 const MAX_COLUMNS: usize = 16_384;
-/// The size limit of a cell, in bytes. Spreadsheet programs allow 32,767 characters.
+/// The maximum size of a cell, in bytes. Spreadsheet programs allow 32,767 characters.
 const MAX_CELL_BYTES: usize = 128 * 1024;
 
-/// A row that is being read.
+/// The cells of one row of a sheet.
 #[derive(Clone, Default)]
 pub(super) struct GridRow {
     cells: Vec<String>,
-    /// The size of all cells, in bytes.
+    /// The total size of the cells, in bytes.
     size: usize,
 }
 
 impl GridRow {
-    /// Sets the text of the cell in `column`, counted from 0. Does nothing if the row has reached
-    /// the size limit of a document.
+    /// Sets the text of the cell in `column`, counted from 0. Does nothing once the row exceeds the
+    /// size limit of a whole document.
     pub(super) fn set_cell(&mut self, column: usize, text: &str) {
         if text.is_empty() || column >= MAX_COLUMNS || self.size > MAX_TEXT_BYTES {
             return;
@@ -34,7 +34,7 @@ impl GridRow {
         }
     }
 
-    /// Writes the row, unless it is empty, and clears it.
+    /// Writes the row to `flow` and clears it. An empty row is not written.
     pub(super) fn write_to(&mut self, number: usize, flow: &mut TextFlow) {
         if !self.cells.is_empty() {
             flow.push_line(&format!("{number} | {}", self.cells.join(" | ").trim_end()));
@@ -47,13 +47,13 @@ impl GridRow {
     }
 }
 
-/// Formats the heading of a sheet.
+/// Formats the heading that precedes the rows of a sheet.
 pub(super) fn sheet_heading(name: &str, remark: &str) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     format!("## Sheet: {}{remark}", words.join(" "))
 }
 
-/// Formats a cell's value and, if there is one, its formula.
+/// Formats the value of a cell and, if there is one, its formula.
 pub(super) fn format_cell(value: &str, formula: &str) -> String {
     match formula.trim_start_matches('=') {
         "" => value.to_owned(),
@@ -61,7 +61,8 @@ pub(super) fn format_cell(value: &str, formula: &str) -> String {
     }
 }
 
-/// Parses the column of a reference such as `BC12`, counted from 0.
+/// Returns the column of a cell reference such as `BC12`, counted from 0. Returns `None` if the
+/// reference has no column.
 pub(super) fn parse_column(reference: &str) -> Option<usize> {
     let letters = reference
         .bytes()

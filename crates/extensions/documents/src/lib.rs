@@ -36,23 +36,23 @@ use xml::XmlError;
 
 pub use pdf::read_pdf_entry;
 
-/// The size limit of the text that is extracted from a document, in bytes.
+/// The maximum size of the text that is extracted from one document, in bytes.
 const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The maximum number of cached refusals.
+/// The maximum number of refused files whose errors are cached.
 const MAX_REFUSED: usize = 256;
 
-/// Reads documents of all supported formats.
+/// Reads the text of documents in all supported formats.
 pub struct FormatReaders {
     supervisor: Arc<Supervisor>,
-    /// The errors of refused files by content hash, because refusing a file may take up to a
-    /// minute.
+    /// The errors of refused files, by content hash. They are cached because refusing a file may
+    /// take up to a minute.
     refused: Mutex<HashMap<ContentHash, DocumentError>>,
 }
 
 impl FormatReaders {
-    /// Creates readers that start the child processes for PDF files under `supervisor`. The child
-    /// is this program, run again.
+    /// Creates readers that read PDF files in child processes under `supervisor`. A child process
+    /// runs this program again.
     pub fn new(supervisor: Arc<Supervisor>) -> Self {
         Self {
             supervisor,
@@ -116,8 +116,8 @@ impl FormatReaders {
                 open().and_then(|mut archive| odf::read_document(&mut archive, format, &stop))
             }
             Format::Notebook => notebook::read_notebook(source.bytes),
-            // A password-protected document in a modern format is a compound file with a stream of
-            // this name.
+            // A password-protected document in a modern format is a compound file that contains a
+            // stream of this name.
             Format::Compound if contains_utf16(source.bytes, "EncryptedPackage") => {
                 Err(DocumentError::Encrypted)
             }
@@ -126,7 +126,7 @@ impl FormatReaders {
     }
 }
 
-/// The format of a document.
+/// A document format that can be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Pdf,
@@ -137,13 +137,14 @@ enum Format {
     OpenSpreadsheet,
     OpenPresentation,
     Notebook,
-    /// A compound file: Word, Excel, or PowerPoint before 2007, or a modern file with a password.
+    /// A compound file: a Word, Excel, or PowerPoint file before 2007, or a newer file with a
+    /// password.
     Compound,
 }
 
 impl Format {
-    /// Detects the format by content and, if the content is ambiguous, by extension. Returns `None`
-    /// if the file is not a document.
+    /// Detects the format of a file by its content and, if the content is ambiguous, by its
+    /// extension. Returns `None` if the file is not a document.
     fn detect(path: &Path, bytes: &[u8]) -> Option<Self> {
         let extension = path
             .extension()
@@ -168,7 +169,7 @@ impl Format {
         }
     }
 
-    /// Returns the stable id of the format.
+    /// Returns the identifier of the format, which never changes.
     fn id(self) -> &'static str {
         match self {
             Self::Pdf => "pdf",
@@ -183,7 +184,7 @@ impl Format {
         }
     }
 
-    /// Returns the name of the format for users, with an article.
+    /// Returns the name of the format for users, including an article.
     fn name(self) -> &'static str {
         match self {
             Self::Pdf => "a PDF document",

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentText};
 
-/// True if the content has the keys of a notebook in format 4. Files of other kinds may end in
-/// `.ipynb`, too.
+/// True if the content has the keys of a notebook in format 4. The extension `.ipynb` is no proof,
+/// because other files may have it.
 pub(super) fn is_notebook(bytes: &[u8]) -> bool {
     let begins = bytes.trim_ascii_start().starts_with(b"{");
     let contains = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
@@ -40,7 +40,7 @@ struct NotebookCell {
 struct CellOutput {
     #[serde(rename = "output_type")]
     kind: String,
-    /// The name of the stream, if the output is a stream.
+    /// The name of the stream. Empty if the output is not a stream.
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -55,7 +55,7 @@ struct CellOutput {
     traceback: Vec<String>,
 }
 
-/// A text, stored as one string or as lines.
+/// A text that is stored as one string or as a list of lines.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NotebookText {
@@ -135,8 +135,8 @@ fn push_output(flow: &mut TextFlow, output: &CellOutput) {
     }
 }
 
-/// Writes the plain text of a result. Other representations of the result are only mentioned, with
-/// their sizes.
+/// Writes the plain-text representation of a cell's result. All other representations, such as
+/// images, are only mentioned with their sizes.
 fn push_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     let size = |value: &Value| match value {
         Value::String(text) => text.len(),
@@ -160,7 +160,7 @@ fn push_data(flow: &mut TextFlow, data: &BTreeMap<String, Value>) {
     }
 }
 
-/// Writes lines without colors and other control sequences.
+/// Writes the lines of a text, without colors and other control sequences.
 fn push_lines(flow: &mut TextFlow, text: &str) {
     for line in sanitize(text).lines() {
         flow.push_line(line.trim_end());

@@ -1,4 +1,4 @@
-//! Reads OpenDocument texts, spreadsheets, and presentations, which share their elements.
+//! Reads OpenDocument texts, spreadsheets, and presentations, which use common elements.
 //!
 //! Empty rows and cells that are repeated to the edge of a sheet are omitted.
 
@@ -8,7 +8,7 @@ use super::grid::{GridRow, format_cell, sheet_heading};
 use super::xml::{Element, Node, XmlError, walk_xml};
 use super::{DocumentError, DocumentText, Format, MAX_TEXT_BYTES};
 
-/// The maximum number of copies of a repeated cell or row.
+/// The maximum number of times that a repeated cell or row is written.
 const MAX_REPEATS: usize = 1_000;
 
 /// Returns the format of an archive, or `None` if it is not an OpenDocument file.
@@ -21,7 +21,7 @@ pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format>
     }
 }
 
-/// Extracts the text of a document.
+/// Extracts the text of an OpenDocument file.
 pub(super) fn read_document(
     archive: &mut DocumentArchive<'_>,
     format: Format,
@@ -59,7 +59,7 @@ pub(super) fn read_document(
     Ok(flow.finish())
 }
 
-/// Returns the text of the page headers or footers.
+/// Returns the text of all page headers or of all page footers, depending on `element`.
 fn read_page_text(
     archive: &mut DocumentArchive<'_>,
     element: &str,
@@ -79,23 +79,23 @@ fn read_page_text(
     Ok(words.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The state of reading a document.
+/// Reads the nodes of an OpenDocument file, and collects the file's text.
 #[derive(Default)]
 struct OdfReader {
     flow: TextFlow,
     sheets: bool,
-    /// The number of open paragraphs and headings.
+    /// The nesting depth inside paragraph and heading elements. 0 outside them.
     paragraphs: usize,
     level: usize,
     lists: usize,
     slides: usize,
-    /// The text of an open footnote or comment, and the nesting depth inside of it.
+    /// The text of the open footnote or comment, and the nesting depth inside it.
     open_note: Option<(String, usize)>,
     notes: Vec<String>,
-    /// For each open frame, true if one of the frame's contents was seen. Further contents are
-    /// alternatives to the first.
+    /// One flag for each open frame, outermost first: true if one of the frame's contents was read.
+    /// The remaining contents are alternatives to it and are skipped.
     frames: Vec<bool>,
-    /// True if the next text is the first one of a slide's notes.
+    /// True if the next text is the first text in the notes of a slide.
     notes_begin: bool,
     row: GridRow,
     row_number: usize,
@@ -127,7 +127,7 @@ impl OdfReader {
         };
         match node {
             Node::Open(element) => {
-                // The text before the body is the label of the note.
+                // The text that precedes the body is the label of the note.
                 if element.name() == "note-body" {
                     let label = words.trim().to_owned();
                     self.flow.push_text(&format!("[^{label}]"));
@@ -141,7 +141,7 @@ impl OdfReader {
             Node::Close(name) => {
                 *depth -= 1;
                 if *name == "date" {
-                    // The date of a comment is omitted.
+                    // The date of a comment is not part of its text.
                     let kept = words.rfind("]: ").map_or(words.len(), |at| at + 3);
                     words.truncate(kept);
                 }
@@ -167,7 +167,7 @@ impl OdfReader {
         }
     }
 
-    /// Marks the innermost frame as seen. Returns true if it was not seen before.
+    /// Marks the innermost open frame as read. Returns true if it was not marked before.
     fn mark_frame_seen(&mut self) -> bool {
         self.frames
             .last_mut()
@@ -218,7 +218,7 @@ impl OdfReader {
                     .unwrap_or(1);
                 let formula = element.attribute("formula").unwrap_or_default();
                 let formula = formula.strip_prefix("of:").unwrap_or(&formula);
-                // OpenDocument writes `[.A1:.B2]` for `A1:B2`.
+                // OpenDocument files contain `[.A1:.B2]` for `A1:B2`.
                 self.formula = formula
                     .replace("[.", "")
                     .replace(":.", ":")

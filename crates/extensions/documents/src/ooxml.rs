@@ -1,5 +1,5 @@
-//! The structure that Word, Excel, and PowerPoint files share: parts with content types, and
-//! relations between parts.
+//! Reads the structure that Word, Excel, and PowerPoint files have in common: parts with content
+//! types, and relations between parts.
 
 pub(super) mod dates;
 pub(super) mod excel;
@@ -12,8 +12,8 @@ use super::archive::DocumentArchive;
 use super::xml::{Node, walk_xml};
 use super::{DocumentError, Format};
 
-/// Returns the format of an archive by the content type of its main part, or `None` if it is not an
-/// Office file.
+/// Returns the format of an archive, derived from the content type of its main part. Returns `None`
+/// if the archive is not an Office file.
 pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format> {
     let types = read_content_types(archive).ok()?;
     types
@@ -23,7 +23,7 @@ pub(super) fn detect_format(archive: &mut DocumentArchive<'_>) -> Option<Format>
 
 fn format_from_content_type(content_type: &str) -> Option<Format> {
     let kind = content_type.strip_suffix(".main+xml")?;
-    // Content types are `…wordprocessingml.document`, `…wordprocessingml.template`,
+    // The content types are `…wordprocessingml.document`, `…wordprocessingml.template`,
     // `…ms-word.document.macroEnabled`, and similar ones.
     let families = [
         (["wordprocessingml.", "ms-word."], Format::Word),
@@ -36,7 +36,7 @@ fn format_from_content_type(content_type: &str) -> Option<Format> {
     family.map(|(_, format)| *format)
 }
 
-/// Reads the names of the parts and their content types.
+/// Returns the name and the content type of each part that the archive declares.
 fn read_content_types(
     archive: &mut DocumentArchive<'_>,
 ) -> Result<Vec<(String, String)>, DocumentError> {
@@ -60,7 +60,7 @@ fn read_content_types(
     Ok(types)
 }
 
-/// Returns the name of the main part.
+/// Returns the name of the main part, which contains the document's body.
 fn find_main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentError> {
     let main = read_content_types(archive)?
         .into_iter()
@@ -69,14 +69,14 @@ fn find_main_part(archive: &mut DocumentArchive<'_>) -> Result<String, DocumentE
         .ok_or_else(|| DocumentError::Damaged("its main part is missing".to_owned()))
 }
 
-/// A reference from one part to another.
+/// A relation from one part of an archive to a target, such as another part or a web address.
 struct Relation {
     /// The last segment of the relation's type, such as `header`.
     kind: String,
     target: String,
 }
 
-/// Reads the relations of a part, by id. Returns an empty map if the part has none.
+/// Reads the relations of a part, by id. Returns an empty map if the part has no relations.
 fn read_relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<String, Relation> {
     let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
     let name = if folder.is_empty() {
@@ -108,12 +108,12 @@ fn read_relations(archive: &mut DocumentArchive<'_>, part: &str) -> HashMap<Stri
         }
         Ok(())
     });
-    // The entries of a damaged list that could be read are still used.
+    // If the list is damaged, the entries before the damage are still used.
     drop(result);
     relations
 }
 
-/// Resolves the path of a relation's target, which may be relative to `folder`.
+/// Resolves the path of a relation's target. A relative path starts at `folder`.
 fn resolve_target(folder: &str, target: &str) -> String {
     let start = if target.starts_with('/') { "" } else { folder };
     let mut steps: Vec<&str> = Vec::new();
@@ -127,7 +127,7 @@ fn resolve_target(folder: &str, target: &str) -> String {
     steps.join("/")
 }
 
-/// Returns the targets of the relations of a kind, sorted so that the extracted text is
+/// Returns the targets of all relations of one kind. They are sorted, so that the extracted text is
 /// deterministic.
 fn list_parts_of_kind(relations: &HashMap<String, Relation>, kind: &str) -> Vec<String> {
     let mut parts: Vec<String> = relations

@@ -22,17 +22,18 @@ use tokio::runtime::Handle;
 use super::flow::TextFlow;
 use super::{DocumentError, DocumentSource, DocumentText, MAX_TEXT_BYTES};
 
-/// The first argument of the child process, followed by the PDF file and the output file. The
+/// The first argument of the child process. The PDF file and the output file follow it. The
 /// argument contains no dash, so that it can also be the name of the test that acts as the child in
 /// a test program.
 const CHILD_ARG: &str = "__haft_read_pdf";
 
-/// The time limit for reading an empty file. The limit grows with the file's size.
+/// The time limit for reading an empty file. For other files, the limit grows with the size.
 const BASE_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT_PER_MIB: Duration = Duration::from_millis(500);
 /// The time limit for reading the largest files.
 const MAX_TIMEOUT: Duration = Duration::from_mins(1);
-/// The memory limit for reading an empty file, in bytes. The limit grows with the file's size.
+/// The memory limit for reading an empty file, in bytes. For other files, the limit grows with the
+/// size.
 const BASE_MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 const MAX_MEMORY: u64 = 2 << 30;
@@ -51,13 +52,13 @@ fn memory_for_size(bytes: u64) -> u64 {
         .saturating_add(BASE_MEMORY)
         .min(MAX_MEMORY)
 }
-/// The character that ends each page in the output of the child.
+/// The character that the child process writes after each page.
 const PAGE_END: char = '\u{c}';
-/// The text in place of a page that could not be read.
+/// The text that replaces a page that could not be read.
 const BAD_PAGE: &str = "[This page could not be read.]";
-/// The child's exit status for a file with a password.
+/// The exit status of the child process for a file with a password.
 const STATUS_ENCRYPTED: u8 = 3;
-/// The child's exit status for a damaged file.
+/// The exit status of the child process for a damaged file.
 const STATUS_DAMAGED: u8 = 4;
 
 /// Extracts the text of a PDF file. Blocks until the child process has ended.
@@ -113,7 +114,7 @@ pub(super) fn read_pdf(
     Ok(format_pages(&text))
 }
 
-/// Puts the pages under headings and removes superfluous empty lines.
+/// Returns the extracted text with a heading before each page and without superfluous empty lines.
 fn format_pages(text: &str) -> DocumentText {
     let mut flow = TextFlow::default();
     let mut empty = true;
@@ -131,7 +132,7 @@ fn format_pages(text: &str) -> DocumentText {
     flow.finish()
 }
 
-/// Replaces ligatures by their letters, so that a search for `office` finds the word.
+/// Replaces ligatures with their letters, so that a search for `office` finds the word.
 fn expand_ligatures(line: &str) -> Cow<'_, str> {
     const LIGATURES: [(char, &str); 7] = [
         ('ﬀ', "ff"),
@@ -161,8 +162,9 @@ fn expand_ligatures(line: &str) -> Cow<'_, str> {
     Cow::Owned(apart)
 }
 
-/// Reads a PDF file if this process was started for that, and returns its exit code; otherwise
-/// returns `None`. Must be called at the beginning of `main` with the program's arguments.
+/// If this process was started to read a PDF file, reads the file and returns the exit code;
+/// otherwise returns `None`. Must be called at the beginning of `main` with the program's
+/// arguments.
 pub fn read_pdf_entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != CHILD_ARG {
@@ -193,7 +195,7 @@ fn run_child(path: &Path, out: &Path) -> u8 {
     if limits.iter().any(Result::is_err) {
         return 1;
     }
-    // Panics are expected here, and their messages are not needed.
+    // Panics are expected in the PDF library, and their messages are not needed.
     std::panic::set_hook(Box::new(|_| {}));
     let read = catch_unwind(|| extract_pages(path)).unwrap_or(Err(STATUS_DAMAGED));
     match read {
@@ -205,7 +207,7 @@ fn run_child(path: &Path, out: &Path) -> u8 {
 /// Returns the text of all pages, each followed by [`PAGE_END`].
 fn extract_pages(path: &Path) -> Result<String, u8> {
     let mut document = Document::load(path).map_err(|_| STATUS_DAMAGED)?;
-    // Many files only have a password for changes, and open with an empty one.
+    // Many files only have a password for changes, so they can be opened with an empty password.
     if document.is_encrypted() {
         document.decrypt("").map_err(|error| match error {
             Error::Decryption(_) | Error::InvalidPassword => STATUS_ENCRYPTED,
@@ -216,7 +218,7 @@ fn extract_pages(path: &Path) -> Result<String, u8> {
     for number in document.get_pages().into_keys() {
         match catch_unwind(AssertUnwindSafe(|| extract_page(&document, number))) {
             Ok(Ok(page)) => text.push_str(&page.replace(PAGE_END, "\n")),
-            // The other pages may still be readable.
+            // A damaged page is replaced, because the other pages may still be readable.
             Ok(Err(_)) | Err(_) => text.push_str(BAD_PAGE),
         }
         text.push(PAGE_END);

@@ -1,4 +1,5 @@
-//! Walks over XML: elements by their local names, and text with resolved entities.
+//! Walks over XML, and passes elements by their local names, and text with resolved entities, to a
+//! visitor.
 //!
 //! Entities that a document defines itself are not resolved, which prevents entity expansion
 //! attacks.
@@ -9,10 +10,10 @@ use std::io::BufRead;
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// The maximum nesting of elements. Real documents stay far below it.
+/// The maximum nesting depth of elements. Real documents are nested much less deeply.
 const MAX_DEPTH: usize = 256;
 
-/// The reason why a walk ended early.
+/// The reason why the walk of an XML document ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     #[error("{0}")]
@@ -21,12 +22,12 @@ pub(super) enum XmlError {
     TooLarge(String),
     #[error("cancelled")]
     Cancelled,
-    /// Not an error: the visitor needs no more nodes.
+    /// The visitor needs no more nodes. This is not an error.
     #[error("enough")]
     Enough,
 }
 
-/// A node of a walk.
+/// An XML node that [`walk_xml`] passes to its visitor: a start tag, an end tag or text.
 pub(super) enum Node<'a> {
     Open(Element<'a>),
     /// The end of the element with this local name.
@@ -34,17 +35,17 @@ pub(super) enum Node<'a> {
     Text(&'a str),
 }
 
-/// The start tag of an element.
+/// The start tag of an XML element.
 pub(super) struct Element<'a>(&'a BytesStart<'a>);
 
 impl Element<'_> {
-    /// Returns the name without its prefix.
+    /// Returns the local name of the element, without the namespace prefix.
     pub(super) fn name(&self) -> &str {
         local_name(self.0.name().into_inner())
     }
 
-    /// Returns the value of an attribute. A `name` with a prefix is compared with the whole name,
-    /// and a `name` without a prefix only with the local name.
+    /// Returns the value of an attribute. A `name` with a namespace prefix is compared with the
+    /// attribute's whole name, any other with the local name only.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
         let wanted = |key: &str| {
             if name.contains(':') {
@@ -63,7 +64,8 @@ impl Element<'_> {
         Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), Cow::into_owned))
     }
 
-    /// Returns the value of an attribute as a number.
+    /// Returns the value of an attribute as a number. Returns `None` if the attribute is missing or
+    /// is not a number.
     pub(super) fn number_attribute(&self, name: &str) -> Option<usize> {
         self.attribute(name)?.parse().ok()
     }
@@ -73,8 +75,8 @@ fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// Calls `visit` for each node until the end of the document. `visit` ends the walk early with
-/// [`XmlError::Enough`], and `stop` cancels it.
+/// Calls `visit` for each node until the end of the document. `visit` ends the walk early by
+/// returning [`XmlError::Enough`]; `stop` cancels the walk by returning true.
 pub(super) fn walk_xml(
     source: impl BufRead,
     stop: &dyn Fn() -> bool,
@@ -139,7 +141,8 @@ fn convert_error(error: &quick_xml::Error) -> XmlError {
     XmlError::Invalid(format!("its XML is damaged ({error})"))
 }
 
-/// Returns the character of an entity. An entity that XML does not define stays as it is written.
+/// Returns the character that an entity stands for. An entity that XML does not define is returned
+/// as it is written.
 fn resolve_entity(entity: &BytesRef<'_>) -> String {
     if let Ok(Some(character)) = entity.resolve_char_ref() {
         return character.to_string();

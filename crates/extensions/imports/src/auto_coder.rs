@@ -14,7 +14,7 @@ use crate::conversation_builder::{
 };
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, chat, time};
 
-/// The placeholder text of a reply that only calls tools. It is not sent to the model.
+/// The placeholder text in a reply that contains only tool calls. The import removes it.
 const NO_TEXT_PLACEHOLDER: &str = "(tool call)";
 
 pub(crate) fn read_conversation(
@@ -64,7 +64,8 @@ pub(crate) fn read_conversation(
     builder.finish(ImportFormat::AutoCoder.name(), about)
 }
 
-/// Converts a message to the form that is sent, with the calls and results from its metadata.
+/// Converts a message to OpenAI's format. Tool calls and results are taken from the message's
+/// metadata.
 fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said.get("role"), "content": said.get("content") });
     let wire = said
@@ -89,7 +90,7 @@ fn read_usage(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// True if the messages have the tool or token metadata that auto-coder writes.
+/// True if the messages contain auto-coder's own metadata about tool calls or token counts.
 pub(crate) fn has_auto_coder_metadata(messages: &[Value]) -> bool {
     let marks = [
         "/metadata/_agentic_wire",

@@ -64,7 +64,7 @@ struct ChatLogMessage<'a> {
     content: Option<ChatLogContent>,
     #[serde(borrow)]
     tool_calls: Option<Vec<ChatLogCall<'a>>>,
-    // The predecessor of `tool_calls`, which has no id.
+    // The predecessor of `tool_calls`. Such calls have no id.
     #[serde(borrow)]
     function_call: Option<ChatLogFunction<'a>>,
     tool_call_id: Option<String>,
@@ -96,7 +96,8 @@ struct ChatLogFunction<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Converts one message, which gets the time `at`. The caller adds the message to the builder.
+/// Converts one message of the API's format to haft's format, with the time `at`. The message is
+/// not added to `builder`.
 pub(crate) fn read_message(
     builder: &ConversationBuilder,
     raw: &RawValue,
@@ -187,7 +188,7 @@ fn build_result_parts(
         match part {
             Part::Text { text: piece, .. } => text.push_str(&piece),
             Part::Image(_) => images.push(part),
-            // `read_parts` returns none of these.
+            // `read_parts` does not return these parts.
             Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
@@ -223,7 +224,7 @@ fn read_part(part: &Value) -> Result<Part, String> {
     }
 }
 
-/// Returns the image at a URL: the image itself for a data URL, or else a text that names the URL.
+/// Returns the image of a data URL. For any other URL, returns a text that contains the URL.
 pub(crate) fn image_from_url(url: &str) -> Part {
     let inline = url
         .strip_prefix("data:")
@@ -237,8 +238,8 @@ pub(crate) fn image_from_url(url: &str) -> Part {
     }
 }
 
-/// Reads token counts under the API's keys or under shorter ones that some programs use. Tokens
-/// read from or written to the cache are part of the prompt tokens.
+/// Reads token counts under the API's keys, or under the shorter keys that some programs use.
+/// Tokens that were read from or written to the cache are included in the prompt tokens.
 pub(crate) fn read_usage(usage: &Value) -> ReportedUsage {
     let first = |places: &[&str]| {
         places

@@ -26,7 +26,8 @@ struct SessionLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
-    /// The parent of the first line after older lines were summarized.
+    /// The id of the line that logically precedes this line, if the earlier lines were replaced by
+    /// a summary.
     logical_parent_uuid: Option<String>,
     timestamp: Option<Timestamp>,
     #[serde(default)]
@@ -66,7 +67,7 @@ struct ClaudeCodeBlock<'a> {
     source: Option<Value>,
 }
 
-/// A user or assistant line whose message was parsed.
+/// A line of the session with a user or assistant message, together with the parsed message.
 struct SessionMessage<'a> {
     line: SessionLine<'a>,
     message: ApiMessage<'a>,
@@ -77,8 +78,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     read_session_as(source, ImportFormat::ClaudeCode, None)
 }
 
-/// Reads a session in Claude Code's line format that was converted from `format`, with a system
-/// prompt.
+/// Reads a session in Claude Code's line format that was converted from `format`. `system` is the
+/// system prompt.
 pub(crate) fn read_session_as(
     source: SourceText<'_>,
     format: ImportFormat,
@@ -115,7 +116,7 @@ pub(crate) fn read_session_as(
     builder.finish(format.name(), about)
 }
 
-/// Takes the session's id, name, and metadata from a line.
+/// Updates the id, name, and metadata of the session from a line.
 fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<'_>) {
     if let Some(summary) = &line.summary {
         about.name = Some(summary.clone());
@@ -137,8 +138,8 @@ fn update_header(about: &mut ConversationHeader, text: &str, line: &SessionLine<
     }
 }
 
-/// Returns the indices of the lines that lead to the newest message. If a parent is missing, the
-/// previous message in the file takes its place.
+/// Returns the indices of the lines on the branch that leads from the first to the newest message.
+/// If a parent line is missing, the previous message in the file is used as the parent.
 fn find_newest_branch(lines: &[SessionLine<'_>]) -> HashSet<usize> {
     let places: HashMap<&str, usize> = lines
         .iter()
@@ -236,8 +237,9 @@ fn parse_blocks<'a>(
     blocks
 }
 
-/// Returns the messages of the newest branch. The blocks and results of its replies are included
-/// even if they are on other branches, because parallel calls are stored on separate branches.
+/// Returns the messages of the newest branch. Further blocks of the branch's replies, and the
+/// results of their calls, are included even if they are on other branches, because parallel calls
+/// are stored on separate branches.
 fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMessage<'_>> {
     let mut replies = HashSet::new();
     let mut calls = HashSet::new();
@@ -272,8 +274,8 @@ fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMe
         .collect()
 }
 
-/// Moves the lines of each reply together, to the position of the first. The result of a call that
-/// ran while the reply was still streaming may be between them.
+/// Moves all lines of a reply to the position of its first line. In the file, the lines may be
+/// separated by the result of a call that ran while the reply was still streaming.
 fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     let mut firsts: HashMap<String, usize> = HashMap::new();
     let places: Vec<usize> = all
@@ -289,7 +291,7 @@ fn group_replies(mut all: Vec<SessionMessage<'_>>) -> Vec<SessionMessage<'_>> {
     keyed.into_iter().map(|(_, said)| said).collect()
 }
 
-/// A reply that spans several lines.
+/// Joins consecutive lines that belong to one reply into one message.
 #[derive(Default)]
 struct ReplyBuilder {
     open: Option<(Option<String>, Message)>,
@@ -369,7 +371,7 @@ fn read_usage(usage: &Value) -> ReportedUsage {
     }
 }
 
-/// Adds the user's text as one message, after one message for each result.
+/// Adds one message for each result in the line, then one message with the user's text.
 fn push_user_line(builder: &mut ConversationBuilder, said: &SessionMessage<'_>) {
     let mut words = Vec::new();
     for (block, _) in &said.blocks {

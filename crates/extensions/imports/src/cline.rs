@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{ImportError, ImportFormat, ImportedConversation, SourceText, claude_code, time};
 
-/// Converts the messages to Claude Code's session lines, which contain messages in Anthropic's
-/// format, and reads these lines.
+/// Reads a cline session. Its messages are in Anthropic's format, so they are first converted to
+/// session lines of Claude Code, which contain such messages, and then read by the reader for
+/// Claude Code.
 pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversation, ImportError> {
     let document: Value = serde_json::from_str(source.text)?;
     let messages = document
@@ -44,8 +45,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     )
 }
 
-/// Returns the content of a message with the results converted to text. The command line stores
-/// each result as a list of queries and answers.
+/// Returns the content of a message, with each tool result converted to text, because cline's
+/// command line stores a result as a list of queries and answers.
 fn flatten_results(message: &Value) -> Value {
     let mut content = message.get("content").cloned().unwrap_or_default();
     for block in content
@@ -92,8 +93,8 @@ fn convert_usage(message: &Value) -> Option<Value> {
     }))
 }
 
-/// True if cline itself added a text of the user role: the environment details, or the result of a
-/// call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
+/// True if a text with the role `user` was added by cline itself: the environment details, or the
+/// result of a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
 pub(crate) fn is_added_by_cline(text: &str) -> bool {
     let result = || {
         text.strip_prefix('[')?
@@ -105,15 +106,15 @@ pub(crate) fn is_added_by_cline(text: &str) -> bool {
     text.starts_with("<environment_details>") || result().is_some()
 }
 
-/// True if the text contains the user's answer to a call.
+/// True if the text contains the user's answer to a tool call, such as an answer to a question.
 pub(crate) fn is_user_answer(text: &str) -> bool {
     ["<feedback>", "<answer>", "<user_message>"]
         .iter()
         .any(|tag| text.contains(tag))
 }
 
-/// True if a list of messages is from cline: it has content blocks for tools, or messages with
-/// times in milliseconds.
+/// True if the messages are from cline: they contain content blocks for tools, or timestamps in
+/// milliseconds.
 pub(crate) fn is_cline_session(messages: &[Value]) -> bool {
     let is_block = |block: &Value| {
         matches!(

@@ -26,15 +26,15 @@ struct RolloutLine<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// The state of the reader.
+/// Reads the lines of a rollout file, and collects the messages of the conversation.
 struct RolloutReader {
     builder: ConversationBuilder,
     about: ConversationHeader,
     model: Option<String>,
     provider: String,
-    /// The reply under construction.
+    /// The model's reply that is being put together from several lines.
     reply: Option<Message>,
-    /// The total usage so far, if the file records it.
+    /// The total usage of the session so far, if the file contains it.
     total: Option<ReportedUsage>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn read_rollout(source: SourceText<'_>) -> Result<ImportedConversatio
 impl RolloutReader {
     fn import_line(&mut self, line: &RolloutLine<'_>, text: &str) {
         let at = time::parse_timestamp(&line.timestamp);
-        // Older files have neither envelope nor payload: each line is an item, and the first
+        // Older files have neither envelope nor payload: each line is an item, and the first line
         // describes the session.
         let raw = line.payload.map_or(text, RawValue::get);
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
@@ -101,8 +101,8 @@ impl RolloutReader {
         }
     }
 
-    /// Adds a token count to the last reply. The count follows the reply, and may follow its
-    /// results.
+    /// Adds a token count to the last reply. The file may contain the count after the results of
+    /// the reply's calls.
     fn read_token_count(&mut self, event: &Value) {
         if event.get("type").and_then(Value::as_str) != Some("token_count") {
             return;
@@ -130,8 +130,9 @@ impl RolloutReader {
         }
     }
 
-    /// Returns the usage of the newest request: reported directly, as the difference of two totals,
-    /// or without an envelope in older versions.
+    /// Returns the usage of the newest request. Depending on the version of codex, the event
+    /// contains this usage, only the session's total, from which the previous total is subtracted,
+    /// or bare counts without an envelope.
     fn find_request_usage(&mut self, event: &Value) -> Option<ReportedUsage> {
         let total = event.pointer("/info/total_token_usage").map(read_usage);
         let before = self.total;
@@ -249,7 +250,8 @@ impl RolloutLine<'_> {
     }
 }
 
-/// True if codex itself added a user message, which then begins with one of its tags.
+/// True if a user message was added by codex itself. Such a message begins with one of codex's
+/// tags.
 fn is_added_by_codex(text: &str) -> bool {
     let tags = [
         "<user_instructions>",
@@ -274,7 +276,8 @@ fn read_reasoning(item: &Value, raw: &str) -> Part {
         .get("encrypted_content")
         .and_then(Value::as_str)
         .map(str::to_owned);
-    // The API accepts the item only unchanged and with its encrypted content.
+    // The item is kept unchanged, because the API accepts it only unchanged and with its encrypted
+    // content.
     let raw = signature.is_some().then(|| raw.to_owned());
     Part::Thinking(Thinking {
         text: text.join("\n\n"),
@@ -316,7 +319,7 @@ fn read_call(item: &Value, raw: &str) -> Option<ToolCall> {
     })
 }
 
-/// Reads the output of a call: plain text, or JSON with text, exit code, or status.
+/// Reads the output of a call: plain text, or JSON that contains text and an exit code or status.
 fn read_output(output: &Value) -> Envelope {
     let mut exit_code = None;
     let (text, success) = match output {
@@ -381,8 +384,8 @@ fn read_content(content: &Value) -> Vec<Part> {
     pieces.iter().filter_map(part).collect()
 }
 
-/// Reads token counts. Cached input is part of the input in this format, and reasoning is part of
-/// the output.
+/// Reads token counts. In this format, cached input is included in the input, and reasoning in the
+/// output.
 pub(crate) fn read_usage(usage: &Value) -> ReportedUsage {
     let cached = get_count(usage, "cached_input_tokens");
     let written = get_count(usage, "cache_write_input_tokens");

@@ -28,7 +28,7 @@ pub(crate) fn read_stream(source: SourceText<'_>) -> Result<ImportedConversation
             Some("item.completed") => {
                 push_item(&mut builder, event.get("item").unwrap_or(&Value::Null));
             }
-            // The counts cover the whole turn; they are stored on its last reply.
+            // The counts are those of the whole turn, and are stored with its last reply.
             Some("turn.completed") => {
                 let usage = event.get("usage").map(codex::read_usage);
                 if let Some(reply) = builder.last_reply_mut() {
@@ -133,15 +133,14 @@ fn push_item(builder: &mut ConversationBuilder, item: &Value) {
                 Envelope::success(""),
             );
         }
-        // The list was already read from its start and update events.
+        // The list was already read from its other events, `item.started` and `item.updated`.
         "todo_list" => return,
         _ => return builder.skipped += 1,
     };
     builder.extend_reply(part);
 }
 
-/// Adds a to-do list as a call of `update_plan`. Each version of the list becomes a call of its
-/// own.
+/// Adds one version of a to-do list as a call of the tool `update_plan`.
 fn push_plan(builder: &mut ConversationBuilder, item: &Value) {
     if get_text(item, "type") != Some("todo_list") {
         return;
@@ -174,7 +173,7 @@ fn push_plan(builder: &mut ConversationBuilder, item: &Value) {
     );
 }
 
-/// Adds a call and its result.
+/// Adds a tool call, followed by its result.
 fn push_call(
     builder: &mut ConversationBuilder,
     item: &Value,

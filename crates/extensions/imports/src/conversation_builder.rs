@@ -12,22 +12,23 @@ use serde_json::Value;
 
 use crate::{ImportError, ImportedConversation, tool_data};
 
-/// The metadata key for the name of the source format.
+/// The key under which a conversation's metadata stores the name of the format it was imported
+/// from.
 const IMPORTED_FROM: &str = "imported_from";
 
-/// A conversation under construction.
+/// Collects the messages of a conversation that is being imported.
 pub(crate) struct ConversationBuilder {
     messages: Vec<Message>,
     short_ids: HashSet<ShortId>,
-    /// The tool calls so far, by id.
+    /// The tool calls added so far, by call id.
     calls: HashMap<String, ToolCall>,
     round: u32,
     now: Timestamp,
-    /// The number of lines and parts that could not be imported.
+    /// The number of lines and message parts that could not be imported.
     pub(crate) skipped: usize,
 }
 
-/// The id, name, and metadata of a conversation.
+/// The id, name, and metadata that the source gives for a conversation.
 #[derive(Default)]
 pub(crate) struct ConversationHeader {
     pub(crate) id: Option<String>,
@@ -49,8 +50,8 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates a message from `parts`. Without `at`, the message gets the time of the previous
-    /// message.
+    /// Creates a message from `parts`, without adding it. If `at` is `None`, the message gets the
+    /// time of the previous message.
     pub(crate) fn new_message(
         &self,
         role: Role,
@@ -68,8 +69,9 @@ impl ConversationBuilder {
         )
     }
 
-    /// Creates a message from text that the program added: a system message at the start of the
-    /// conversation, later a user message with the origin [`Origin::Engine`].
+    /// Creates a message from text that neither the user nor the model wrote, but the program that
+    /// recorded the conversation. At the start of the conversation, this is a system message;
+    /// later, a user message with the origin [`Origin::Engine`].
     pub(crate) fn new_instructions(&self, parts: Vec<Part>, at: Option<Timestamp>) -> Message {
         if self
             .messages
@@ -83,13 +85,13 @@ impl ConversationBuilder {
         }
     }
 
-    /// Sets the start time of the conversation, which is used for messages without a time.
+    /// Sets the start time of the conversation, which the first messages get if they have no time.
     pub(crate) fn set_start(&mut self, at: Option<Timestamp>) {
         self.now = at.unwrap_or(self.now);
     }
 
-    /// Adds a message and gives it an id. A message without content is dropped, because every API
-    /// would reject it.
+    /// Adds a message and assigns an id to it. A message without content is dropped, because every
+    /// API would reject it.
     pub(crate) fn push(&mut self, mut message: Message) {
         if message.content.is_empty() {
             return;
@@ -106,7 +108,7 @@ impl ConversationBuilder {
             made.conversation_round = self.round;
         }
         message.message_id = self.unused_id(&message);
-        // The id is computed first, so that it does not depend on the data added here.
+        // The id is computed before this data is added, so that it does not depend on the data.
         tool_data::add_tool_data(&mut message, &self.calls);
         self.add_message(message);
     }
@@ -115,21 +117,22 @@ impl ConversationBuilder {
         self.messages.len()
     }
 
-    /// True if one of the last 64 results answers this call.
+    /// True if one of the last 64 tool results belongs to the call with the id `call`.
     pub(crate) fn has_result(&self, call: &str) -> bool {
         let results = self.messages.iter().rev().flat_map(Message::tool_results);
         results.take(64).any(|result| result.tool_call_id == call)
     }
 
-    /// Returns a conversation id derived from the first `count` messages, so that the id stays
-    /// valid when messages are appended.
+    /// Returns a conversation id derived from the first `count` messages, so that the id remains
+    /// valid when messages are appended. Returns `None` if there are fewer messages.
     pub(crate) fn id_from_first_messages(&self, count: usize) -> Option<String> {
         self.messages
             .get(..count)
             .map(|first| id_from_messages(first).to_string())
     }
 
-    /// Adds a message under its own id, or under a new one if another message has that id.
+    /// Adds a message that has an id. If another message already has that id, the added message
+    /// gets a new one, and the old one is kept in its metadata.
     pub(crate) fn push_with_id(&mut self, mut message: Message) {
         if self.short_ids.contains(&message.message_id.short_id()) {
             message
@@ -145,8 +148,8 @@ impl ConversationBuilder {
         self.messages.push(message);
     }
 
-    /// Returns an id derived from position and content that no other message of the conversation
-    /// has.
+    /// Derives an id for `message` from its position and content. No other message of the
+    /// conversation has this id.
     fn unused_id(&self, message: &Message) -> MessageId {
         let mut hasher = Hasher::default();
         hasher
@@ -161,7 +164,8 @@ impl ConversationBuilder {
         }
     }
 
-    /// Creates the result of a call. Without `name`, the tool's name is taken from the call.
+    /// Creates the result of `call`. If `name` is `None`, the name of the tool is taken from the
+    /// call.
     pub(crate) fn build_result_part(
         &self,
         call: &str,
@@ -178,8 +182,8 @@ impl ConversationBuilder {
         }))
     }
 
-    /// Appends a part to the last message if that is a reply of the model, or else begins a new
-    /// reply. Used for recordings that store each part of a reply separately.
+    /// Appends a part to the last message if that message is a reply of the model; otherwise begins
+    /// a new reply. Used for formats that store each part of a reply separately.
     pub(crate) fn extend_reply(&mut self, part: Part) {
         if let Part::ToolCall(call) = &part {
             self.calls.insert(call.id.clone(), call.clone());
@@ -193,7 +197,7 @@ impl ConversationBuilder {
         }
     }
 
-    /// Returns the newest reply of the model.
+    /// Returns the model's most recent reply for modification, or `None` if there is no reply yet.
     pub(crate) fn last_reply_mut(&mut self) -> Option<&mut Message> {
         self.messages
             .iter_mut()
@@ -245,7 +249,7 @@ fn id_from_messages(messages: &[Message]) -> ConversationId {
     ConversationId::from(MessageId::from_hash(hasher.finish()).0)
 }
 
-/// Returns the first line the user wrote, cut to 60 characters.
+/// Returns the first line that the user wrote, truncated to 60 characters.
 fn derive_title(messages: &[Message]) -> Option<String> {
     const MAX_CHARS: usize = 60;
     let first = messages.iter().find(|message| message.opens_round())?;
@@ -263,7 +267,7 @@ fn derive_title(messages: &[Message]) -> Option<String> {
     })
 }
 
-/// Removes the tags that cline puts around user input.
+/// Removes the tags in which cline encloses the user's input.
 fn strip_tags(line: &str) -> &str {
     let inner = |tag: &str| {
         line.trim()
@@ -279,7 +283,7 @@ fn strip_tags(line: &str) -> &str {
         .unwrap_or(line)
 }
 
-/// Returns the metadata of a reply, or `None` if neither model nor usage is known.
+/// Returns the metadata of a reply, or `None` if neither the model nor the usage is known.
 pub(crate) fn build_reply_metadata(
     model: Option<&str>,
     usage: Option<ReportedUsage>,
@@ -299,7 +303,7 @@ pub(crate) fn build_reply_metadata(
     }))
 }
 
-/// The token counts of a request, divided into haft's classes.
+/// The token counts of a request, divided into the classes that haft uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedUsage {
     pub(crate) input: u64,
@@ -310,7 +314,7 @@ pub(crate) struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    /// Returns the difference from an earlier sum.
+    /// Subtracts the earlier total `before` from this total, class by class.
     pub(crate) fn subtract(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -322,8 +326,8 @@ impl ReportedUsage {
     }
 }
 
-/// Parses each line as JSON. Invalid lines are counted in `skipped` and omitted: the last line of a
-/// killed session may be truncated.
+/// Parses each line as JSON. Invalid lines are omitted and counted in `skipped`, because the last
+/// line of a killed session may be truncated.
 pub(crate) fn parse_json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
     let read = |line: &str| {
         serde_json::from_str(line)
@@ -336,13 +340,14 @@ pub(crate) fn parse_json_lines(text: &str, skipped: &mut usize) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the string under `key` in a JSON object.
+/// Returns the string under `key` in a JSON object, or `None` if the value is missing or not a
+/// string.
 pub(crate) fn get_text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Parses consecutive JSON values. An invalid value ends the list: the last value of a killed
-/// session may be truncated.
+/// Parses consecutive JSON values. Parsing stops at the first invalid value, because the last value
+/// of a killed session may be truncated.
 pub(crate) fn parse_json_values(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {
@@ -355,13 +360,13 @@ pub(crate) fn parse_json_values(text: &str) -> Result<Vec<Value>, ImportError> {
     Ok(all)
 }
 
-/// Returns the number under `key` in a JSON object, or 0 if it is missing.
+/// Returns the non-negative integer under `key` in a JSON object, or 0 if there is none.
 pub(crate) fn get_count(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Copies some keys of a JSON object to metadata under new names. Null and missing values are
-/// omitted.
+/// Copies values of a JSON object to new metadata. Each pair in `keys` contains a key of the object
+/// and the metadata key under which its value is copied. Null and missing values are omitted.
 pub(crate) fn select_metadata(object: &Value, keys: &[(&str, &str)]) -> Metadata {
     let known = |(theirs, ours): &(&str, &str)| {
         let value = object.get(theirs).filter(|value| !value.is_null())?;

@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 use crate::conversation_builder::{ConversationBuilder, ConversationHeader, get_count};
 use crate::{ImportError, ImportedConversation, SourceText, time};
 
-/// The source format recorded for conversations that are not haft's own exports.
+/// The format name that is recorded as the source of documents that haft did not export itself.
 const SOURCE_NAME: &str = "files";
 
-/// Reads one document, or one document per line.
+/// Reads a file that contains one document, or one document per line.
 pub(crate) fn read_documents(
     source: SourceText<'_>,
 ) -> Result<Vec<ImportedConversation>, ImportError> {
     let whole = read_document(source.text, source.now);
-    // A truncated or invalid single document must not be reported as an invalid line, so every line
-    // must be an object here.
+    // Unless every line is an object, the text is treated as a single document, so that a truncated
+    // document is not reported as an invalid line.
     let lines: Vec<&str> = source
         .text
         .lines()
@@ -45,8 +45,8 @@ fn read_document(text: &str, now: Timestamp) -> Result<ImportedConversation, Imp
             document,
             skipped: 0,
         }),
-        // The error of the other layout is more helpful than the reason why the document is not
-        // haft's own.
+        // The error of the other layout is returned, because it is more helpful than the reason why
+        // the document is not haft's own.
         Err(_) => read_loose_document(serde_json::from_str(text)?, now),
     }
 }
@@ -105,7 +105,7 @@ fn read_loose_document(
     Ok(read)
 }
 
-/// Parses a time that may be missing but not invalid.
+/// Parses a time. A missing time is allowed, an invalid time is an error.
 fn parse_optional_time(key: &'static str, value: &Value) -> Result<Option<Timestamp>, ImportError> {
     match (value, time::parse_timestamp(value)) {
         (Value::Null, _) => Ok(None),
@@ -143,7 +143,8 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
             message_id: id,
             ..message
         }),
-        // Ids in other formats are kept, because other programs refer to the message by them.
+        // An id in another format is kept, because other programs may use it to refer to the
+        // message.
         Some(Err(_)) => {
             message
                 .metadata
@@ -155,7 +156,8 @@ fn read_message(builder: &mut ConversationBuilder, raw: &RawValue) -> Result<(),
     Ok(())
 }
 
-/// Reads text, haft's own parts, or any other JSON as its text.
+/// Reads the content of a message, which is a text or a list of parts in haft's own format. Any
+/// other JSON is kept as text.
 fn read_content(raw: Option<&RawValue>) -> Result<Vec<Part>, String> {
     let Some(raw) = raw.map(RawValue::get).filter(|raw| *raw != "null") else {
         return Ok(Vec::new());

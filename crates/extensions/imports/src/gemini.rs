@@ -40,8 +40,9 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     builder.finish(ImportFormat::Gemini.name(), about)
 }
 
-/// Replays the lines of changes and returns the resulting session: messages are added, replaced by
-/// id, set as a whole list, or rewound.
+/// Applies the changes in the file, one per line, and returns the resulting session and its
+/// messages. A change adds a message, replaces a message by id, sets the whole list, or rewinds the
+/// session.
 fn replay_changes(text: &str, skipped: &mut usize) -> (Value, Vec<Value>) {
     let mut session = json!({});
     let mut messages = Vec::<Value>::new();
@@ -101,7 +102,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value) {
                 builder.push(result);
             }
         }
-        // Notices to the user.
+        // These entries are notices to the user, not part of the conversation.
         Some("info" | "warning" | "error") => {}
         _ => builder.skipped += 1,
     }
@@ -156,7 +157,8 @@ fn read_reply(
     reply
 }
 
-/// Reads text or parts in the format of Google's API. Repeated results are omitted.
+/// Reads content that is text or a list of parts in the format of Google's API. Tool results that
+/// the conversation already contains are omitted.
 fn read_parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     let part = |piece: &Value| {
         if let Some(result) = piece.get("functionResponse") {
@@ -186,8 +188,8 @@ fn read_parts(builder: &ConversationBuilder, content: &Value) -> Vec<Part> {
     }
 }
 
-/// Reads token counts. Cached tokens are part of the input in this format, and thinking tokens are
-/// not part of the output.
+/// Reads token counts. In this format, cached tokens are included in the input, and thinking tokens
+/// are not included in the output.
 fn read_usage(tokens: &Value) -> ReportedUsage {
     let cached = get_count(tokens, "cached");
     let reasoning = get_count(tokens, "thoughts");

@@ -67,7 +67,7 @@ fn read_session(
         session,
         &[("accumulated_input_tokens", "input_tokens")],
     ));
-    // goose's ids are a date and a number, which are not unique across machines.
+    // The ids of goose consist of a date and a number, and are not unique across machines.
     let id = get_text(session, "id").map(|id| format!("goose {id} {}", session["created_at"]));
     let id = id.map(|id| {
         ConversationId::from(MessageId::from_hash(ContentHash::from_content(id.as_bytes())).0)
@@ -109,7 +109,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, model: Option<&
         return builder.push(reply);
     }
     let mut message = builder.new_message(Role::User, parts, at);
-    // Messages hidden from the user are summaries of earlier messages.
+    // Messages that are hidden from the user are summaries of earlier messages.
     let is_hidden = said
         .pointer("/metadata/userVisible")
         .and_then(Value::as_bool)
@@ -154,7 +154,8 @@ fn read_part(piece: &Value) -> Option<Part> {
     })
 }
 
-/// Converts an MCP result: the content that is meant for the model, and the exit code of a command.
+/// Converts the result of an MCP call to haft's format. Keeps the content meant for the model and,
+/// for a command, its exit code.
 fn convert_result(result: &Value) -> Envelope {
     if let Some(error) = get_text(result, "error") {
         return Envelope::failure("failed", error);

@@ -34,7 +34,8 @@ pub(crate) fn read_context(source: SourceText<'_>) -> Result<ImportedConversatio
             Err(_) => builder.skipped += 1,
         }
     }
-    // The system prompt contains the start time of the session, so the first messages identify it.
+    // The system prompt contains the start time of the session, so an id can be derived from the
+    // first messages.
     let about = ConversationHeader {
         id: builder.id_from_first_messages(2),
         ..ConversationHeader::default()
@@ -42,7 +43,7 @@ pub(crate) fn read_context(source: SourceText<'_>) -> Result<ImportedConversatio
     builder.finish(ImportFormat::Kimi.name(), about)
 }
 
-/// Removes the thoughts from the content and returns them.
+/// Removes the model's thoughts from a message and returns them.
 fn take_thoughts(said: &mut Value) -> String {
     let mut thoughts = Vec::new();
     if let Some(parts) = said.get_mut("content").and_then(Value::as_array_mut) {
@@ -57,7 +58,8 @@ fn take_thoughts(said: &mut Value) -> String {
     thoughts.join("\n")
 }
 
-/// Joins the texts of a result into one, with a line break between them.
+/// Replaces a list of text parts in a tool result by one text, joined by line breaks. Does nothing
+/// if a part is not a text.
 fn join_texts(said: &mut Value) {
     let Some(parts) = said.get("content").and_then(Value::as_array) else {
         return;
@@ -68,8 +70,8 @@ fn join_texts(said: &mut Value) {
     }
 }
 
-/// Marks messages that the program added, and sets the status and exit code of results from their
-/// `<system>` tag.
+/// Marks a message that kimi-cli itself added, and sets the status and exit code of each tool
+/// result from the `<system>` tag in its text.
 fn mark_origin_and_status(mut message: Message) -> Message {
     let added = matches!(message.content.first(), Some(Part::Text { text, .. }) if text.starts_with("<system"));
     if message.role == Role::User && added {

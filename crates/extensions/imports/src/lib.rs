@@ -58,40 +58,40 @@ pub use single_conversation::{
     ConversationFile, SingleConversationError, read_single_conversation,
 };
 
-/// A format that conversations are read from.
+/// A format from which conversations can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ImportFormat {
-    /// One JSON document per conversation, as haft exports it, or with `conversation_id` and times
-    /// in seconds.
+    /// JSON documents with one conversation each, as exported by haft, or with similar keys.
     Document,
     /// Messages in the format of OpenAI's Chat Completions API: a list, or an object with
     /// `messages`.
     OpenaiChat,
-    /// The session file of Claude Code: JSON lines.
+    /// A session file of Claude Code: JSON lines.
     ClaudeCode,
-    /// The rollout file of codex: JSON lines.
+    /// A rollout file of codex: JSON lines.
     Codex,
-    /// Recorded trajectories: one conversation per line, in OpenAI's chat messages.
+    /// Recorded trajectories in OpenAI's message format, with one conversation per line.
     Trajectory,
     /// The events that `codex exec --json` prints: JSON lines.
     CodexExec,
-    /// The session file of pi: JSON lines.
+    /// A session file of pi: JSON lines.
     Pi,
-    /// Conversations of `OpenHands`: a list of events, or the folder of its command line.
+    /// A conversation of `OpenHands`: a list of events, or a folder that its command line wrote.
     Openhands,
     /// The `.traj` file of SWE-agent, or the `.traj.json` of mini-swe-agent: one JSON object.
     SweAgent,
-    /// Sessions of cline: Anthropic's messages, from its editor extension or its command line.
+    /// A session of cline, from its editor extension or its command line: messages in Anthropic's
+    /// format.
     Cline,
-    /// The session file of gemini-cli: one JSON object, or JSON lines.
+    /// A session file of gemini-cli: one JSON object, or JSON lines.
     #[strum(serialize = "gemini-cli")]
     Gemini,
-    /// Sessions that opencode exported, or its database.
+    /// A session exported by opencode, or opencode's database.
     Opencode,
-    /// Sessions that goose exported, its older files, or its database.
+    /// A session exported by goose, a session file of an older version, or goose's database.
     Goose,
-    /// The context file of kimi-cli: JSON lines.
+    /// A context file of kimi-cli: JSON lines.
     #[strum(serialize = "kimi-cli")]
     Kimi,
     /// A conversation of auto-coder: one JSON object.
@@ -99,12 +99,12 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// Every format.
+    /// All formats, in the order in which this enum declares them.
     pub const ALL: &'static [Self] = <Self as VariantArray>::VARIANTS;
 
     const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
-    /// Returns the name on the command line.
+    /// Returns the name of the format as used on the command line.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -127,60 +127,58 @@ impl FromStr for ImportFormat {
     }
 }
 
-/// A text to import, and the default time of its messages.
+/// A text to import, and the time for messages that contain no time.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'a> {
-    /// The text.
+    /// The content of the file to import.
     pub text: &'a str,
-    /// The time of messages that have none.
+    /// The time that is assigned to messages that contain no time.
     pub now: Timestamp,
 }
 
-/// A conversation that was read.
+/// A conversation that was read from another program's text, with the number of skipped parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedConversation {
-    /// The conversation.
+    /// The conversation, ready to be stored.
     pub document: ConversationDocument,
-    /// The number of lines and parts that could not be read or have no equivalent in haft.
+    /// The number of lines and message parts that could not be read or have no equivalent in haft.
     pub skipped: usize,
 }
 
 /// The reason why a text cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The text has none of the known formats.
+    /// The text is in none of the supported formats.
     #[error("its format is not known: it has no `messages`, and is neither {}", ImportFormat::NAMES.join(", "))]
     Unknown,
-    /// The text is not JSON.
+    /// The text is not valid JSON.
     #[error("it is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A line cannot be read.
+    /// A line of the text cannot be read.
     #[error("line {line}: {problem}")]
     Line {
         /// The line number, from 1.
         line: usize,
-        /// A description of the problem.
         problem: String,
     },
-    /// A message cannot be read.
+    /// A message in the text cannot be read.
     #[error("message {number}: {problem}")]
     Message {
-        /// The message number, from 1.
+        /// The number of the message, from 1.
         number: usize,
-        /// A description of the problem.
         problem: String,
     },
-    /// A value has the wrong type or form.
+    /// A JSON value in the text has the wrong type or is malformed, such as an invalid time.
     #[error("`{key}` is `{value}`, which is not {expected}")]
     Value {
-        /// The key of the value.
+        /// The JSON key of the value.
         key: &'static str,
         /// The value as JSON.
         value: String,
         /// A description of a valid value.
         expected: &'static str,
     },
-    /// A database cannot be read.
+    /// The database that contains the session cannot be read.
     #[error("its database cannot be read: {0}")]
     Database(#[from] rusqlite::Error),
     /// The text contains no messages.
@@ -188,7 +186,7 @@ pub enum ImportError {
     Empty,
 }
 
-/// Reads the conversations in a text. Detects the format if `format` is `None`.
+/// Reads all conversations in a text. If `format` is `None`, the format is detected from the text.
 pub fn read_conversations(
     source: SourceText<'_>,
     format: Option<ImportFormat>,
@@ -232,7 +230,7 @@ fn detect_format(text: &str) -> Result<ImportFormat, ImportError> {
             ImportFormat::OpenaiChat
         });
     }
-    // Tries the whole text as one value, then the first lines.
+    // The whole text is tried as one value before its first lines.
     let whole = serde_json::from_str::<Value>(text);
     let lines = || {
         text.lines()
@@ -316,8 +314,8 @@ fn detect_value_format(value: &Value) -> Option<ImportFormat> {
             .any(openhands::is_event)
             .then_some(ImportFormat::Openhands);
     }
-    // Older files of codex begin with a line that has the session id, followed by items without an
-    // envelope.
+    // Older files of codex begin with a line that has the session id. The items after that line
+    // have no envelope.
     let payload = is_text("type") && has("payload");
     let first = is_text("id") && is_text("timestamp") && has("instructions");
     (payload || first).then_some(ImportFormat::Codex)

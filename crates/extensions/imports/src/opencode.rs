@@ -73,7 +73,7 @@ fn push_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value])
     let at = said
         .pointer("/time/created")
         .and_then(time::parse_timestamp);
-    // The text of attached files is included, marked as synthetic.
+    // The text of attached files is included. The file marks it as synthetic.
     let part = |part: &Value| match get_text(part, "type")? {
         "text" => get_text(part, "text")
             .filter(|text| !text.is_empty())
@@ -93,7 +93,8 @@ fn push_prompt(builder: &mut ConversationBuilder, said: &Value, parts: &[Value])
     });
 }
 
-/// The part of a reply from one request: text and calls, and the results of the calls.
+/// The part of a reply that the model produced in one request: its text and tool calls, with the
+/// results of these calls.
 #[derive(Default)]
 struct ReplyStep {
     said: Vec<Part>,
@@ -139,7 +140,7 @@ impl ReplyStep {
                 Some("step-finish") => {
                     std::mem::take(&mut step).push_messages(builder, reply, part.get("tokens"));
                 }
-                // Control parts of the program.
+                // These parts control the program and have no content.
                 Some(
                     "step-start" | "snapshot" | "patch" | "agent" | "retry" | "subtask"
                     | "compaction",
@@ -171,7 +172,7 @@ impl ReplyStep {
         let envelope = match get_text(state, "status") {
             Some("completed") => Envelope::success(text("output")),
             Some("error") => Envelope::failure("failed", text("error")),
-            // The call never ended.
+            // Calls that never ended are left out.
             _ => return,
         };
         let code = state.pointer("/metadata/exit").and_then(Value::as_i64);

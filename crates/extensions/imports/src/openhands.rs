@@ -56,7 +56,8 @@ pub(crate) fn read_events(source: SourceText<'_>) -> Result<ImportedConversation
     )
 }
 
-/// True if a value is an event or a pair of events.
+/// True if `value` is an event of `OpenHands`, or a list that begins with one, such as an action
+/// and its observation.
 pub(crate) fn is_event(value: &Value) -> bool {
     let first = value
         .as_array()
@@ -68,9 +69,9 @@ pub(crate) fn is_event(value: &Value) -> bool {
 
 struct EventReader {
     builder: ConversationBuilder,
-    /// The ids of calls without a result.
+    /// The ids of the calls that have no result yet.
     open: Vec<String>,
-    /// True if the conversation contains more than instructions.
+    /// True if the conversation contains messages other than instructions.
     is_begun: bool,
 }
 
@@ -102,7 +103,7 @@ impl EventReader {
                 );
             }
             Some("condensation") => self.push_summary(said("summary"), at),
-            // Internal state of the program.
+            // These actions describe internal state of the program.
             Some("change_agent_state" | "recall" | "null" | "condensation_request") => {}
             // These actions have no observation; their text is the final reply.
             Some("finish" | "reject") => {
@@ -143,7 +144,8 @@ impl EventReader {
         }
     }
 
-    /// Returns the sender of a message. Only messages of the agent wait for a response.
+    /// Returns the role and origin of a message. If the source is missing, a message with
+    /// `wait_for_response` set to false is the user's.
     fn find_message_sender(&self, event: &Value) -> (Role, Option<Origin>) {
         let waits = event
             .pointer("/args/wait_for_response")
@@ -225,8 +227,8 @@ impl EventReader {
         self.builder.push(message);
     }
 
-    /// Returns the call as the model made it if the event contains it, or else a call built from
-    /// the action.
+    /// Returns the tool call as the model made it, if the event contains that. Otherwise builds a
+    /// call from the action that was executed.
     fn read_call(&self, event: &Value, action: &str) -> ToolCall {
         let id = call_id(event, event.get("id"))
             .unwrap_or_else(|| format!("call_at_{}", self.builder.message_count()));
@@ -266,7 +268,8 @@ impl EventReader {
     }
 }
 
-/// Returns the id of a call: the model's own, or one derived from the number of the action.
+/// Returns the id of a tool call: the id in the event's metadata, or one derived from `number`,
+/// which is the number of the action. Returns `None` if both are missing.
 fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
     let own = event
         .pointer("/tool_call_metadata/tool_call_id")
@@ -275,8 +278,8 @@ fn call_id(event: &Value, number: Option<&Value>) -> Option<String> {
         .or_else(|| Some(format!("call_{}", number?)))
 }
 
-/// Builds the result of a call. `about` contains the exit code, directly or in its metadata; -1
-/// means that the command is still running.
+/// Builds the result of a call. The exit code is read from `about`, at the top level or in its
+/// metadata; -1 is ignored, because it means that the command is still running.
 fn build_result_envelope(text: &str, failed: bool, about: Option<&Value>) -> Envelope {
     let code = ["/exit_code", "/metadata/exit_code"]
         .iter()

@@ -32,7 +32,7 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     }
     let wanted = mark_newest_branch(&entries);
     for (entry, _) in entries.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-        // The user may rename a session; the last name counts.
+        // A session may be renamed, so the last name is used.
         if get_text(entry, "type") == Some("session_info") {
             about.name = get_text(entry, "name").map(str::to_owned);
         }
@@ -41,8 +41,8 @@ pub(crate) fn read_session(source: SourceText<'_>) -> Result<ImportedConversatio
     builder.finish(ImportFormat::Pi.name(), about)
 }
 
-/// Returns a flag for each entry: true if the entry leads to the newest entry, or if the entries
-/// have no ids.
+/// Returns one flag for each entry: true if the entry is the newest entry or one of its ancestors.
+/// If the entries have no ids, all flags are true.
 fn mark_newest_branch(entries: &[Value]) -> Vec<bool> {
     let places: HashMap<&str, usize> = entries
         .iter()
@@ -81,7 +81,7 @@ fn push_entry(builder: &mut ConversationBuilder, entry: &Value) {
             )]));
             builder.push(message);
         }
-        // Added by an extension for the model.
+        // An extension added this message for the model.
         (Some("custom_message"), _) => {
             let said = read_parts(entry.get("content").unwrap_or(&Value::Null));
             let message = builder
@@ -89,7 +89,7 @@ fn push_entry(builder: &mut ConversationBuilder, entry: &Value) {
                 .with_origin(Origin::Engine);
             builder.push(message);
         }
-        // Settings, which are not part of the conversation.
+        // These entries are settings, not part of the conversation.
         (
             Some("model_change" | "thinking_level_change" | "label" | "session_info" | "custom"),
             _,
@@ -119,7 +119,7 @@ fn push_message(builder: &mut ConversationBuilder, said: &Value, at: Option<Time
             };
             build_result_message(builder, call, said, content, at)
         }
-        // A command the user ran. The model receives its output unless the user excluded it.
+        // The user ran this command. The model receives the output unless the user excluded it.
         Some("bashExecution") if said.get("excludeFromContext") == Some(&true.into()) => return,
         Some("bashExecution") => {
             let text = |key: &str| get_text(said, key).unwrap_or_default();

@@ -16,22 +16,23 @@ use serde_json::{Map, Value, json};
 use crate::conversation_builder::get_text;
 use crate::{ImportError, time};
 
-/// A session in a database.
+/// An entry in a list of the sessions that another agent's database contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// The session's id in the database.
+    /// The id of the session in the database.
     pub id: String,
-    /// The session's name in the database, or its id if it has none.
+    /// The name of the session in the database, or its id if it has no name.
     pub name: String,
-    /// The total size of the session's messages, in bytes.
+    /// The total size of the messages in the session, in bytes.
     pub bytes: u64,
-    /// The time of the last change.
+    /// The time at which the session was last changed.
     pub changed: Option<Timestamp>,
 }
 
-/// Exports sessions that `path` does not contain as text: all sessions of a database, or only
-/// `session`, or the session of an opencode or `OpenHands` folder whose messages are in other
-/// files. Returns `None` if the file itself is the text.
+/// Exports sessions that are not stored as one text file. If `path` is a database, these are all
+/// its sessions, or only the one with the id `session`; if it belongs to an opencode or `OpenHands`
+/// folder, they are the one session whose messages are in other files of that folder. Returns
+/// `None` if the file at `path` is itself the text to import.
 pub fn read_stored_text(path: &Path, session: Option<&str>) -> Result<Option<String>, ImportError> {
     if is_database(path) {
         let database = Database::open(path)?;
@@ -42,7 +43,7 @@ pub fn read_stored_text(path: &Path, session: Option<&str>) -> Result<Option<Str
     Ok(export_from_folder(path))
 }
 
-/// Lists the sessions of a database that have messages, ordered by id.
+/// Lists those sessions in a database that have messages, ordered by id.
 pub fn list_stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportError> {
     let database = Database::open(path)?;
     let size = format!(
@@ -77,7 +78,8 @@ pub fn list_stored_sessions(path: &Path) -> Result<Vec<StoredSession>, ImportErr
     Ok(all)
 }
 
-/// True if the first bytes of a file are those of an SQLite database.
+/// True if a file begins with the signature of an SQLite database. False if the file cannot be
+/// read.
 pub fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -88,14 +90,14 @@ pub fn is_database(path: &Path) -> bool {
         && begin == *MAGIC
 }
 
-/// An open database and the names of its tables.
+/// An open database of goose or opencode, with the names that distinguish the two layouts.
 struct Database {
     connection: Connection,
-    /// The name of the table of sessions.
+    /// The name of the table that contains the sessions.
     sessions: &'static str,
-    /// The name of the table of messages.
+    /// The name of the table that contains the messages.
     table: &'static str,
-    /// The name of the column that contains the text of messages.
+    /// The name of the column that contains the text of a message.
     text: &'static str,
 }
 
@@ -129,7 +131,7 @@ impl Database {
         })
     }
 
-    /// Returns the rows of a query as objects with a key per column.
+    /// Returns the rows of a query, each as an object with one key per column.
     fn query_rows(&self, query: &str, argument: Option<&str>) -> Result<Vec<Value>, ImportError> {
         let mut statement = self.connection.prepare(query)?;
         let names: Vec<String> = statement
@@ -151,7 +153,7 @@ impl Database {
         )
     }
 
-    /// Returns one session in the format of its program's export.
+    /// Exports one session in the format that the export command of goose or opencode writes.
     fn export_session(&self, session: &Value) -> Result<String, ImportError> {
         let id = get_text(session, "id");
         let mut session = session.clone();
@@ -189,7 +191,8 @@ impl Database {
     }
 }
 
-/// Converts a row to an object. Columns that contain JSON are parsed.
+/// Converts a database row to a JSON object with the column names as keys. Texts that contain JSON
+/// are parsed.
 fn row_to_object(row: &Row<'_>, names: &[String]) -> rusqlite::Result<Value> {
     let mut object = Map::new();
     for (index, name) in names.iter().enumerate() {
@@ -216,9 +219,9 @@ fn append_to_name(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Exports a session from a folder: of `OpenHands` (`base_state.json`, `events/*.json`), or of an
-/// opencode version before its database (`session/PROJECT/ID.json`, `message/ID/*.json`,
-/// `part/MESSAGE/*.json`).
+/// Exports a session that is stored as a folder of files: by `OpenHands` (`base_state.json`,
+/// `events/*.json`), or by an older version of opencode without a database
+/// (`session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`).
 fn export_from_folder(path: &Path) -> Option<String> {
     let values = |folder: PathBuf| {
         let mut files: Vec<_> = fs::read_dir(folder)
@@ -229,7 +232,7 @@ fn export_from_folder(path: &Path) -> Option<String> {
         files.sort();
         let read =
             |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
-        // An unreadable file becomes null, which is counted as skipped.
+        // An unreadable file becomes null, which is counted as skipped later.
         Some(
             files
                 .iter()

@@ -1,5 +1,5 @@
-//! Finds and reads the sessions of other agents in the folders where these agents keep them. Nothing
-//! is written.
+//! Finds and reads the sessions of other agents in the folders where these agents store them.
+//! Nothing is written.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::{
     read_conversations, read_stored_text,
 };
 
-/// A folder in which an agent keeps its sessions.
+/// A folder in which another agent stores its sessions.
 struct SessionFolder {
     format: ImportFormat,
     /// The path below the home folder, or below the project if it starts with `./`.
     folder: &'static str,
-    /// The prefix and the possible suffixes of the names of session files.
+    /// The prefix and the possible suffixes of the session files' names.
     name: (&'static str, &'static [&'static str]),
-    /// The depth of subfolders that are searched.
+    /// The number of levels of subfolders that are searched.
     depth: usize,
 }
 
@@ -90,64 +90,64 @@ const SESSION_FOLDERS: [SessionFolder; 10] = [
     ),
 ];
 
-/// The maximum size of a session file, in bytes.
+/// The maximum size of a session file, in bytes. Larger files are not read.
 const MAX_SESSION_BYTES: u64 = 64 << 20;
 
-/// The folders below which session folders are searched. If a folder is `None`, the sessions below
-/// that folder are not found.
+/// The home folder and the project folder, below which other agents' session folders are searched.
+/// Sessions below a folder that is `None` are not found.
 #[derive(Clone, Debug, Default)]
 pub struct SessionRoots {
-    /// The user's home folder.
+    /// The user's home folder, if it is known.
     pub home: Option<PathBuf>,
-    /// The project's folder.
+    /// The root folder of the project, if there is one.
     pub project: Option<PathBuf>,
 }
 
-/// An error in reading a session.
+/// The reason why a session cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The file can't be read.
+    /// The session file cannot be read.
     #[error("{0}")]
     Io(std::io::Error),
-    /// The file is larger than the maximum.
+    /// The session file is larger than 64 MiB, so it is not read.
     #[error("the session is too large")]
     TooLarge,
-    /// The contents can't be read.
+    /// The session file can be read, but its content cannot be imported.
     #[error("{0}")]
     Import(ImportError),
 }
 
-/// The location of a session: the file, and the id within the file.
+/// The location of a session: its file and, if the file contains several sessions, its id.
 #[derive(Clone, Debug)]
 pub struct SessionPlace {
-    /// The file that holds the session.
+    /// The file that contains the session.
     pub file: PathBuf,
-    /// The session's id, if the file contains several.
+    /// The id of the session, if the file contains several sessions.
     pub id: Option<String>,
-    /// The format of the file.
+    /// The format of the session file.
     pub format: ImportFormat,
 }
 
-/// A session of another agent.
+/// A session of another agent that could be imported.
 #[derive(Clone, Debug)]
 pub struct ForeignSession {
     /// The format of the session file.
     pub format: ImportFormat,
     /// The file that contains the session.
     pub file: PathBuf,
-    /// The path of the file below its agent's folder.
+    /// The path of the session file, relative to the agent's session folder.
     pub path: PathBuf,
-    /// The session's id, if the file contains several.
+    /// The id of the session, if the file contains several sessions.
     pub id: Option<String>,
-    /// The name, if it is known without reading the session.
+    /// The name of the session, if it is known without reading the messages.
     pub name: Option<String>,
-    /// The size in bytes.
+    /// The size of the session, in bytes.
     pub bytes: u64,
-    /// The time of the last change.
+    /// The time at which the session was last changed.
     pub changed: Timestamp,
 }
 
-/// Returns the session folders as users would write them, separated by commas.
+/// Returns a comma-separated list of all agents' session folders, for a message to the user.
 pub fn format_session_folders() -> String {
     SESSION_FOLDERS
         .map(|one| {
@@ -173,7 +173,7 @@ impl SessionFolder {
     }
 
     /// Adds the session files in a folder and its subfolders to `found`. Unreadable entries are
-    /// skipped; links are not followed.
+    /// skipped, and links are not followed.
     fn collect_sessions(
         &self,
         folder: &Path,
@@ -236,7 +236,7 @@ impl SessionFolder {
     }
 }
 
-/// Lists the sessions of all agents, newest first.
+/// Lists the sessions of all known agents. The newest session comes first.
 pub fn list_foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
     let mut found = Vec::new();
     for folder in &SESSION_FOLDERS {
@@ -248,8 +248,8 @@ pub fn list_foreign_sessions(roots: &SessionRoots) -> Vec<ForeignSession> {
     found
 }
 
-/// Finds the session of `agent` at `path` below the agent's folder. Files outside the folder are
-/// never found.
+/// Finds the session of `agent` at `path`, which is relative to the agent's session folder. Files
+/// outside that folder are never found.
 pub fn find_session(roots: &SessionRoots, agent: &str, path: &[&str]) -> Option<SessionPlace> {
     let within = |folder: &SessionFolder, path: &[&str]| {
         let root = fs::canonicalize(folder.resolve_root(roots)?).ok()?;
@@ -293,7 +293,7 @@ pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, S
         None if about.len() > MAX_SESSION_BYTES => return Err(SessionError::TooLarge),
         None => fs::read_to_string(file).map_err(SessionError::Io)?,
     };
-    // Messages without times get the time of the file.
+    // Messages without a time get the modification time of the file.
     let now = about
         .modified()
         .ok()
@@ -302,8 +302,8 @@ pub fn read_session(place: &SessionPlace) -> Result<Vec<ImportedConversation>, S
     read_conversations(SourceText { text: &text, now }, Some(*format)).map_err(SessionError::Import)
 }
 
-/// Lists the session files of the agent with this name, or returns `None` if no session folders of
-/// that agent are known.
+/// Lists the session files of the agent with this name. Returns `None` if no session folder of the
+/// agent is known.
 pub fn list_session_files(roots: &SessionRoots, agent: &Path) -> Option<Vec<PathBuf>> {
     let format: ImportFormat = agent.to_str()?.parse().ok()?;
     SESSION_FOLDERS

@@ -73,7 +73,7 @@ fn is_demonstration(said: &Value) -> bool {
     flag("is_demo") || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
 }
 
-/// Converts a message to OpenAI's keys.
+/// Renames the keys of a message to those of OpenAI's format.
 fn to_chat_message(said: &Value) -> Value {
     let mut chat = json!({ "role": said["role"], "content": said["content"] });
     let blocks = said
@@ -91,7 +91,7 @@ fn to_chat_message(said: &Value) -> Value {
         Some(text) => text.clone(),
         None => thoughts.join("\n").into(),
     };
-    // In demonstrations, `tool_calls` may be null.
+    // The key `tool_calls` may be null in demonstrations.
     if let Some(calls) = said.get("tool_calls").filter(|calls| calls.is_array()) {
         chat["tool_calls"] = calls.clone();
     }

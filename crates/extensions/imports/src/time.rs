@@ -1,12 +1,12 @@
-//! Parses the time formats of other programs.
+//! Parses times in the formats of other programs.
 
 use haft_types::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// Parses RFC 3339, RFC 3339 without a zone (as UTC), or seconds since 1970 with or without
-/// decimals. Large integers count as milliseconds.
+/// Parses a time: RFC 3339, RFC 3339 without a zone (read as UTC), or seconds since 1970, with or
+/// without decimals. Large integers are read as milliseconds.
 pub(crate) fn parse_timestamp(value: &Value) -> Option<Timestamp> {
     match value {
         Value::String(text) => text.parse().ok().or_else(|| {
@@ -25,7 +25,7 @@ pub(crate) fn parse_timestamp(value: &Value) -> Option<Timestamp> {
 
 fn timestamp_from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
     if let Some(seconds) = number.as_i64() {
-        // Larger values, as seconds beyond the year 5000, are milliseconds.
+        // Larger values are milliseconds: as seconds, they would be after the year 5000.
         const MIN_MILLISECONDS: i64 = 100_000_000_000;
         return if seconds < MIN_MILLISECONDS {
             Timestamp::from_second(seconds)
@@ -34,7 +34,7 @@ fn timestamp_from_seconds(number: &serde_json::Number) -> Option<Timestamp> {
         }
         .ok();
     }
-    // A double has a precision of microseconds for current times; further digits would be noise.
+    // A double holds current times with microsecond precision. Further digits would be noise.
     let microseconds = (number.as_f64()? * 1e6).round();
     let fits = microseconds.is_finite() && microseconds.abs() < 1e17;
     fits.then(|| Timestamp::from_microsecond(microseconds as i64).ok())

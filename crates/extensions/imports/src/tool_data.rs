@@ -21,8 +21,9 @@ use haft_context::TOOL_NAME_KEY;
 use haft_types::{Envelope, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
-/// Adds to the results of a message the data that haft's own tool would have returned, and records
-/// the name of that tool in the metadata.
+/// Extends each tool result of a message with the data that the corresponding haft tool would have
+/// returned. If the message has only one result, the name of that haft tool is recorded in the
+/// metadata.
 pub(crate) fn add_tool_data(message: &mut Message, calls: &HashMap<String, ToolCall>) {
     if message.role != Role::Tool {
         return;
@@ -37,17 +38,19 @@ pub(crate) fn add_tool_data(message: &mut Message, calls: &HashMap<String, ToolC
             .get(&result.tool_call_id)
             .and_then(|call| shape_result(call, result));
     }
-    // The metadata holds one tool name, so it is omitted for several results.
+    // The metadata can contain only one tool name, so the name is omitted if there are several
+    // results.
     if let Some(tool) = tool.filter(|_| single) {
         message.metadata.insert(TOOL_NAME_KEY.into(), tool.into());
     }
 }
 
-/// Sets the data and status of a result, and returns the name of haft's tool.
+/// Sets the data and status of a result. Returns the name of the corresponding haft tool, or `None`
+/// if the result stays unchanged.
 fn shape_result(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str> {
     let arguments = ForeignArguments::from_call(call)?;
     let envelope = &mut result.envelope;
-    // Some formats store exit codes apart from the text.
+    // Some formats store the exit code separately from the text.
     let code = envelope.data.get("exit_code").and_then(Value::as_i64);
     if !envelope.data.is_null() && code.is_none() {
         return None;
@@ -81,7 +84,7 @@ fn shape_result(call: &ToolCall, result: &mut ToolResult) -> Option<&'static str
     Some(tool)
 }
 
-/// Returns haft's name for another agent's tool.
+/// Returns the name of the haft tool that corresponds to another agent's tool.
 fn find_haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'static str> {
     Some(match name {
         "Read" | "read" | "read_file" | "view" | "open" | "read_files" | "ReadFile" => "read_file",
@@ -98,7 +101,7 @@ fn find_haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'sta
         "TodoWrite" | "todowrite" | "todo_write" | "update_plan" | "write_todos"
         | "task_tracker" => "todo_write",
         "apply_patch" => "apply_patch",
-        // These tools have the operation as an argument.
+        // These tools take the operation as an argument.
         "str_replace_editor"
         | "str_replace_based_edit_tool"
         | "file_editor"
@@ -112,7 +115,8 @@ fn find_haft_tool_name(name: &str, arguments: &ForeignArguments) -> Option<&'sta
     })
 }
 
-/// True if a text reports that nothing was done, for recordings without an error flag.
+/// True if the text of a result reports a failed call. Needed because some recordings have no error
+/// flag.
 fn reports_failure(text: &str) -> bool {
     const FAILURE_PREFIXES: [&str; 9] = [
         "The user doesn't want to",
@@ -129,7 +133,7 @@ fn reports_failure(text: &str) -> bool {
     FAILURE_PREFIXES.iter().any(|mark| begin.starts_with(mark))
 }
 
-/// The arguments of a call, which must be an object.
+/// The arguments of a call to another agent's tool, as a JSON object.
 struct ForeignArguments(Value);
 
 impl ForeignArguments {
@@ -138,22 +142,23 @@ impl ForeignArguments {
         value.is_object().then_some(Self(value))
     }
 
-    /// Returns the first argument in `names` that is a string.
+    /// Returns the value of the first name in `names` whose argument is a string.
     fn first_text(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.0.get(name)?.as_str())
     }
 
-    /// Returns the first argument in `names` that is a number.
+    /// Returns the value of the first name in `names` whose argument is a non-negative integer.
     fn first_number(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.0.get(name)?.as_u64())
     }
 
-    /// Returns the first argument in `names` that is a list.
+    /// Returns the value of the first name in `names` whose argument is a list.
     fn first_list(&self, names: &[&str]) -> Option<&Vec<Value>> {
         names.iter().find_map(|name| self.0.get(name)?.as_array())
     }
 
-    /// Returns the file that the call names, directly or as the only entry of a list.
+    /// Returns the path of the file to which the call applies. Returns `None` if the arguments name
+    /// no file or several files.
     fn file_path(&self) -> Option<&str> {
         const PATH_KEYS: [&str; 7] = [
             "path",

@@ -1,5 +1,5 @@
-//! Reads recorded trajectories: one conversation per line, in OpenAI's chat messages, with separate
-//! lists of times and usage.
+//! Reads recorded trajectories: one conversation per line, in OpenAI's message format, with
+//! separate lists of times and usage.
 
 use haft_types::{Metadata, Role};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ struct TrajectoryLine<'a> {
     ts: Vec<Value>,
     #[serde(default)]
     usage: Vec<Value>,
-    // All other keys: source, license, kind, agent, tools, reward…
+    // All other keys, such as source, license, kind, agent, tools and reward.
     #[serde(flatten)]
     rest: Metadata,
 }

@@ -6,21 +6,22 @@
 use haft_text::format_thousands;
 use haft_types::{Api, CacheKind, CacheRule, Capabilities, ModelSpec, Price, ToolProtocol};
 
-/// The name by which the assumed model can be selected.
+/// The model name with which a user selects the assumed model.
 pub const ASSUMED_MODEL_NAME: &str = "assumed";
 
-/// Cache prices as multiples of the input price, and the cache that they belong to.
+/// Cache prices as multiples of the input price, and the kind of cache they apply to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriceTable {
-    /// The price of a token read from the cache.
+    /// The price of a token read from the cache, as a multiple of the input price.
     pub read: f64,
-    /// The price of a token written to the cache.
+    /// The price of a token written to the cache, as a multiple of the input price.
     pub write: f64,
-    /// The kind of cache.
+    /// The kind of cache to which the prices apply.
     pub rule: CacheKind,
 }
 
-/// The prices at which policies are compared.
+/// The typical cache prices of providers, one table for each kind of cache, with which policies are
+/// compared.
 pub const PRICE_TABLES: [PriceTable; 3] = [
     PriceTable {
         read: 0.1,
@@ -39,19 +40,19 @@ pub const PRICE_TABLES: [PriceTable; 3] = [
     },
 ];
 
-/// The source of the model that a replay is about.
+/// The origin of the model that a replay simulates: chosen, recorded or assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelSource {
-    /// The user or the configuration names the model.
+    /// The user or the configuration chose the model.
     Named,
-    /// The recording names the model that answered.
+    /// The recording contains the name of the model that answered.
     Recorded,
-    /// The model is neither named nor recorded.
+    /// No model was chosen or recorded, so a model with typical properties is assumed.
     Assumed,
 }
 
 impl ModelSource {
-    /// Returns the name for machine-readable output.
+    /// Returns the name of the source for machine-readable output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Named => "named",
@@ -61,7 +62,7 @@ impl ModelSource {
     }
 }
 
-/// Returns the assumed model with the prices of a table.
+/// Returns the assumed model with the cache prices of `table`.
 pub fn assumed_model(table: PriceTable) -> ModelSpec {
     let cached_input = Some(table.read);
     let cache_write = Some(table.write);
@@ -86,7 +87,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
     }
 }
 
-/// Returns a cache rule with the values that its provider documents.
+/// Returns a cache rule of this kind, with the values that the provider documents for its cache.
 pub fn documented_cache(rule: CacheKind) -> CacheRule {
     let usual = CacheRule {
         rule,
@@ -115,7 +116,7 @@ pub fn documented_cache(rule: CacheKind) -> CacheRule {
     }
 }
 
-/// Describes the model that the figures are about, the reason for its choice, and its window and
+/// Describes the model of a replay in one line: the reason for its choice, its window and its
 /// tokenizer factor.
 pub fn format_model_line(model: &ModelSpec, source: ModelSource) -> String {
     let why = match source {

@@ -1,4 +1,4 @@
-//! The result of a policy over several conversations.
+//! Computes the result of a policy over several conversations.
 
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
@@ -6,46 +6,50 @@ use crate::recorded::RecordedConversation;
 use crate::replay::{Coverage, Recording, replay_recording};
 use crate::variant::Variant;
 
-/// The result of a policy over several conversations.
+/// The results of replaying conversations under one policy, added up over all conversations.
 #[derive(Clone, Debug)]
 pub struct PolicyOutcome {
-    /// The name of the policy, as written by the user.
+    /// The name of the policy as the user wrote it.
     pub name: String,
     /// The requests of all conversations, in order.
     pub requests: Vec<RequestOutcome>,
-    /// Requests that did not fit the window.
+    /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
-    /// Requests that broke the cached prefix.
+    /// The number of requests that did not extend the previous request, so that part of the cached
+    /// prefix was lost.
     pub breaks: usize,
-    /// Calls that asked again for content that was left out.
+    /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
-    /// Recorded calls that replace text.
+    /// The number of recorded tool calls that replace text.
     pub edits: usize,
-    /// Edits of text that occurs only in messages that the request left out.
+    /// The number of edits that replace text which occurs only in messages left out of the request.
     pub blind_edits: usize,
-    /// Results that were left out or shortened before an assistant message followed them.
+    /// The number of tool results that were left out or shortened before the model could answer
+    /// them.
     pub unseen_results: usize,
-    /// The cost of sending missing text again, in USD; `None` without prices.
+    /// The additional cost of sending omitted text again, in USD; `None` if the model has no
+    /// prices.
     pub reread_cost: Option<f64>,
-    /// The must-keep facts that the last requests contain.
+    /// The number of must-keep facts in the last request of each conversation, added up.
     pub kept: Coverage,
     /// The number of times that older rounds or steps were archived.
     pub archives: usize,
-    /// Requests that equal the sent ones byte for byte; `None` if the sent ones are unknown.
+    /// The number of replayed requests that equal the originally sent requests byte for byte;
+    /// `None` if the sent requests are unknown.
     pub same_bytes: Option<usize>,
 }
 
-/// One request of an outcome.
+/// The tokens and the cost of one replayed or sent request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestOutcome {
-    /// The tokens by class.
+    /// The token counts by class, such as tokens read from the cache or written to it.
     pub usage: Usage,
-    /// The cost of the input in USD; `None` without prices.
+    /// The cost of the input in USD; `None` if the model has no prices.
     pub cost: Option<f64>,
 }
 
 impl PolicyOutcome {
-    /// Creates an outcome without requests.
+    /// Creates an outcome without requests. `name` is the name of the policy.
     pub fn new(name: &str) -> Self {
         let requests = Vec::new();
         let kept = Coverage::default();
@@ -67,8 +71,9 @@ impl PolicyOutcome {
 
     /// Replays the conversations one after another, each with its own cache.
     ///
-    /// `matches_body` is called with every request and the body that was really sent, if known. It
-    /// returns true if the request would be sent as exactly that body.
+    /// If the body that was originally sent is known, `matches_body` is called with the replayed
+    /// request and that body. It returns true if the replayed request would be sent as exactly that
+    /// body.
     pub fn from_replays(
         variant: &Variant,
         conversations: &[RecordedConversation],
@@ -116,9 +121,9 @@ impl PolicyOutcome {
         outcome
     }
 
-    /// Uses the provider's counts of the requests that were really sent. Compare the outcome only
-    /// with replays of the same conversations: [`RecordedConversation::has_enough_counts`] selects
-    /// them.
+    /// Creates an outcome from the provider's token counts for the requests that were actually
+    /// sent. Compare it only with replays of conversations for which
+    /// [`RecordedConversation::has_enough_counts`] is true.
     pub fn from_provider_counts(
         name: &str,
         conversations: &[RecordedConversation],
@@ -142,14 +147,14 @@ impl PolicyOutcome {
         outcome
     }
 
-    /// Returns the input of all requests, by class.
+    /// Returns the input tokens of all requests, by class.
     pub fn total_usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests.iter().for_each(|one| sum += one.usage);
         sum
     }
 
-    /// Returns the cost of all input in USD; `None` without prices or requests.
+    /// Returns the cost of all input in USD, or `None` if there are no prices or no requests.
     pub fn total_cost(&self) -> Option<f64> {
         self.requests
             .iter()
@@ -158,13 +163,14 @@ impl PolicyOutcome {
             .filter(|_| !self.requests.is_empty())
     }
 
-    /// Returns the cost of all input in USD, including the cost of sending missing text again;
-    /// `None` without prices or for requests that were really sent.
+    /// Returns the cost of all input in USD, including the cost of sending omitted text again.
+    /// Returns `None` if the model has no prices, or if the outcome describes requests that were
+    /// actually sent.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost?)
     }
 
-    /// Returns the tokens of the largest request.
+    /// Returns the input tokens of the largest request.
     pub fn peak_tokens(&self) -> u64 {
         self.requests
             .iter()

@@ -20,7 +20,7 @@ const PANEL_HEIGHT: f64 = 96.0;
 const PANEL_GAP: f64 = 40.0;
 const LINE_CHART_HEIGHT: f64 = 220.0;
 const BOTTOM_MARGIN: f64 = 64.0;
-/// Maximum columns of a panel; more could not be told apart.
+/// The maximum number of columns in a panel. More columns could not be told apart.
 const MAX_COLUMNS: usize = 220;
 
 /// Colors that users with color blindness can tell apart, on light and dark backgrounds.
@@ -44,7 +44,7 @@ text.c4 { fill: #e69f00 } text.c5 { fill: #56b4e9 } text.c6 { fill: #7a5195 }
 text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid { stroke: #3d444d }
 }";
 
-/// The mean usage of several requests.
+/// The mean usage of the requests that share a column of the plot.
 #[derive(Clone, Copy, Default)]
 struct PlotColumn {
     read: f64,
@@ -74,7 +74,8 @@ impl PlotColumn {
 /// policies stay unchanged.
 pub type Wording<'a> = &'a dyn Fn(&str) -> String;
 
-/// Draws the outcomes as SVG.
+/// Draws the outcomes as SVG: for each policy, a panel with the token columns, and a line in a
+/// common chart of costs.
 pub fn draw_plot(title: &str, outcomes: &[PolicyOutcome], words: Wording<'_>) -> String {
     let longest = outcomes
         .iter()
@@ -164,7 +165,7 @@ fn draw_legend(svg: &mut Svg, share: usize, words: Wording<'_>) {
     }
 }
 
-/// The position and scale of a panel.
+/// The position and scale of the panel that is being drawn.
 struct PlotPanel<'a> {
     floor: f64,
     slot: f64,
@@ -314,7 +315,7 @@ fn draw_line_chart(
             index,
         ));
     }
-    // The names are beside the ends of their lines, pushed apart if they would overlap.
+    // The policy names are beside the ends of their lines, pushed apart if they would overlap.
     ends.sort_by(|one, other| other.0.total_cmp(&one.0));
     let mut below = f64::INFINITY;
     for (end, index) in ends {
@@ -341,7 +342,8 @@ fn draw_line_chart(
     );
 }
 
-/// Returns the color of the policy with this index.
+/// Returns the color for the policy with this index. The colors repeat if there are more policies
+/// than colors.
 fn policy_color(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }

@@ -21,56 +21,57 @@ use serde_json::{Value, json};
 
 use crate::replay::{RecordedStep, RequestSurroundings};
 
-/// The time between two requests if none was recorded; most requests take about this long.
+/// The assumed time between two requests if their times were not recorded. Most requests take about
+/// this long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(7);
 
 /// A recorded conversation that can be replayed.
 pub struct RecordedConversation {
-    /// The name shown to the user.
+    /// The name of the conversation as shown to the user.
     pub name: String,
-    /// All messages.
+    /// All messages of the conversation, oldest first.
     pub history: Vec<Arc<Entry>>,
-    /// The requests to the model.
+    /// The requests that were sent to the model.
     pub steps: Vec<RecordedStep>,
-    /// The parts sent besides the messages: one entry per step, or one for all steps. Never empty.
+    /// The system message, tools and other parts that requests contain besides the conversation's
+    /// messages: one entry per step, or one entry for all steps. Never empty.
     pub surroundings: Vec<RecordedSurroundings>,
-    /// The provider's token counts by request, if recorded.
+    /// The provider's token counts, one per request, if recorded.
     pub counted: Vec<Usage>,
-    /// The models that answered, as `provider/model` if both are known.
+    /// The names of the models that answered, as `provider/model` if both are known.
     pub models: BTreeSet<String>,
-    /// The request bodies that were sent, if recorded.
+    /// The bodies of the requests as they were sent, if recorded.
     pub bodies: Vec<Vec<u8>>,
 }
 
-/// The parts that were sent besides the conversation's messages.
+/// The parts that a recorded request contains besides the conversation's messages.
 pub struct RecordedSurroundings {
-    /// The system message.
+    /// The system message of the request.
     pub system: Arc<Entry>,
-    /// The offered tools.
+    /// The tools that the request offers to the model.
     pub tools: Arc<ToolSet>,
-    /// Rules and other standing texts.
+    /// The rules and other standing texts that were sent with the request.
     pub documents: Option<Documents>,
-    /// The reminders, if there were any.
+    /// The reminders that were sent with the request, if there were any.
     pub reminders: Option<Reminders>,
-    /// The name of the conversation for caches that route by key.
+    /// The cache key of the conversation, for providers that route requests by key.
     pub cache_key: Option<String>,
 }
 
-/// Reminders that were never sent, for recordings without any.
+/// Settings for the made-up reminders that are added to a recording without reminders.
 #[derive(Clone, Copy, Debug)]
 pub struct ImaginedReminders {
-    /// The approximate length of the reminders; 0 for none.
+    /// The approximate length of the reminders, in tokens; 0 for no reminders.
     pub tokens: u32,
-    /// The share of requests that change the reminders. The first change creates them; with 0 they
-    /// exist from the beginning.
+    /// The share of requests that change the reminders, from 0 to 1. With 0, the reminders exist
+    /// from the beginning; otherwise, the first change creates them.
     pub changes: f64,
-    /// True if the reminders exist from the first request on and not from the first change.
+    /// True if the reminders exist from the first request on, whatever the share of changes is.
     pub from_first: bool,
 }
 
 impl RecordedConversation {
-    /// Builds a recording of which only the messages are known. Returns `None` if it contains no
-    /// request.
+    /// Builds a recording from messages alone. Returns `None` if the messages contain no request.
     pub fn from_messages(
         name: String,
         messages: Vec<Message>,
@@ -176,14 +177,14 @@ impl RecordedConversation {
         }))
     }
 
-    /// True if the provider's counts are known for nine requests in ten, which is enough for a
-    /// comparison.
+    /// True if the provider's token counts are known for at least nine of ten requests, which is
+    /// enough to compare them with a replay.
     pub fn has_enough_counts(&self) -> bool {
         !self.counted.is_empty() && self.counted.len() * 10 >= self.steps.len() * 9
     }
 
-    /// Returns the parts sent besides the messages at this step. Parts that were not recorded per
-    /// step are shared by all steps.
+    /// Returns the parts that the request at this step contains besides its messages. If the parts
+    /// were recorded only once, they apply to all steps.
     pub fn surroundings(&self, step: usize) -> RequestSurroundings<'_> {
         let aside = &self.surroundings[step.min(self.surroundings.len() - 1)];
         RequestSurroundings {
@@ -197,7 +198,8 @@ impl RecordedConversation {
     }
 }
 
-/// Returns the TODO list that a tool wrote, formatted as a reminder.
+/// Returns the TODO list in a result of the tool `todo_write`, formatted as a reminder, or `None`
+/// if `message` contains no such result.
 fn parse_written_list(message: &Message) -> Option<String> {
     let result = message.tool_results().find(|result| {
         let tool = message
@@ -238,8 +240,8 @@ fn parse_written_list(message: &Message) -> Option<String> {
 }
 
 /// Counts the tokens of a message. Encrypted reasoning is billed by its tokens before encryption,
-/// not by its encoded length: the provider's count is used if there is one, otherwise the count of
-/// the readable part.
+/// not by its encoded length, so the provider's count is used if there is one, otherwise the count
+/// of the readable part.
 fn count_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     let is_encrypted =
         |part: &Part| matches!(part, Part::Thinking(thinking) if thinking.raw.is_some());
@@ -277,8 +279,8 @@ fn count_entry(message: Message, counter: &dyn TokenCounter) -> Arc<Entry> {
     })
 }
 
-/// Returns the requests of a recording: one wherever an assistant message follows a user message or
-/// a tool result.
+/// Finds the requests of a recording: one was sent wherever an assistant message follows a user
+/// message or a tool result.
 fn find_steps(said: &[Message]) -> Vec<RecordedStep> {
     let role = |index: usize| said.get(index).map(|message| message.role);
     let asks = |end: &usize| {
@@ -305,7 +307,8 @@ fn find_steps(said: &[Message]) -> Vec<RecordedStep> {
 }
 
 impl ImaginedReminders {
-    /// Returns the reminders of this step: a TODO list that begins with the first change.
+    /// Returns the made-up reminders for the request at this step, in the form of a TODO list.
+    /// Returns `None` if there are none at this step.
     fn reminders_at(self, step: usize, counter: &dyn TokenCounter) -> Option<Reminders> {
         const LINE: &str =
             "- [ ] a step of the plan, described in a line of the usual length for such a thing\n";

@@ -16,31 +16,32 @@ use std::sync::Arc;
 use haft_context::{CallSubject, Cleared};
 use haft_types::{Entry, MessageId, Role, ShortId, ToolCall, ToolStatus};
 
-/// The tool by which a model asks for a message again.
+/// The tool with which a model requests an omitted message again.
 const RECALL_TOOL: &str = "recall";
 
-/// The subjects of the results so far.
+/// The tool results of a conversation so far, by the file that was read or the command that was
+/// run.
 #[derive(Debug, Default)]
 pub(crate) struct Regrets {
-    /// The position of each message.
+    /// The position of each message in the conversation.
     places: HashMap<MessageId, usize>,
-    /// Calls whose results have not been seen yet.
+    /// Calls whose results have not been processed yet, by call id.
     waiting: HashMap<String, ToolCall>,
-    /// Reads by file: first line, last line, and the message with the result.
+    /// The reads of each file: first line, last line, and the message with the result.
     reads: HashMap<String, Vec<(u64, u64, MessageId)>>,
     runs: HashMap<(String, String), Vec<MessageId>>,
-    /// Messages before this position are archived.
+    /// The number of messages at the beginning that are archived.
     archived: usize,
-    /// The tokens of each message.
+    /// The number of tokens of each message.
     tokens: HashMap<MessageId, u64>,
-    /// The tokens of all messages that were asked for again.
+    /// The total number of tokens in messages that were requested again.
     pub(crate) asked_tokens: u64,
 }
 
-/// The messages that are no longer sent.
+/// The messages that were left out of the last request.
 struct Gone<'a> {
     cleared: Option<&'a BTreeSet<MessageId>>,
-    /// Messages before this position are left out.
+    /// All messages before this position were left out, in addition to those in `cleared`.
     before: usize,
     places: &'a HashMap<MessageId, usize>,
 }
@@ -56,8 +57,8 @@ impl Gone<'_> {
 }
 
 impl Regrets {
-    /// Adds the messages that are new since the last request, and returns how many of their calls
-    /// ask for content that the last request left out.
+    /// Adds the messages that are new since the last request. Returns the number of tool calls in
+    /// these messages that request content which the last request left out.
     pub(crate) fn count_new_regrets(
         &mut self,
         new: &[Arc<Entry>],
@@ -94,7 +95,7 @@ impl Regrets {
         regretted
     }
 
-    /// Records that everything before this message is archived.
+    /// Records that all messages before `first_kept` are archived.
     pub(crate) fn mark_archived(&mut self, first_kept: MessageId) {
         self.archived = self
             .places
@@ -111,17 +112,19 @@ impl Regrets {
             CallSubject::Run { command, cwd } => {
                 self.runs.entry((command, cwd)).or_default().push(id);
             }
-            // Content that was read before is outdated.
+            // An edit makes content that was read before outdated.
             CallSubject::Edit { paths } if status != ToolStatus::Error => {
                 self.reads.retain(|path, _| !paths.contains(path));
-                // So is the output of commands: tests and builds are run again after a change.
+                // An edit makes the output of commands outdated, too: tests and builds are run
+                // again after a change.
                 self.runs.retain(|_, runs| runs.contains(&id));
             }
             CallSubject::Edit { .. } => {}
         }
     }
 
-    /// Returns the message that a call asks for again, if the last request left it out.
+    /// Returns the message with the content that `call` requests, if the last request left that
+    /// message out.
     fn missed_message(&self, call: &ToolCall, cleared: Option<&Cleared>) -> Option<MessageId> {
         let first = cleared
             .and_then(|cleared| self.places.get(&cleared.first_kept?))
@@ -157,7 +160,7 @@ impl Regrets {
     }
 }
 
-/// Returns the ids in the arguments of a call that asks for messages again.
+/// Returns the message ids in the arguments of a [`RECALL_TOOL`] call.
 fn parse_recalled_ids(call: &ToolCall) -> impl Iterator<Item = ShortId> {
     call.arguments
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -26,98 +26,101 @@ use crate::regret::Regrets;
 use crate::variant::Variant;
 use crate::visibility::{seen_edits, unseen_results};
 
-/// A request of the recording.
+/// A recorded request: its time, and the number of messages that were recorded before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedStep {
-    /// The number of messages that the request could contain.
+    /// The number of messages recorded before the request, which is the maximum number of messages
+    /// that the request could contain.
     pub messages: usize,
-    /// The time of the request, counted from an arbitrary start.
+    /// The time at which the request was sent, measured from an arbitrary start.
     pub at: Duration,
 }
 
-/// The parts of a request besides the conversation's messages.
+/// The parts that a replayed request contains besides the conversation's messages.
 #[derive(Clone)]
 pub struct RequestSurroundings<'a> {
-    /// The system message.
+    /// The system message of the request.
     pub system: &'a Arc<Entry>,
-    /// The input that the system message was rendered from; set if the message may be shortened.
+    /// The input from which the system message was rendered. Set if the message may be shortened.
     pub system_input: Option<&'a SystemInput<'a>>,
-    /// The offered tools.
+    /// The tools that the request offers to the model.
     pub tools: &'a Arc<ToolSet>,
-    /// Rules and other standing texts.
+    /// The rules and other standing texts to send.
     pub documents: Option<&'a Documents>,
-    /// The reminders, if there are any.
+    /// The reminders to send, or `None` to send none.
     pub reminders: Option<Reminders>,
-    /// The name of the conversation for caches that route by key.
+    /// The cache key of the conversation, for providers that route requests by key.
     pub cache_key: Option<&'a str>,
 }
 
-/// A recorded conversation.
+/// A recorded conversation, as [`replay_recording`] reads it.
 #[derive(Clone, Copy)]
 pub struct Recording<'a> {
-    /// All messages.
+    /// All messages of the conversation, oldest first.
     pub history: &'a [Arc<Entry>],
-    /// The requests to the model.
+    /// The requests that were sent to the model.
     pub steps: &'a [RecordedStep],
-    /// A function that returns the parts sent besides the messages at the step with this number.
+    /// A function that takes the number of a step and returns the parts that its request contains
+    /// besides the messages.
     pub beside: &'a dyn Fn(usize) -> RequestSurroundings<'a>,
 }
 
-/// One request of a replay.
+/// The usage, the cost and other figures of one replayed request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replayed {
-    /// The input by class, according to the simulated cache.
+    /// The input tokens by class, according to the simulated cache.
     pub usage: Usage,
-    /// The cost of the input in USD; `None` without prices.
+    /// The cost of the input in USD; `None` if the model has no prices.
     pub cost: Option<f64>,
-    /// The reason why the request does not extend the previous one; `None` if it does.
+    /// The reason why the request does not extend the previous one; `None` if it does extend it.
     pub cause: Option<Cause>,
-    /// Tokens that pruning left out.
+    /// The number of tokens that pruning left out of the request.
     pub pruned_tokens: u64,
-    /// The number of messages after the newest copy of a reminder, for the kind where that copy is
-    /// furthest from the end; `None` without reminders.
+    /// The number of messages after the newest copy of a reminder. If there are several kinds of
+    /// reminders, the largest of these numbers counts. `None` without reminders.
     pub reminder_distance: Option<usize>,
 }
 
-/// The result of replaying a conversation under another policy.
+/// The result of replaying one conversation under a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
     /// The requests that could be built, including those for summaries.
     pub requests: Vec<Replayed>,
-    /// Requests that did not fit the window.
+    /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
-    /// Calls that asked again for content that was left out.
+    /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
-    /// Recorded calls that replace text.
+    /// The number of recorded tool calls that replace text.
     pub edits: usize,
-    /// Edits of text that occurs only in messages that the request left out.
+    /// The number of edits that replace text which occurs only in messages left out of the request.
     pub blind_edits: usize,
-    /// Results that were left out or shortened before an assistant message followed them.
+    /// The number of tool results that were left out or shortened before the model could answer
+    /// them.
     pub unseen_results: usize,
-    /// The cost of sending missing text again, in USD: for each regret and each blind edit one more
-    /// request, and the text in the requests after it until results are cleared again. `None`
-    /// without prices.
+    /// The additional cost of sending omitted text again, in USD: one additional request for each
+    /// regret and each blind edit, and the repeated text in all later requests until old results
+    /// are cleared again. `None` if the model has no prices.
     pub reread_cost: Option<f64>,
     /// The last request that could be built.
     pub last: Option<Request>,
-    /// The number of recorded messages when the last request was built.
+    /// The number of recorded messages that precede the last request.
     pub last_messages: usize,
     /// The number of times that older rounds or steps were archived. Each archive needs a summary
-    /// request, which `requests` counts too.
+    /// request, which is included in `requests`.
     pub archives: usize,
 }
 
-/// The must-keep facts that a request contains, letter for letter.
+/// The number of must-keep facts that a request contains word for word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Facts that the request contains.
+    /// The number of facts that the request contains.
     pub kept: usize,
-    /// All facts that must be kept.
+    /// The number of facts that must be kept.
     pub all: usize,
 }
 
 impl Replay {
-    /// Returns the input of all requests, by class.
+    /// Returns the input tokens of all requests, by class.
     pub fn total_usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.requests
@@ -126,17 +129,17 @@ impl Replay {
         sum
     }
 
-    /// Returns the cost of all input in USD; `None` without prices.
+    /// Returns the cost of all input in USD, or `None` if the model has no prices.
     pub fn total_cost(&self) -> Option<f64> {
         self.requests.iter().map(|request| request.cost).sum()
     }
 
-    /// Returns the cost of all input in USD, including the cost of sending missing text again.
+    /// Returns the cost of all input in USD, including the cost of sending omitted text again.
     pub fn cost_with_rereads(&self) -> Option<f64> {
         Some(self.total_cost()? + self.reread_cost.unwrap_or_default())
     }
 
-    /// Returns the tokens of the largest request.
+    /// Returns the input tokens of the largest request.
     pub fn peak_tokens(&self) -> u64 {
         self.requests
             .iter()
@@ -145,8 +148,8 @@ impl Replay {
             .unwrap_or(0)
     }
 
-    /// Measures the must-keep facts that the last request contains, of those in the messages
-    /// recorded before it.
+    /// Returns the number of must-keep facts in the messages recorded before the last request, and
+    /// how many of them the request contains.
     pub fn final_coverage(&self, history: &[Arc<Entry>]) -> Coverage {
         let said = history.get(..self.last_messages).unwrap_or(history);
         self.last
@@ -155,7 +158,7 @@ impl Replay {
             .unwrap_or_default()
     }
 
-    /// Counts the requests that broke the prefix.
+    /// Returns the number of requests that did not extend the previous request.
     pub fn count_breaks(&self) -> usize {
         self.requests
             .iter()
@@ -164,7 +167,8 @@ impl Replay {
     }
 }
 
-/// Measures how many must-keep facts of these messages a request contains.
+/// Returns the number of must-keep facts in the messages of `history`, and how many of them
+/// `request` contains.
 pub fn measure_coverage(history: &[Arc<Entry>], request: &Request) -> Coverage {
     let times = || history.iter().map(|entry| entry.message.created_at);
     let (Some(first), Some(from), Some(to)) = (history.first(), times().min(), times().max())
@@ -217,8 +221,8 @@ pub(crate) fn join_strings(value: &Value) -> String {
     }
 }
 
-/// Replays a recording. `see` is called with the step and every request as it would be sent, except
-/// requests for summaries.
+/// Replays a recording under another policy. `see` is called for every request, except for summary
+/// requests, with the number of the step and the request as it would be sent.
 pub fn replay_recording(
     recording: &Recording<'_>,
     variant: &Variant,
@@ -335,14 +339,14 @@ pub fn replay_recording(
     replay
 }
 
-/// The cost of sending text again that a request left out.
+/// Adds up the cost of sending omitted text again.
 struct Rereads<'a> {
     model: &'a ModelSpec,
     /// The cost so far in USD; `None` without prices.
     cost: Option<f64>,
-    /// The tokens of the newest request.
+    /// The number of input tokens of the newest request.
     request: u64,
-    /// Tokens that were sent again and are part of every request since.
+    /// The number of tokens that were sent again and have been part of every request since then.
     carried: u64,
 }
 
@@ -356,8 +360,8 @@ impl<'a> Rereads<'a> {
         }
     }
 
-    /// Adds the cost of `requests` more requests. All their input is read from the cache, except
-    /// `counted` tokens that are sent again.
+    /// Adds the cost of `requests` additional requests, whose input is read from the cache, and of
+    /// `counted` tokens that these requests send again.
     fn pay(&mut self, requests: usize, counted: u64) {
         if requests == 0 {
             return;
@@ -376,7 +380,7 @@ impl<'a> Rereads<'a> {
         self.carried += tokens;
     }
 
-    /// Records a request, which also contains the text that was sent again.
+    /// Records the usage of a request, and adds the cost of the repeated text in it.
     fn record_usage(&mut self, usage: Usage) {
         self.request = usage.all_input();
         self.add(Usage {
@@ -385,7 +389,8 @@ impl<'a> Rereads<'a> {
         });
     }
 
-    /// Records that old results were left out, including the text that was sent again.
+    /// Resets the count of repeated tokens, because clearing old results removed the repeated text
+    /// as well.
     fn forget(&mut self) {
         self.carried = 0;
     }
@@ -397,8 +402,8 @@ impl<'a> Rereads<'a> {
     }
 }
 
-/// Returns the number of messages after the newest copy of a reminder, for the kind where that copy
-/// is furthest from the end.
+/// Returns the number of messages after the newest copy of a reminder, or the largest of these
+/// numbers if there are several kinds of reminders.
 fn max_reminder_distance(request: &Request) -> Option<usize> {
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (behind, segment) in request.segments.iter().rev().enumerate() {
@@ -409,7 +414,7 @@ fn max_reminder_distance(request: &Request) -> Option<usize> {
     newest.into_values().max()
 }
 
-/// The state carried from one request to the next.
+/// The state that a replay carries from one request to the next.
 #[derive(Default)]
 struct Carry {
     last: Option<Sent>,

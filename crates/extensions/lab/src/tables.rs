@@ -8,7 +8,7 @@ use crate::assumption::{ModelSource, format_model_line};
 use crate::outcome::PolicyOutcome;
 use crate::plot::{Wording, draw_plot};
 
-/// The headings of [`format_outcome_rows`].
+/// The column headings for the rows of [`format_outcome_rows`].
 pub const OUTCOME_HEADINGS: [&str; 16] = [
     "POLICY",
     "REQUESTS",
@@ -28,7 +28,8 @@ pub const OUTCOME_HEADINGS: [&str; 16] = [
     "MUST-KEEP",
 ];
 
-/// Formats the cells of one policy. `first` is the cost of the first policy.
+/// Formats the table cells of one policy. Its cost is compared with `first`, the cost of the first
+/// policy.
 fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     let usage = outcome.total_usage();
     let all = usage.all_input().max(1) as f64;
@@ -72,7 +73,7 @@ fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
     ]
 }
 
-/// Describes the simulated cache and the prices.
+/// Describes the simulated cache and the prices in one line.
 pub fn format_pricing_line(model: &ModelSpec) -> String {
     let cache = serde_json::to_value(model.cache.rule).ok();
     let cache = cache.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -90,8 +91,8 @@ pub fn format_pricing_line(model: &ModelSpec) -> String {
     format!("cache {cache} ({}), {price}", model.cache.ttl)
 }
 
-/// Formats the cells of every policy, under [`OUTCOME_HEADINGS`]. Costs are relative to the first
-/// policy.
+/// Formats one row of cells for each policy, under [`OUTCOME_HEADINGS`]. Costs are compared with
+/// that of the first policy.
 pub fn format_outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
     let first = outcomes.first().and_then(PolicyOutcome::total_cost);
     outcomes
@@ -100,7 +101,7 @@ pub fn format_outcome_rows(outcomes: &[PolicyOutcome]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns all figures as JSON.
+/// Returns all figures of the outcomes as JSON.
 pub fn outcomes_to_json(
     title: &str,
     conversations: usize,
@@ -147,7 +148,7 @@ pub fn outcomes_to_json(
     })
 }
 
-/// Renders a page with the table and the plot, without external references.
+/// Renders an HTML page with the table and the plot, without external references.
 pub fn render_outcome_page(
     title: &str,
     outcomes: &[PolicyOutcome],

@@ -10,20 +10,20 @@ use std::fmt;
 use haft_context::{Compress, Policy, View};
 use haft_types::ModelSpec;
 
-/// A policy with its name.
+/// A policy that can be replayed, with its name and the replay's own settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// The name as written by the user.
+    /// The name of the policy as the user wrote it.
     pub name: String,
-    /// The settings for building requests.
+    /// The settings with which requests are built.
     pub policy: Policy,
-    /// True if reminders are sent.
+    /// True if reminders are sent with requests.
     pub reminders: bool,
     /// True if older rounds and steps are archived when the window fills.
     pub archives: bool,
 }
 
-/// The policies that are compared by default.
+/// The policies that a replay compares if the user names none.
 pub const DEFAULT_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
 
 /// The syntax of policy names, for help and error messages.
@@ -32,7 +32,7 @@ default, none (no reminders), front, tail, after-tool-result:N, before-assistant
 then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +archive:off|SHARE, \
 +view:layered|execute";
 
-/// The error for a text that names no policy.
+/// The error for a text that is not the name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a policy: {problem}. A policy is {VARIANTS}")]
 pub struct UnknownVariant {
@@ -41,8 +41,8 @@ pub struct UnknownVariant {
 }
 
 impl Variant {
-    /// Parses the name of a policy. Settings that the name leaves open come from `base`, for
-    /// requests to this model.
+    /// Parses the name of a policy. Settings that the name does not mention are taken from `base`,
+    /// adjusted to `model`.
     pub fn parse(name: &str, base: &Policy, model: &ModelSpec) -> Result<Self, UnknownVariant> {
         let name = name.trim();
         let wrong = |problem: String| UnknownVariant {
@@ -107,11 +107,12 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Parses `off`, or the safe zone, the share of it that pruning stops at, and the number of newest
-/// messages that pruning leaves alone.
+/// Parses the pruning settings: `off`, or the size of the safe zone, the share of the zone at which
+/// pruning stops, and the number of newest messages that pruning leaves alone.
 fn parse_pruning(policy: &mut Policy, text: &str) -> Result<(), String> {
     if text == "off" {
-        // Pruning then clears nothing; whole rounds are left out when a request is too large.
+        // With this value, pruning clears nothing. Whole rounds are left out if a request is too
+        // large.
         policy.prune_keep = Some(u32::MAX);
         return Ok(());
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::replay::join_strings;
 
-/// The names under which edit tools take the text to replace.
+/// The parameter names under which edit tools take the text to replace.
 const OLD_TEXT: [&str; 6] = [
     "old_string",
     "old_str",
@@ -28,19 +28,20 @@ const OLD_TEXT: [&str; 6] = [
     "search",
 ];
 
-/// The edits of a reply, by whether the request shows the text to replace.
+/// The number of edits in a reply, and the number of edits that replace text which the request does
+/// not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenEdits {
-    /// Calls that replace text.
+    /// The number of calls that replace text.
     pub(crate) edits: usize,
-    /// Edits whose text to replace occurs only in messages that the request leaves out.
+    /// The number of edits that replace text which occurs only in messages left out of the request.
     pub(crate) blind: usize,
-    /// The tokens of the messages that hold the missing text.
+    /// The number of tokens in the omitted messages that contain the text to replace.
     pub(crate) tokens: u64,
 }
 
-/// Compares the edits of a reply with the request that it answers. `history` holds the messages
-/// before the reply.
+/// Counts the edits in a reply and checks whether the answered request contains the text that they
+/// replace. `history` contains the messages before the reply.
 pub(crate) fn seen_edits(reply: &Message, history: &[Arc<Entry>], request: &Request) -> SeenEdits {
     let mut seen = SeenEdits::default();
     let mut visible = None;
@@ -80,7 +81,8 @@ pub(crate) fn seen_edits(reply: &Message, history: &[Arc<Entry>], request: &Requ
     seen
 }
 
-/// Returns the text of each message that a model can take an edit from.
+/// Returns one text for each message, with everything from which a model can copy the text to
+/// replace.
 fn visible_text<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> {
     let mut edits: HashMap<&str, bool> = HashMap::new();
     let mut texts = Vec::new();
@@ -115,7 +117,7 @@ fn visible_text<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<String> 
     texts
 }
 
-/// Returns the texts that a call replaces.
+/// Returns the texts that an edit call replaces, or an empty list for any other tool call.
 fn old_text(call: &ToolCall) -> Vec<String> {
     let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
         return Vec::new();
@@ -148,7 +150,8 @@ fn collect_old(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Returns the lines that search blocks look for, and those that a patch removes or keeps.
+/// Returns the lines that a patch expects in the file: the lines in its search blocks, or the lines
+/// that it removes or keeps. Returns `None` if `patch` is in neither format.
 fn replaced_blocks(patch: &str) -> Option<String> {
     let is_blocks = patch.contains("<<<<<<< SEARCH") || patch.contains("------- SEARCH");
     let is_patch = patch.contains("*** Update File: ");
@@ -178,11 +181,11 @@ fn replaced_blocks(patch: &str) -> Option<String> {
     (is_blocks || is_patch).then_some(old)
 }
 
-/// Counts the results among `new` messages that the request leaves out or shortens, although no
-/// assistant message follows them. Results that were spilled to files because the newest step alone
-/// exceeds the window do not count.
+/// Returns the number of tool results in `new` that the request leaves out or shortens, although
+/// the model has not yet answered them. Results that were spilled to files because the newest step
+/// alone exceeds the window do not count.
 pub(crate) fn unseen_results(new: &[Arc<Entry>], request: &Request) -> usize {
-    /// The owner of a result that was spilled.
+    /// The owner of a segment with a result that was spilled to a file.
     const SPILLED: &str = "history:excerpt";
     let results = new.iter().filter(|entry| entry.message.role == Role::Tool);
     let results: Vec<&Arc<Entry>> = results.collect();

@@ -1,5 +1,5 @@
-//! The log: JSON lines in `state/log` that record everything a run loaded, requested, did, and
-//! failed at. `haft logs` shows the log.
+//! The log: JSON lines in `state/log` that record what each run loaded, requested and did, and its
+//! failures. `haft logs` shows the log.
 //!
 //! Lines are masked and written by a separate thread, so that a run does not wait for the disk. The
 //! first line starts the thread, and [`flush_log`] waits for it before the process ends. A process
@@ -32,7 +32,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use log_files::LogFolder;
 pub use log_files::{Follower, for_each_line, read_newest_lines};
 
-/// Maximum bytes of one text in a line. The rest of a longer text adds no information.
+/// The maximum size of one text in a line, in bytes. Longer texts are cut.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// The prefix of the targets of haft's own crates.
@@ -41,10 +41,10 @@ const OWN_TARGET_PREFIX: &str = "haft";
 /// The message of the first line of a turn, by which `haft logs` recognizes a run.
 pub const TURN_STARTED: &str = "turn started";
 
-/// Time that the end of a process waits for the last lines.
+/// The maximum time that a process waits at its end for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The stack of the writing thread, in bytes.
+/// The stack size of the writing thread, in bytes.
 const WRITER_STACK_BYTES: usize = 256 * 1024;
 
 /// The verbosity of the log.

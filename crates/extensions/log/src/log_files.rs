@@ -22,7 +22,7 @@ const RETENTION_DAYS: i64 = 14;
 /// A file of at least this size is renamed before the next line is written.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The log's folder, for writing.
+/// The folder of the log, to whose files lines are appended.
 pub(super) struct LogFolder {
     folder: PathBuf,
     max_file_bytes: u64,
@@ -60,8 +60,8 @@ impl LogFolder {
         }
     }
 
-    /// Returns true if another file must be opened: another process replaced this one, or it is
-    /// full. Renames a full file.
+    /// Returns true if another file must be opened, because the open file is full or another
+    /// process has replaced it. Renames a full file.
     fn must_reopen(&self, open: &OpenLog) -> bool {
         let Ok(held) = open.file.metadata() else {
             return true;
@@ -190,8 +190,8 @@ impl Follower {
     /// Returns the complete lines that were written since the last call.
     pub fn read_new_lines(&mut self) -> Vec<String> {
         let mut lines = self.read_current_file();
-        // A file of a new day, or a new file because the previous one was full. Lines that were
-        // written to the previous one before come first.
+        // The newest file is a different one if a new day has begun or the previous file was full.
+        // Lines that were written to the previous file come first.
         let newest = list_log_files(&self.folder).pop();
         let inode = newest
             .as_ref()

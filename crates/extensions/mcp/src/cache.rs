@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::listing::ServerListing;
 use crate::server::{ServerDefinition, ServerEndpoint};
 
-/// The version of the file format; increased with every change of the format.
+/// The version of the cache file format. It must be increased with every change to the format.
 const FORMAT_VERSION: u32 = 1;
 /// The maximum size of a cache file in bytes. Larger listings are not stored.
 const MAX_LISTING_BYTES: u64 = 8 << 20;
 
-/// A folder of cached listings.
+/// A cache of server listings: a folder with one file for each server, so that a listing is known
+/// without starting its server.
 #[derive(Clone, Debug)]
 pub struct ListingCache {
     folder: PathBuf,
@@ -37,7 +38,7 @@ impl ListingCache {
         }
     }
 
-    /// Returns the listing that was stored last for `server`.
+    /// Returns the listing that was most recently stored for `server`, or `None` if there is none.
     pub fn load(&self, server: &ServerDefinition) -> Option<ServerListing> {
         if is_linked(server) {
             return None;
@@ -77,14 +78,14 @@ impl ListingCache {
     }
 }
 
-/// True for a server behind a `ServerLink`. Linked servers are identified by name alone, and
-/// another session may connect the name to a different server.
+/// True for a server behind a `ServerLink`. Linked servers are not cached, because they are
+/// identified by name alone, and another session may use the name for a different server.
 fn is_linked(server: &ServerDefinition) -> bool {
     matches!(server.endpoint, ServerEndpoint::Linked(_))
 }
 
 /// Hashes all settings of a server that affect which tools, resources, and prompts it offers. The
-/// server's origin, permission, timeouts, and tool filter are left out.
+/// server's origin, permission, timeouts, and tool filter are not included.
 fn hash_declaration(server: &ServerDefinition) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut hash_field = |text: &str| {

@@ -13,10 +13,11 @@ use crate::scope::ToolScope;
 use crate::servers::Servers;
 use crate::use_mcp_tool;
 
-/// The maximum time to wait for a server whose listing is unknown, if the search names no server.
+/// The maximum time for which a search that names no server waits for a server with an unknown
+/// listing.
 const SHORT_WAIT: Duration = Duration::from_secs(10);
 
-/// The searchable tools of all servers in a scope.
+/// The tools of MCP servers that a model can search for, limited to a scope.
 pub struct ServerCatalogue {
     servers: Arc<Servers>,
     scope: ToolScope,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// The program to start.
+    /// The name or path of the program to start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -22,7 +22,7 @@ pub struct ServerConfig {
         serialize_with = "without_values"
     )]
     pub env: BTreeMap<String, String>,
-    /// The working directory; `project` stands for the project's root. Without it, a server of the
+    /// The working directory; `project` stands for the project's root. If absent, a server of the
     /// user whose entry names no file of the project starts in a private folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -39,22 +39,22 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_token_env: Option<String>,
     pub enabled: bool,
-    /// The confinement of the program: on, off, or on with more hosts and folders.
+    /// The confinement of the program: on, off, or on with access to more hosts and folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ServerSandbox>,
-    /// The maximum time in seconds that a call may take without any sign of progress.
+    /// The maximum time that a call may take without any sign of progress, in seconds.
     pub timeout: u64,
     /// The time the server may take to start, in seconds.
     pub startup_timeout: u64,
-    /// The revision of the protocol to use.
+    /// The revision of the protocol to use with the server.
     pub protocol: Protocol,
     /// The decision on calls that no permission rule covers; `ask` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Decision>,
-    /// The filter that selects the tools to offer.
+    /// The filter that selects which of the server's tools are offered.
     #[serde(skip_serializing_if = "ToolFilter::is_open")]
     pub tools: ToolFilter,
-    /// The identity of haft as an OAuth client.
+    /// The identity of haft as an OAuth client of the server.
     #[serde(skip_serializing_if = "OauthConfig::is_default")]
     pub oauth: OauthConfig,
 }
@@ -63,16 +63,16 @@ pub struct ServerConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OauthConfig {
-    /// The id of a manual registration.
+    /// The client id, if haft was registered with the authorization server manually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// The environment variable that holds the client secret.
+    /// The environment variable that holds the client secret of a manual registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_env: Option<String>,
     /// The URL of a page that describes haft, for servers that accept such a URL as the client id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata_url: Option<String>,
-    /// The scopes to request. If empty, haft requests the scopes that the server names.
+    /// The OAuth scopes to request. If empty, haft requests the scopes that the server names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
@@ -105,21 +105,23 @@ impl Default for ServerConfig {
     }
 }
 
-/// The `sandbox` setting of a server.
+/// The `sandbox` setting of a server: a switch, or the hosts and folders that the server may reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "`sandbox` is true, false, or a table of `network` and `writable`"
 )]
 pub enum ServerSandbox {
-    /// On or off.
+    /// True to confine the server in every permission mode; false, which only the user's
+    /// configuration may contain, to never confine it.
     Switch(bool),
-    /// On, with access to more hosts and folders than commands have.
+    /// The server is confined, but has access to these hosts and folders in addition to those of
+    /// commands.
     With(ServerReach),
 }
 
-/// The hosts and folders that a confined server may reach in addition to the project and what
-/// commands may reach.
+/// The hosts and folders that a confined server may reach in addition to the project and to the
+/// hosts and folders that commands may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerReach {
@@ -148,10 +150,11 @@ pub enum Protocol {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolFilter {
-    /// The tools to offer; empty for all.
+    /// The names of the tools to offer, or patterns that end with `*`. If empty, all tools are
+    /// offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// The tools not to offer, even if they are allowed.
+    /// The names or patterns of tools that are not offered, even if `allow` matches them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }
@@ -173,7 +176,8 @@ impl ToolFilter {
     }
 }
 
-/// Serializes only the names of a map and masks its values: environments and headers hold secrets.
+/// Serializes a map with its values masked, because environment variables and headers contain
+/// secrets.
 fn without_values<S: Serializer>(
     map: &BTreeMap<String, String>,
     serializer: S,

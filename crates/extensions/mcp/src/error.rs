@@ -1,13 +1,13 @@
 //! The errors of using an MCP server.
 
-/// An error in using an MCP server. The text is for the model and the user.
+/// The reason why an MCP server could not be used. Its text is for the model and the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     #[error("there is no MCP server `{name}`; there {known}")]
     UnknownServer {
         /// The unknown name, as the caller wrote it.
         name: String,
-        /// The end of the message, which lists the existing servers.
+        /// The end of the error message, which lists the existing servers.
         known: String,
     },
     /// The server has no tool of this name, or the configuration excludes the tool.
@@ -16,7 +16,7 @@ pub enum McpError {
         server: String,
         /// The unknown tool, as the caller named it.
         tool: String,
-        /// The end of the message: the tools of the server, or another hint.
+        /// The end of the error message: the list of the server's tools, or another hint.
         hint: String,
     },
     /// The tool is not among the tools chosen for this session or agent.
@@ -26,14 +26,14 @@ pub enum McpError {
     NotOffered {
         /// The full name of the tool, as `mcp__server__tool`.
         name: String,
-        /// The tools that can be used, as text.
+        /// A text that lists the tools of MCP servers that can be used.
         only: String,
     },
     /// The server could not be started or reached.
     #[error("the MCP server `{server}` could not be started: {reason}")]
     Start {
         server: String,
-        /// The endpoint that was tried, and the error.
+        /// The endpoint that was tried, and the error that occurred.
         reason: String,
     },
     /// The server requires a login.
@@ -51,18 +51,18 @@ pub enum McpError {
     )]
     Resting {
         server: String,
-        /// The number of starts.
+        /// The number of recent starts.
         starts: usize,
         /// The number of seconds until the server may be started again.
         seconds: u64,
     },
-    /// The last starts all failed, and the server is not started again for a while.
+    /// The server's last starts all failed, and the server is not started again for a while.
     #[error(
         "the MCP server `{server}` could not be started {failures} times in a row and is left alone for another {seconds} s; go another way"
     )]
     Failing {
         server: String,
-        /// The number of failed starts.
+        /// The number of failed starts in a row.
         failures: usize,
         /// The number of seconds until the server may be started again.
         seconds: u64,
@@ -73,10 +73,10 @@ pub enum McpError {
     )]
     Silent {
         server: String,
-        /// The timeout in seconds.
+        /// The timeout that elapsed, in seconds.
         seconds: u64,
     },
-    /// The connection ended during a call.
+    /// The connection to the server ended during a call.
     #[error(
         "the MCP server `{server}` ended in the middle of the call; whether it took effect is not known{said}"
     )]
@@ -85,11 +85,11 @@ pub enum McpError {
         /// The end of the server's error output, to be appended to the message.
         said: String,
     },
-    /// The server answered with an error.
+    /// The server answered the request with an error.
     #[error("the MCP server `{server}` refused: {message}")]
     Refused {
         server: String,
-        /// The server's error message.
+        /// The error message that the server sent.
         message: String,
     },
     /// The user canceled the call.
@@ -98,7 +98,7 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// Returns the stable error code of the result envelope.
+    /// Returns the error code for the tool result. Codes never change.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownServer { .. } => "unknown_server",

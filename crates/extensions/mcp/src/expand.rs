@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-/// The name of a variable that is not set and has no default.
+/// The error for a reference to a variable that is not set and has no default. Contains the
+/// variable's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnsetVariable(pub(crate) String);
 
-/// Replaces the variable references in `text`. Malformed references are left unchanged.
+/// Replaces each variable reference in `text`, such as `${NAME}` or `${NAME:-default}`, by the
+/// variable's value. Malformed references are left unchanged.
 pub(crate) fn expand_variables(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -37,18 +37,19 @@ use crate::use_mcp_tool::UseMcpTool;
 
 /// The prefix of the names of server tools and prompts, as in `mcp__server__tool`.
 pub const PREFIX: &str = "mcp__";
-/// The name of the project's file that declares servers. Other agents read this file, too.
+/// The name of the project's file that declares servers. The file is shared with other agents that
+/// read it.
 const PROJECT_FILE: &str = ".mcp.json";
-/// The size limit of the project's file, in bytes.
+/// The size limit of the project's `.mcp.json`, in bytes.
 const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 /// The share of the model's context window that the description of the servers may take, in
 /// percent. If the complete description is longer, the model has to search for tools.
 const MAX_WINDOW_PERCENT: u32 = 3;
 
-/// The code of notices about servers.
+/// The code of all notices about MCP servers.
 const NOTICE_CODE: &str = "mcp_server";
 
-/// The name of the configuration section.
+/// The name of the configuration section that declares servers.
 const SECTION: &str = "mcp_servers";
 
 /// Adds the tools, prompts, and resources of MCP servers to a session.
@@ -67,9 +68,9 @@ impl McpExtension {
 /// Servers that the client of a session declares for this session alone.
 #[derive(Clone, Default)]
 pub struct GivenServers {
-    /// Declarations, each as JSON in the shape of `.mcp.json`.
+    /// The declarations of servers, each as JSON in the format of `.mcp.json`.
     pub declared: Vec<String>,
-    /// True if the session uses no other servers.
+    /// True if the session uses only these servers, and none from the configuration.
     pub alone: bool,
     /// The connection to servers of the type `sdk`.
     pub link: Option<Arc<dyn ServerLink>>,
@@ -78,7 +79,7 @@ pub struct GivenServers {
 }
 
 impl GivenServers {
-    /// Adds the client's servers to `gathered`, the servers found in the configuration.
+    /// Adds the client's servers to `gathered`, which contains the servers from the configuration.
     fn add_to(
         &self,
         gathered: &mut Gathered,
@@ -241,14 +242,14 @@ impl Extension for McpExtension {
 pub struct DeclaredServers {
     /// The servers that can be used.
     pub servers: Arc<Servers>,
-    /// The declarations that cannot be used.
+    /// The server declarations that cannot be used, each with the reason.
     pub problems: Vec<ServerProblem>,
     /// Warnings about ignored settings in otherwise valid declarations.
     warnings: Vec<String>,
 }
 
 impl DeclaredServers {
-    /// Creates the value from the gathered servers, without starting any.
+    /// Creates the declared servers from the gathered declarations, without starting any server.
     fn new(gathered: Gathered, host: ServerHost) -> Self {
         let Gathered {
             servers,
@@ -267,8 +268,8 @@ impl DeclaredServers {
         }
     }
 
-    /// Loads the servers that the user and `project` declare, for use by a command. Starts no
-    /// server. Also returns the names of disabled servers.
+    /// Loads the servers that the user and `project` declare, for a subcommand of haft, without
+    /// starting them. Returns them with the names of the disabled servers.
     pub fn open(
         places: &Places,
         config: &Config,
@@ -307,7 +308,7 @@ impl DeclaredServers {
         ))
     }
 
-    /// Returns a notice for each declaration that is unusable or was only partly accepted.
+    /// Returns a notice for each server declaration that is unusable or was only partly accepted.
     fn problem_notices(&self) -> Vec<Notice> {
         let problems = self
             .problems
@@ -356,7 +357,8 @@ impl PromptSource for DeclaredServers {
     }
 }
 
-/// Gathers the declared servers: the user's, and the project's if the project is trusted.
+/// Gathers the servers that the user declares and, if the project is trusted, those that the
+/// project declares.
 pub fn gather_servers(
     places: &Places,
     config: &Config,
@@ -389,8 +391,8 @@ pub fn gather_servers(
     gathered
 }
 
-/// Reads the project's file of servers, if there is one. The path is untrusted: it may lead to
-/// something other than a file.
+/// Reads the project's file of servers, if there is one. The path is untrusted, because it may lead
+/// to something other than a regular file.
 fn read_project_file(path: &Path) -> io::Result<Option<String>> {
     let metadata = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -405,7 +407,7 @@ fn read_project_file(path: &Path) -> io::Result<Option<String>> {
     fs::read_to_string(path).map(Some)
 }
 
-/// The error that a name does not have the form `mcp__SERVER__TOOL`.
+/// The error for a name that does not have the form `mcp__SERVER__TOOL`.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` does not name a tool of a server; write `mcp__SERVER__TOOL`")]
 pub struct ToolNameError(String);
@@ -418,7 +420,8 @@ pub fn split_tool_name(name: &str) -> Result<(&str, &str), ToolNameError> {
         .ok_or_else(|| ToolNameError(name.to_owned()))
 }
 
-/// Creates the host of a session's servers. `approver` also fills in the forms of servers.
+/// Creates the host that a session's servers run on. `approver` also answers forms that servers
+/// send to the user.
 fn create_host(
     sandboxes: ServerSandboxes,
     supervisor: Arc<Supervisor>,
@@ -444,7 +447,7 @@ fn create_host(
     }
 }
 
-/// Creates a host for servers that are not programs and need no files.
+/// Creates a host for linked and HTTP servers, which start no program and need no files.
 fn create_bare_host(environment: &HostEnvironment) -> ServerHost {
     ServerHost {
         supervisor: Arc::new(environment.supervisor()),
@@ -458,8 +461,8 @@ fn create_bare_host(environment: &HostEnvironment) -> ServerHost {
     }
 }
 
-/// Returns a permission rule for each server whose declaration sets `permission`, except `ask`,
-/// which is the default.
+/// Returns a permission rule for each server whose declaration sets `permission` to something other
+/// than the default `ask`.
 pub fn server_permission_rules(servers: &[ServerDefinition]) -> Vec<(Decision, PermissionRule)> {
     let rule_for_server = |server: &ServerDefinition| {
         let decision = server

@@ -41,8 +41,7 @@ fn field_kind(field: &Value) -> FieldKind {
     }
 }
 
-/// Returns the choices of a field, in any of the notations that revisions of the protocol have
-/// used.
+/// Parses the choices of a form field. Accepts the notations of all revisions of the protocol.
 fn parse_choices(field: &Value) -> Option<Vec<Choice>> {
     if let Some(values) = field["enum"].as_array() {
         let title = |index: usize, value: &str| match field["enumNames"][index].as_str() {

@@ -26,21 +26,22 @@ pub struct ProjectFile<'a> {
     pub text: &'a str,
 }
 
-/// The servers that were declared, and the problems of their declarations.
+/// The usable and the disabled servers among those declared, and the problems of the remaining
+/// declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
     /// The servers that can be used, ordered by name.
     pub servers: Vec<ServerDefinition>,
-    /// The names of the servers that are declared but disabled, in order.
+    /// The names of the servers that are declared but disabled, in alphabetical order.
     pub disabled: Vec<String>,
-    /// The declarations that cannot be used.
+    /// The server declarations that cannot be used, each with the reason.
     pub problems: Vec<ServerProblem>,
     /// Warnings about ignored settings in otherwise valid declarations.
     pub warnings: Vec<String>,
 }
 
-/// Collects the servers of the user's configuration and the project's file. If both declare a name,
-/// the user's declaration wins.
+/// Collects the servers that the user's configuration and the project's file declare. If both
+/// declare a server of one name, the user's declaration wins.
 ///
 /// `root` is the folder for relative paths, and the working directory of programs without a `cwd`.
 /// `variable` looks up an environment variable.
@@ -248,8 +249,8 @@ impl Gathered {
     }
 }
 
-/// Returns the confinement of a program and the access that its declaration requests. A project's
-/// declaration cannot turn the sandbox off.
+/// Returns the confinement of a server and the additional access that its `sandbox` setting
+/// requests. A project's declaration cannot turn the sandbox off.
 fn resolve_confinement(
     configured: Option<&ServerSandbox>,
     origin: ServerOrigin,
@@ -271,8 +272,8 @@ fn resolve_confinement(
 /// The value of `cwd` that stands for the project's root.
 const PROJECT_FOLDER: &str = "project";
 
-/// True if the program, an argument, or a variable is a relative path of an existing file or folder
-/// in the project. Such a server has to run in the project.
+/// True if the program, an argument, or a variable is the relative path of an existing file or
+/// folder in the project, so that the server has to run in the project.
 fn refers_to_project_file(program: &str, config: &ServerConfig, root: &Path) -> bool {
     let is_entry = |word: &str| {
         let path = Path::new(word);

@@ -4,13 +4,13 @@ use haft_types::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The tools, resources, and prompts of a server.
+/// The tools, resources, and prompts that a server offers, as last fetched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerListing {
-    /// The name and version of the server's program, if the server reports them.
+    /// The name and version of the server's program. Empty if the server does not report them.
     pub program: String,
-    /// The revision of the protocol in use.
+    /// The protocol revision that was negotiated with the server.
     pub protocol: String,
     /// The server's instructions for the model.
     pub instructions: String,
@@ -25,7 +25,7 @@ pub struct ToolInfo {
     /// The tool's name on the server.
     pub name: String,
     pub description: String,
-    /// The JSON schema of the arguments.
+    /// The JSON schema of the tool's arguments.
     pub schema: Map<String, Value>,
 }
 
@@ -47,11 +47,11 @@ impl ToolInfo {
 /// A resource of a server, or a template for resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceInfo {
-    /// The URI, or the URI template.
+    /// The URI of the resource, or the URI template.
     pub uri: String,
     pub name: String,
     pub description: String,
-    /// The MIME type; may be empty.
+    /// The MIME type of the resource. Empty if the server does not report it.
     pub media_type: String,
 }
 

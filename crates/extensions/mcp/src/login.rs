@@ -17,9 +17,9 @@ use tokio::task::AbortHandle;
 use crate::sdk::{Authorization, TokenStore};
 use crate::server::ServerDefinition;
 
-/// The size limit of a request's head, in bytes.
+/// The maximum size of an HTTP request to the callback server, in bytes.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
-/// The time limit for reading a request, and for answering it.
+/// The time limit for reading an HTTP request, and also for answering it.
 const VISIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of open connections. A further connection closes the oldest one.
 const MAX_VISITORS: usize = 64;
@@ -28,7 +28,8 @@ const WRONG_STATE_TEXT: &str =
 const SUCCESS_TEXT: &str = "haft has logged in. You can close this page.";
 const FAILURE_TEXT: &str = "haft could not log in. The terminal says why.";
 
-/// A login that waits for the user.
+/// A login to an MCP server that has been begun and waits for the user to visit the authorization
+/// page.
 pub struct Login {
     authorization: Authorization,
     listener: TcpListener,
@@ -90,7 +91,7 @@ impl Login {
         }
     }
 
-    /// Returns the full callback URL with `query` as its query string.
+    /// Returns the complete callback URL, ending with `query` as its query string.
     fn callback_url(&self, query: &str) -> String {
         format!("{}?{query}", self.redirect)
     }
@@ -116,7 +117,7 @@ impl Login {
 struct Visits(VecDeque<AbortHandle>);
 
 impl Visits {
-    /// Starts a task that reads the request of `visitor`. If the request is a callback, the
+    /// Starts a task that reads an HTTP request from `visitor`. If the request is a callback, the
     /// connection and the query go to `callback_sender`; otherwise the answer is 404.
     fn spawn_request_reader(
         &mut self,

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::config::{ServerConfig, ServerSandbox};
 use crate::expand::{UnsetVariable, expand_variables};
 
-/// A parsed entry, or its error: the key within the entry and the reason.
+/// A parsed server entry, or an error: the invalid key of the entry, and the reason.
 pub(crate) type Entry = Result<ServerConfig, (String, String)>;
 
-/// Entries with their server names, in file order.
+/// Server entries with the names of the servers, in file order.
 pub(crate) type NamedEntries = Vec<(String, Entry)>;
 
 #[derive(Deserialize)]

@@ -12,7 +12,8 @@ use haft_tool::{ToolContext, ToolOutput};
 use haft_types::{Envelope, Image, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
-/// The limits of the text in the result's data. Compression in later rounds keeps even fewer lines.
+/// The limits of the text that is stored in a tool result's data. Compression in later rounds keeps
+/// even fewer lines.
 const DATA_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
@@ -24,11 +25,11 @@ pub struct ServerAnswer {
     pub content: Vec<AnswerContent>,
     /// The structured content, if the server sends any.
     pub structured: Option<Value>,
-    /// True if the server reported an error.
+    /// True if the server marked the answer as an error.
     pub is_error: bool,
 }
 
-/// One content block of an answer.
+/// One content block of a server's answer: a text, an image, or other content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerContent {
     Text(String),
@@ -38,7 +39,7 @@ pub enum AnswerContent {
 }
 
 impl ServerAnswer {
-    /// Returns all text blocks, joined by newlines. Without any text, returns the structured
+    /// Returns all text blocks, joined by newlines. If there is no text, returns the structured
     /// content as JSON.
     pub fn joined_text(&self) -> String {
         let parts = self.content.iter().filter_map(|part| match part {
@@ -53,8 +54,8 @@ impl ServerAnswer {
         }
     }
 
-    /// Converts the answer to the result of `tool`. Text over the limits is cut, and the complete
-    /// text is written to a file.
+    /// Converts the answer to a tool result. Text over the limits is cut, and the complete text is
+    /// written to a file.
     pub(crate) fn to_tool_output(
         &self,
         context: &ToolContext,

@@ -12,9 +12,9 @@ use std::fmt;
 use crate::error::McpError;
 use crate::server::ServerDefinition;
 
-/// The prefix of all chosen names.
+/// The prefix of all names that choose tools of MCP servers.
 const PREFIX: &str = "mcp__";
-/// The separator between the server and the tool.
+/// The separator between the server's name and the tool's name.
 const SEPARATOR: &str = "__";
 
 /// The servers and tools that may be listed and called. `None` includes everything.
@@ -60,14 +60,14 @@ impl ToolScope {
         Some(Self(Some(all)))
     }
 
-    /// True if the scope includes any tool of `server`.
+    /// True if the scope includes at least one tool of `server`.
     pub(crate) fn has_server(&self, server: &str) -> bool {
         self.0
             .as_ref()
             .is_none_or(|parts| parts.iter().any(|part| part.server == server))
     }
 
-    /// True if the scope includes the tool and the configuration offers it.
+    /// True if the scope includes the tool and the server's configured filter allows it.
     pub(crate) fn offers_tool(&self, server: &ServerDefinition, tool: &str) -> bool {
         server.filter.allows(tool) && self.includes_tool(&server.name, tool)
     }
@@ -104,7 +104,8 @@ impl ToolScope {
 }
 
 impl ScopePart {
-    /// Returns the intersection of both parts, or `None` if they have no tool in common.
+    /// Returns the part that includes only the tools that both `self` and `other` include, or
+    /// `None` if there are none.
     fn intersect(&self, other: &Self) -> Option<Self> {
         let tools =
             (self.server == other.server).then(|| self.pattern.intersect(&other.pattern))??;
@@ -115,7 +116,7 @@ impl ScopePart {
     }
 }
 
-/// Formats a part as the name that a permission rule uses for it.
+/// Formats a part of a scope in the notation of permission rules, such as `mcp__server__*`.
 impl fmt::Display for ScopePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -139,7 +140,8 @@ impl ToolPattern {
         }
     }
 
-    /// Returns the intersection of both patterns, or `None` if no tool matches both.
+    /// Returns the pattern that matches only the tools that both `self` and `other` match, or
+    /// `None` if there are none.
     fn intersect(&self, other: &Self) -> Option<Self> {
         let narrower = match (self, other) {
             (Self::All, narrower) | (narrower, Self::All) => return Some(narrower.clone()),
@@ -154,8 +156,8 @@ impl ToolPattern {
     }
 }
 
-/// Splits a name such as `mcp__server__tool` into the server and the tool, if it names a tool of
-/// `server`.
+/// Splits a name such as `mcp__server__tool` into the server and the tool. Returns `None` if the
+/// name does not belong to a tool of `server`.
 pub(crate) fn split_server_tool<'a>(name: &'a str, server: &'a str) -> Option<(&'a str, &'a str)> {
     let tool = name
         .strip_prefix(PREFIX)?

@@ -48,23 +48,24 @@ pub(crate) use handler::ServerNotifications;
 
 /// The maximum number of redirects to follow.
 const MAX_REDIRECTS: usize = 5;
-/// The size limit of a message from a server.
+/// The maximum size of a message from a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// The limits on how much of a server's error output is kept.
+/// The limits on the part of a server's error output that error messages quote.
 const ERROR_OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2 * 1024,
 };
-/// The time to wait for the exit of a server that closed its connection, so that its exit status
-/// and last output can be reported.
+/// The maximum time to wait until a server that closed its connection exits, so that its exit
+/// status and last output can be reported.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time to wait for the exit of a server that refused the connection. Such a server may keep
-/// running.
+/// The maximum time to wait until a server that refused the connection exits. Such a server may
+/// keep running.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(200);
-/// The time that a server may take to close its connection.
+/// The time to wait for a server's part in closing the connection, after which haft ends the
+/// server.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// An open connection to a server.
+/// An open connection to a server, with the server's process if haft started one.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     notifications: Arc<ServerNotifications>,
@@ -75,7 +76,7 @@ pub(crate) struct Connection {
     server: String,
 }
 
-/// The values needed to start a server.
+/// The services and settings that are needed to start or reach a server.
 pub(crate) struct Launch<'a> {
     pub(crate) supervisor: &'a Supervisor,
     /// The environment variables of every child process.
@@ -91,7 +92,8 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Connection {
-    /// Starts or reaches a server and negotiates the protocol. The caller must set a timeout.
+    /// Starts the server if it is a program, connects to it, and negotiates the protocol. The
+    /// caller must set a timeout.
     pub(crate) async fn open(
         server: &ServerDefinition,
         launch: &Launch<'_>,
@@ -191,7 +193,7 @@ impl Connection {
         });
     }
 
-    /// True if requests can be sent.
+    /// True if requests can be sent, that is, if the connection has not been closed.
     pub(crate) fn is_alive(&self) -> bool {
         !self.service.is_closed()
             && !self.service.peer().is_transport_closed()
@@ -206,13 +208,13 @@ impl Connection {
         self.unconfined
     }
 
-    /// Returns the state that the server's notifications have set.
+    /// Returns the state that the server's notifications update.
     pub(crate) fn notifications(&self) -> &Arc<ServerNotifications> {
         &self.notifications
     }
 
-    /// Fetches the tools, resources, and prompts. Errors while listing resources or prompts count
-    /// as empty lists.
+    /// Fetches the server's tools, resources, and prompts. Errors while listing resources or
+    /// prompts count as empty lists.
     pub(crate) async fn fetch_listing(&self) -> Result<ServerListing, McpError> {
         let info = self.service.peer_info();
         let capabilities = info
@@ -277,7 +279,7 @@ impl Connection {
             .map_err(|error| self.convert_error(&error))
     }
 
-    /// Gets a prompt, filled in with `arguments`.
+    /// Gets a prompt from the server, filled in with `arguments`.
     pub(crate) async fn fill_prompt(
         &self,
         name: &str,
@@ -300,8 +302,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the process to end and returns the end of its error output, to be appended to a
-    /// message. Empty if haft started no process.
+    /// Waits for the server's process to end and returns the last part of its error output, to be
+    /// appended to an error message. Returns an empty string if haft started no process.
     pub(crate) async fn last_error_output(&self) -> String {
         match &self.process {
             Some(process) => wait_for_error_output(process, ENDING_TIMEOUT).await,
@@ -343,8 +345,8 @@ impl Connection {
     }
 }
 
-/// Returns the `WWW-Authenticate` header among the causes of `error`, if the server refused for
-/// lack of authorization.
+/// Searches the causes of `error` for a refusal for lack of authorization, and returns its
+/// `WWW-Authenticate` header.
 fn find_auth_challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -625,8 +627,8 @@ fn find_root_cause<'a>(
     inner.map_or(error, find_root_cause)
 }
 
-/// Returns the end of the error output of a process, or the reason why the process did not run.
-/// Waits for its exit, but at most for `limit`.
+/// Returns the last part of a process's error output, or the reason why the process did not run.
+/// Waits until the process exits, but no longer than `limit`.
 async fn wait_for_error_output(process: &Background, limit: Duration) -> String {
     let ended = tokio::time::timeout(limit, process.wait_for_end())
         .await

@@ -11,45 +11,46 @@ use tokio::io::DuplexStream;
 
 use crate::config::{Protocol, ServerReach, ToolFilter};
 
-/// A server with all settings resolved.
+/// A declared server, with variables expanded and defaults filled in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerDefinition {
     pub name: String,
     pub origin: ServerOrigin,
     pub endpoint: ServerEndpoint,
-    /// The confinement of the server; only programs are confined.
+    /// The confinement of the server. Only applies to programs that haft starts.
     pub confinement: ServerConfinement,
     /// The hosts and folders to which the server's declaration requests access from inside the
-    /// sandbox. Requests in the user's own configuration are always granted.
+    /// sandbox. Requests in the user's own configuration are always granted; those of a project
+    /// only if they were granted when the project was trusted.
     pub requested_reach: ServerReach,
     /// The maximum time that a call may take without any sign of progress.
     pub timeout: Duration,
     /// The maximum time that the server may take to start.
     pub startup_timeout: Duration,
-    /// The revision of the protocol to use.
+    /// The revision of the protocol to use with the server.
     pub protocol: Protocol,
-    /// The filter that selects the tools to offer.
+    /// The filter that selects which of the server's tools are offered.
     pub filter: ToolFilter,
-    /// The decision on calls that no permission rule covers.
+    /// The decision on calls that no permission rule covers; `ask` if absent.
     pub permission: Option<Decision>,
-    /// The identity of haft as an OAuth client.
+    /// The identity of haft as an OAuth client of the server.
     pub oauth: Oauth,
 }
 
 /// The identity of haft as an OAuth client, for servers that require a login.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Oauth {
-    /// The id of a manual registration.
+    /// The client id, if haft was registered with the authorization server manually.
     pub client_id: Option<String>,
-    /// The secret of a manual registration.
+    /// The client secret, if haft was registered with the authorization server manually.
     pub client_secret: Option<String>,
     /// The URL of a page that describes haft, for servers that accept such a URL as the client id.
     pub metadata_url: Option<String>,
-    /// The scopes to request. If empty, haft requests the scopes that the server names.
+    /// The OAuth scopes to request. If empty, haft requests the scopes that the server names.
     pub scopes: Vec<String>,
 }
 
-/// The source of a server's declaration.
+/// The source of a server's declaration: the user or the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerOrigin {
     /// The user's configuration.
@@ -59,7 +60,7 @@ pub enum ServerOrigin {
 }
 
 impl ServerOrigin {
-    /// Returns the name for listings.
+    /// Returns the name of the origin for lists of servers: `user` or `project`.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -103,10 +104,10 @@ impl ServerDefinition {
 /// The maximum time that a call of a linked server may take without any message from the server.
 /// The limit is long, because the call may wait for the user.
 const LINK_TIMEOUT: Duration = Duration::from_hours(1);
-/// The maximum time that a linked server may take to answer its first request.
+/// The time limit for a linked server's answer to its first request.
 const LINK_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The way to reach a server.
+/// The way to reach a server: a program to start, a URL, or a link through the session's client.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ServerEndpoint {
     /// A program that haft starts and that communicates over standard input and output.
@@ -115,7 +116,7 @@ pub enum ServerEndpoint {
         args: Vec<String>,
         /// Environment variables in addition to those of every child process.
         env: Vec<(String, String)>,
-        /// The working directory.
+        /// The working directory in which the program is started.
         cwd: PathBuf,
         /// True for a user's own server whose entry names neither a folder nor a file of the
         /// project. If unconfined, the server starts in a private folder, because many programs run
@@ -125,9 +126,9 @@ pub enum ServerEndpoint {
     /// A server that answers over HTTP.
     Http {
         url: String,
-        /// The headers of every request.
+        /// The headers that are sent with every request.
         headers: Vec<(String, String)>,
-        /// The bearer token.
+        /// The bearer token for authorization, if one is configured.
         bearer: Option<String>,
     },
     /// A server that the session's client connects to.
@@ -141,7 +142,7 @@ pub trait ServerLink: Send + Sync {
     fn connect(&self, server: &str) -> DuplexStream;
 }
 
-/// A server behind a [`ServerLink`].
+/// A server that only the session's client can reach, through a [`ServerLink`].
 #[derive(Clone)]
 pub struct LinkedServer(pub Arc<dyn ServerLink>);
 
@@ -153,7 +154,8 @@ impl PartialEq for LinkedServer {
 
 impl Eq for LinkedServer {}
 
-/// Omits the environment, the headers, and the token, because they hold secrets.
+/// Formats the endpoint without the environment, the headers, and the token, because they contain
+/// secrets.
 impl fmt::Display for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,14 +187,14 @@ impl fmt::Debug for ServerDefinition {
     }
 }
 
-/// The problem of a declaration that cannot be used. Its `Display` text is for the user.
+/// The reason why a server declaration cannot be used. Its `Display` text is for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}` is not used: {place}: {reason}")]
 pub struct ServerProblem {
     /// The server's name, or `*` if the problem concerns the whole file.
     pub server: String,
-    /// The file and the key, as text.
+    /// The file and the key of the declaration, as text.
     pub place: String,
-    /// The error, and how to fix it.
+    /// A description of the error, and of how to fix it.
     pub reason: String,
 }

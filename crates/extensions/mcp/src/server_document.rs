@@ -13,7 +13,8 @@ use crate::output::{AnswerContent, ServerAnswer};
 use crate::scope::ToolScope;
 use crate::servers::Servers;
 
-/// The length limit of a resource's description, in characters.
+/// The maximum length of a resource's description, and of a line that lists resources, in
+/// characters.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 /// The length limit of a server's instructions, in characters.
 const MAX_INSTRUCTIONS_CHARS: usize = 800;
@@ -21,10 +22,11 @@ const MAX_INSTRUCTIONS_CHARS: usize = 800;
 /// The name of the built-in tool that reads resources. Each server with resources offers it, unless
 /// the server has its own tool of this name.
 pub(crate) const READ_RESOURCE: &str = "read_resource";
-/// The maximum number of resources that are listed with the tools.
+/// The maximum number of resources of a server that are listed with its tools. If there are more,
+/// only their number is given.
 const MAX_LISTED_RESOURCES: usize = 10;
 
-/// The description of all servers and their tools for the model.
+/// A description of all servers and their tools, as a prompt section for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDocument {
     /// The text of the prompt section about MCP servers.
@@ -34,8 +36,8 @@ pub struct ServerDocument {
 }
 
 impl ServerDocument {
-    /// Describes the servers in at most `budget` tokens: every tool with its arguments if they fit,
-    /// else the names of the tools, else only their number.
+    /// Describes the servers in at most `budget` tokens, as completely as possible: every tool with
+    /// its arguments, only the names of the tools, or only the number of tools.
     pub fn new(servers: &Servers, budget: usize, count: &dyn Fn(&str) -> usize) -> Self {
         Self::new_in_scope(&ToolScope::default(), servers, budget, count)
     }
@@ -87,7 +89,7 @@ fn describe_servers(servers: &Servers, scope: &ToolScope, detail: ToolDetail) ->
     text
 }
 
-/// Appends the line about the server's resources. Lists them by name if there are at most
+/// Appends the line about a server's resources to `text`. Lists them by name if there are at most
 /// [`MAX_LISTED_RESOURCES`].
 fn push_resources(text: &mut String, listing: &ServerListing, detail: ToolDetail) {
     let all = &listing.resources;

@@ -35,11 +35,11 @@ const START_PERIOD: Duration = Duration::from_mins(5);
 /// The number of failed starts in a row after which a server is not restarted for [`START_PERIOD`].
 const MAX_FAILED_STARTS: usize = 3;
 
-/// Everything that servers need from the session: the supervisor of processes, folders, the cache,
+/// The services of the session that servers need: the supervisor of processes, folders, the cache,
 /// and the sandbox.
 #[derive(Clone)]
 pub struct ServerHost {
-    /// Starts servers that are programs.
+    /// The supervisor that starts servers that are programs.
     pub supervisor: Arc<Supervisor>,
     /// The environment variables of every child process.
     pub environment: Arc<Vec<(String, String)>>,
@@ -49,25 +49,27 @@ pub struct ServerHost {
     /// The folder that contains the private working folders of the user's own servers.
     pub folders: std::path::PathBuf,
     pub cache: ListingCache,
-    /// The folder of OAuth tokens.
+    /// The folder that contains the OAuth tokens for servers.
     pub tokens: std::path::PathBuf,
-    /// Answers the questions of servers. Without it, questions are declined.
+    /// Answers the questions that servers ask the user. If `None`, questions are declined.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Confines servers. Without it, only the user's own servers that may run unconfined can start.
+    /// Confines servers. If `None`, no server can start except the user's own servers that may run
+    /// unconfined.
     pub sandbox: Option<Arc<dyn ServerConfiner>>,
 }
 
 /// Decides how servers that are programs are confined.
 #[async_trait]
 pub trait ServerConfiner: Send + Sync {
-    /// Returns the confinement of `server`, or `None` if it may run unconfined. The error says why
-    /// the server must not start.
+    /// Returns the confinement of `server`, or `None` if it may run unconfined. The error is the
+    /// reason why the server must not start.
     async fn confine(
         &self,
         server: &ServerDefinition,
     ) -> Result<Option<Arc<ConfinementSpec>>, String>;
 
-    /// True if `server` may not run unconfined now. The answer may change while the server runs.
+    /// True if `server` is currently not allowed to run unconfined. The result may change while the
+    /// server runs.
     fn must_be_confined(&self, server: &ServerDefinition) -> bool;
 }
 
@@ -77,19 +79,19 @@ pub struct Servers {
     host: ServerHost,
 }
 
-/// A tool to be called, with the name of its server.
+/// The names of a tool to be called and of its server.
 #[derive(Clone, Copy)]
 pub(crate) struct CalledTool<'a> {
     pub(crate) server: &'a str,
     pub(crate) tool: &'a str,
 }
 
-/// The state of a server's process or connection.
+/// The state of a server's connection: connected or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// Not started yet, or ended.
+    /// The server has not been started yet, or has ended.
     Idle,
-    /// Connected.
+    /// The server is connected.
     Running,
 }
 
@@ -103,7 +105,8 @@ struct ServerSlot {
 struct ServerRun {
     connection: Option<Arc<Connection>>,
     starts: VecDeque<Instant>,
-    /// The number of failed starts in a row, and the time of the last one.
+    /// The number of failed starts in a row, and the time of the last failure. `None` if the last
+    /// start did not fail.
     failed: Option<(usize, Instant)>,
 }
 
@@ -133,8 +136,8 @@ impl Servers {
         self.iter().map(|server| server.name.as_str()).collect()
     }
 
-    /// Hashes the declarations of all servers: their names, endpoints, and tool filters. Secrets
-    /// and values that may change on their own are left out.
+    /// Hashes the declarations of all servers: their names, endpoints, and tool filters. Secrets,
+    /// and values that may change without a change to the declaration, are not included.
     pub fn declaration_hash(&self) -> String {
         let declared: Vec<_> = self
             .iter()
@@ -145,13 +148,14 @@ impl Servers {
             .to_string()
     }
 
-    /// Returns the listing of a server, or `None` if it is not known yet. Starts nothing.
+    /// Returns the listing of a server, or `None` if it is not known yet. Does not start the
+    /// server.
     pub fn known_listing(&self, name: &str) -> Option<Arc<ServerListing>> {
         self.find_slot(name).ok()?.known_listing()
     }
 
-    /// Stores a listing that the caller got from the server. Without a listing, the model sees only
-    /// the server's name.
+    /// Stores a listing that the caller has fetched from the server. As long as a server has no
+    /// listing, the model sees only its name.
     pub fn set_listing(&self, name: &str, listing: Arc<ServerListing>) {
         if let Ok(slot) = self.find_slot(name) {
             *slot.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(listing);
@@ -194,7 +198,8 @@ impl Servers {
         Ok(slot.known_listing().unwrap_or_default())
     }
 
-    /// Fetches the listing of a server, even if it is known. Starts the server if needed.
+    /// Fetches the listing of a server, even if a listing is known already. Starts the server if
+    /// needed.
     pub async fn refetch_listing(
         &self,
         name: &str,
@@ -206,7 +211,7 @@ impl Servers {
         Ok(slot.known_listing().unwrap_or_default())
     }
 
-    /// Like [`Self::refetch_listing`], but for several servers concurrently. Results are in the
+    /// Like [`Self::refetch_listing`], but for several servers concurrently. The results are in the
     /// order of `names`.
     pub async fn refetch_listings(
         &self,
@@ -321,8 +326,8 @@ impl Servers {
         futures::future::join_all(closing).await;
     }
 
-    /// True if a server runs unconfined but has to be confined now, after a change of the
-    /// permission mode.
+    /// True if a server runs unconfined although, after a change of the permission mode, it has to
+    /// be confined.
     pub fn has_wrongly_unconfined_server(&self) -> bool {
         self.slots.iter().any(|slot| {
             slot.life
@@ -331,7 +336,8 @@ impl Servers {
         })
     }
 
-    /// Ends the servers that run unconfined but have to be confined now.
+    /// Ends the servers that run unconfined although, after a change of the permission mode, they
+    /// have to be confined.
     pub async fn end_wrongly_unconfined_servers(&self) {
         for slot in &self.slots {
             let mut life = slot.life.lock().await;
@@ -354,8 +360,9 @@ impl Servers {
                 .is_some_and(|sandbox| sandbox.must_be_confined(&slot.server))
     }
 
-    /// Waits for `answer`. Fails if the server sends neither the answer nor progress for its
-    /// timeout; the time in which a question of the server waits for the user doesn't count.
+    /// Waits for `answer`. Fails if the server sends neither the answer nor a progress notification
+    /// within its timeout. The time for which a question of the server waits for the user doesn't
+    /// count.
     async fn wait_for_answer<T>(
         &self,
         slot: &ServerSlot,
@@ -511,7 +518,8 @@ impl Servers {
     }
 }
 
-/// Logs how a start ended, without the output of the server.
+/// Logs whether a start of a server succeeded, and how long it took. The server's output is not
+/// logged.
 fn log_start(slot: &ServerSlot, error: Option<&McpError>, took: Duration) {
     let server = &slot.server.name;
     let ms = took.as_millis() as u64;
@@ -558,7 +566,8 @@ impl ServerSlot {
 }
 
 impl ServerRun {
-    /// Closes the connection, or leaves it open until its last call has ended.
+    /// Drops the connection. It is closed at once, or, if calls are still using it, when the last
+    /// call has ended.
     async fn close(&mut self) {
         if let Some(connection) = self.connection.take().and_then(Arc::into_inner) {
             connection.close().await;
@@ -606,7 +615,8 @@ impl ServerRun {
         Ok(())
     }
 
-    /// Records how a start ended. A server that asks for a login did not fail.
+    /// Records whether a start of a server succeeded. A server that requires a login is not counted
+    /// as failed.
     fn record_start_result(&mut self, error: Option<&McpError>) {
         let before = self.failed.map_or(0, |(failures, _)| failures);
         let failed = error.is_some_and(|error| !matches!(error, McpError::Login { .. }));

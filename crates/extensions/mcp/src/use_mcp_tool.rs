@@ -166,8 +166,8 @@ impl Gateway for UseMcpTool {
         Some(&self.declared_by)
     }
 
-    /// Accepts `mcp__server__tool` as a call of this tool. Models trained with other agents call
-    /// servers by such names.
+    /// Translates a call of a tool named `mcp__server__tool` to arguments for this tool. Models
+    /// trained with other agents use such names.
     fn stand_in_arguments(&self, name: &str, arguments: &Value) -> Option<Value> {
         let (server, tool) = self
             .servers

@@ -7,7 +7,7 @@
 
 use tree_sitter_language::LanguageFn;
 
-/// A table: its name in `parser.c`, its number of elements, and its bytes.
+/// A table of a grammar: its name in `parser.c`, its number of elements, and its bytes.
 pub(crate) struct GrammarTable {
     pub(crate) name: &'static str,
     pub(crate) length: usize,
@@ -111,8 +111,9 @@ fn build_table<T, const N: usize>(
     }
 }
 
-/// Returns the end of a state's entry in the small table: a number of groups, each with a value, a
-/// number of symbols, and these symbols. Adds the values that refer to actions to `used`.
+/// Reads a state's entry in the small table and returns its end. An entry is a number of groups,
+/// each with a value, a number of symbols, and these symbols. Adds the values that refer to actions
+/// to `used`.
 fn read_small_state(grammar: &LinkedGrammar, begin: usize, used: &mut Vec<u16>) -> usize {
     // SAFETY: the map refers to entries of this form, and only indexes within an entry are read.
     let at = |index: usize| unsafe { *grammar.small.add(index) };

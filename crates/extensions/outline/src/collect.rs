@@ -21,20 +21,21 @@ use tree_sitter::{
 use crate::languages::CompiledGrammar;
 use crate::{DefinitionKind, SourceLanguage};
 
-/// The maximum length of a name that is kept.
+/// The maximum length of a definition's name, in characters. Longer names are cut.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The maximum number of query matches in progress. Only a hostile text needs more.
+/// The maximum number of query matches that tree-sitter tracks at once. No ordinary text needs
+/// more.
 const MAX_OPEN_MATCHES: u32 = 65_536;
 
-/// The limits on the work for a text and on the result.
+/// The limits on the work for one text, and on the size of the outline.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
-    /// The maximum length of a text in bytes.
+    /// The maximum length of a text, in bytes. Longer texts are rejected.
     pub bytes: usize,
-    /// The maximum time for parsing and searching together.
+    /// The time limit for parsing the text and finding the definitions, together.
     pub time: Duration,
-    /// The maximum number of definitions.
+    /// The maximum number of definitions that are returned. Further definitions are only counted.
     pub definitions: usize,
 }
 
@@ -48,54 +49,54 @@ impl Default for OutlineLimits {
     }
 }
 
-/// A definition in a source text.
+/// A definition in a source text, such as a function or a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub kind: DefinitionKind,
-    /// The name, on one line.
+    /// The name of the definition, on one line.
     pub name: String,
-    /// The first line, from 1.
+    /// The first line of the definition, from 1.
     pub start_line: usize,
-    /// The last line, included.
+    /// The last line of the definition, inclusive.
     pub end_line: usize,
-    /// The number of definitions that contain this one.
+    /// The number of definitions that contain this definition.
     pub depth: usize,
 }
 
-/// The definitions of a text.
+/// The definitions that were found in a source text, and whether some may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The definitions, in the order in which they begin.
     pub definitions: Vec<Definition>,
     /// True if parts of the text are invalid code, so that definitions may be missing.
     pub damaged: bool,
-    /// The number of definitions beyond the limit.
+    /// The number of definitions that were left out because of the limit.
     pub left_out: usize,
 }
 
-/// The reason why a text has no outline.
+/// The reason why no outline could be created for a text.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlineError {
-    /// The text is too long.
+    /// The text exceeds the maximum length.
     #[error("the source has {size} bytes; at most {limit} are parsed")]
     TooLarge {
-        /// The length of the text.
+        /// The length of the text, in bytes.
         size: usize,
-        /// The maximum length.
+        /// The maximum length, in bytes.
         limit: usize,
     },
-    /// The text contains zero bytes, at which grammars repeatedly assume the end of the text.
+    /// The text contains zero bytes. Grammars mistake each of them for the end of the text.
     #[error("the source holds zero bytes: it is no text")]
     NotText,
     #[error("parsing was given up after {} ms", .limit.as_millis())]
     TimedOut {
-        /// The time limit.
+        /// The time limit that was exceeded.
         limit: Duration,
     },
     /// The caller canceled the work.
     #[error("parsing was cancelled")]
     Stopped,
-    /// The grammar of the language is broken. The tests should detect this.
+    /// The grammar of the language is broken. The tests of this crate should prevent this.
     #[error("the grammar for {language} is broken: {reason}")]
     Grammar {
         language: &'static str,
@@ -138,7 +139,8 @@ pub fn outline_source(
     ))
 }
 
-/// Checks the time limit and cancellation.
+/// Checks, while a text is being processed, whether the time limit is exceeded or the caller has
+/// canceled the work.
 struct OutlineWatch<'a> {
     started: Instant,
     limit: Duration,
@@ -169,8 +171,8 @@ fn parse_source(
     watch: &OutlineWatch<'_>,
 ) -> Result<Tree, OutlineError> {
     let mut parser = Parser::new();
-    // This cannot fail, because the query was compiled for this grammar. If it did, there would be
-    // no tree.
+    // This call cannot fail, because the query was compiled for this grammar. If it did fail, there
+    // would be no tree.
     let _ = parser.set_language(&ready.language);
     let mut read = |offset: usize, _| source.as_bytes().get(offset..).unwrap_or_default();
     let mut progress = |_: &_| watch.check_limits();
@@ -273,7 +275,7 @@ fn span_from_match(
         (None, None) => format!("{}{own}", find_name_prefix(ready, found)),
     };
     let range = whole.byte_range();
-    // A definition that ends with a line break ends on the line before it.
+    // A definition whose text ends with a line break ends on the line before that break.
     let last = source.as_bytes().get(range.clone()).and_then(<[u8]>::last);
     let end_line = whole.end_position().row + usize::from(last != Some(&b'\n'));
     let start_line = whole.start_position().row + 1;
@@ -293,7 +295,8 @@ fn span_from_match(
     })
 }
 
-/// Returns the prefix that a pattern sets for its names.
+/// Returns the prefix for the names of definitions that the matched pattern of the query sets, or
+/// an empty string.
 fn find_name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) -> &'a str {
     let settings = ready.query.property_settings(found.pattern_index);
     settings
@@ -303,7 +306,7 @@ fn find_name_prefix<'a>(ready: &'a CompiledGrammar, found: &QueryMatch<'_, '_>) 
         .unwrap_or_default()
 }
 
-/// Returns the text of a node on one line, cut if it is too long.
+/// Returns the text of a node on one line, cut to [`MAX_NAME_CHARS`] characters.
 fn node_text(node: Node<'_>, source: &str) -> String {
     let words: Vec<&str> = source
         .get(node.byte_range())
@@ -319,14 +322,14 @@ fn node_text(node: Node<'_>, source: &str) -> String {
 
 /// Sorts the definitions and computes their nesting.
 fn build_outline(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) -> Outline {
-    // Of two definitions that begin at one place, the outer one comes first.
+    // If two definitions begin at one position, the outer one comes first.
     found.sort_by_key(|one| (one.start, Reverse(one.end), one.name_at));
     let left_out = found.len().saturating_sub(limit);
     found.truncate(limit);
     let mut open: Vec<(DefinitionKind, usize, usize)> = Vec::new();
     let mut definitions = Vec::with_capacity(found.len());
     for one in found {
-        // Two names of one statement, such as `a, b = 1, 2`, are siblings.
+        // Two names in one statement, such as `a, b = 1, 2`, are siblings.
         let holds =
             |start, end| end >= one.end && end > one.start && (start, end) != (one.start, one.end);
         while open

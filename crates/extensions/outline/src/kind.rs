@@ -1,24 +1,26 @@
-//! Kinds of definitions.
+//! Defines the kinds of definitions.
 
 use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
-        /// The kind of a definition.
+        /// The kind of a definition, independent of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DefinitionKind {
             $($(#[$doc])* $kind,)*
         }
 
         impl DefinitionKind {
-            /// Returns the word for the kind, which is also its capture name in the queries.
+            /// Returns the English word for the kind, such as `class`. Queries use it as the name
+            /// of a capture.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$kind => $word,)*
                 }
             }
 
-            /// Returns the kind with this word.
+            /// Returns the kind for which [`Self::word`] returns `word`, or `None` if there is no
+            /// such kind.
             pub(crate) fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$kind),)*
@@ -43,26 +45,26 @@ kinds! {
     Interface = "interface",
     /// A trait, or a concept of C++.
     Trait = "trait",
-    /// A block that defines methods of a type outside of the type's definition.
+    /// A block that defines methods of a type, outside of the definition of the type.
     Impl = "impl",
-    /// An alias of a type.
+    /// A type alias.
     Type = "type",
     Function = "function",
     /// A function that belongs to a type.
     Method = "method",
-    /// A function declared without a body.
+    /// A function that is declared without a body.
     Prototype = "prototype",
     /// A property or event of a type that runs code.
     Property = "property",
     /// A value that cannot be reassigned.
     Constant = "constant",
-    /// A variable at module level.
+    /// A module-level variable.
     Variable = "variable",
     Macro = "macro",
 }
 
 impl DefinitionKind {
-    /// True if functions in a definition of this kind are methods.
+    /// True if a function directly inside a definition of this kind is a method.
     pub(crate) fn has_methods(self) -> bool {
         match self {
             Self::Class

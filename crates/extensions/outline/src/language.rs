@@ -7,10 +7,10 @@ use strum::{IntoStaticStr, VariantArray, VariantNames};
 use crate::languages::Grammar;
 use crate::packed;
 
-/// A language whose definitions can be found.
+/// A language in which definitions can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, VariantNames)]
 pub enum SourceLanguage {
-    /// Bash, and other shells as far as their syntax agrees.
+    /// Bash, and other shells as far as their syntax is compatible with Bash.
     Bash,
     C,
     #[strum(serialize = "C++")]
@@ -19,7 +19,7 @@ pub enum SourceLanguage {
     CSharp,
     Go,
     Java,
-    /// JavaScript, with JSX.
+    /// JavaScript, including JSX.
     JavaScript,
     #[strum(serialize = "PHP")]
     Php,
@@ -37,7 +37,8 @@ impl SourceLanguage {
 
     pub(crate) const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 
-    /// Detects the language of a file by its name, or by its text if the name is ambiguous.
+    /// Detects the language of a file by its name, or by its text if the name is ambiguous. Returns
+    /// `None` if the language is not supported.
     pub fn detect(path: &Path, source: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
@@ -54,7 +55,7 @@ impl SourceLanguage {
         }
     }
 
-    /// True if a file with this name may be in one of the languages, so that it is worth opening.
+    /// True if a file with this name may be in a supported language, so that it is worth opening.
     pub fn may_match(path: &Path) -> bool {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("h") | None => true,
@@ -106,7 +107,7 @@ impl SourceLanguage {
     }
 }
 
-/// True if a header file contains a keyword that C lacks.
+/// True if the text of a header file contains a keyword that C does not have.
 fn looks_like_cpp(source: &str) -> bool {
     const CPP_KEYWORDS: [&str; 8] = [
         "class ",
@@ -125,7 +126,7 @@ fn looks_like_cpp(source: &str) -> bool {
     })
 }
 
-/// Returns the language of a script by its `#!` line.
+/// Returns the language of a script whose `#!` line is `line`, or `None` if it is not supported.
 fn parse_shebang(line: &str) -> Option<SourceLanguage> {
     let mut words = line.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?.rsplit('/').next()?;

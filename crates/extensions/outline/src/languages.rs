@@ -10,15 +10,15 @@ use tree_sitter::{Language, Query};
 
 use crate::packed::PackedGrammar;
 
-/// A grammar and the query for its definitions. The first use unpacks the tables and compiles the
-/// query.
+/// A grammar and the query for its definitions. The first use unpacks the tables of the grammar and
+/// compiles the query.
 pub(crate) struct Grammar {
     language: PackedGrammar,
     query: &'static str,
     ready: OnceLock<Result<CompiledGrammar, String>>,
 }
 
-/// A grammar with its compiled query.
+/// A grammar that is ready for use, with its compiled query.
 pub(crate) struct CompiledGrammar {
     pub(crate) language: Language,
     pub(crate) query: Query,
@@ -33,7 +33,8 @@ impl Grammar {
         }
     }
 
-    /// Returns the grammar with its compiled query, compiled on the first call.
+    /// Returns the grammar and its query, after unpacking and compiling them on the first call. The
+    /// error is the reason why that failed.
     pub(crate) fn get_or_compile(&self) -> Result<&CompiledGrammar, &str> {
         let compile = || {
             let language = self.language.unpack()?;

@@ -12,7 +12,8 @@ use tree_sitter_language::LanguageFn;
 
 use crate::languages::Grammar;
 
-/// A grammar that was compiled without its large tables, and the packed tables.
+/// A grammar that was compiled without its large tables, together with these tables in compressed
+/// form.
 pub(crate) struct PackedGrammar {
     language: unsafe extern "C" fn() -> *const (),
     fill: unsafe extern "C" fn(tables: *const u8, length: usize) -> bool,
@@ -21,7 +22,8 @@ pub(crate) struct PackedGrammar {
 }
 
 impl PackedGrammar {
-    /// Returns the grammar with its tables. The error is the reason why they cannot be unpacked.
+    /// Returns the complete grammar, after unpacking its tables on the first call. The error is the
+    /// reason why the tables cannot be unpacked.
     pub(crate) fn unpack(&self) -> Result<Language, String> {
         self.filled.get_or_init(|| self.fill_tables()).clone()?;
         // SAFETY: tree-sitter generated the function from the grammar, and the tables are filled.
@@ -38,14 +40,15 @@ impl PackedGrammar {
             .ok_or_else(|| "its tables do not fit".to_owned())
     }
 
-    /// Returns the size of the packed tables in the binary.
+    /// Returns the size of the compressed tables, in bytes.
     #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.packed.len()
     }
 }
 
-/// Defines one constant for each grammar, given the name in its symbols and its query.
+/// Defines one static for each grammar, given the grammar's name in C symbols and the query for its
+/// definitions.
 macro_rules! grammars {
     ($($constant:ident = $name:literal, $query:literal)*) => {$(
         pub(crate) static $constant: Grammar = {

@@ -28,7 +28,7 @@ struct ListCodeDefinitionNamesParameters {
     path: String,
 }
 
-/// Defines the tool `list_code_definition_names`.
+/// Defines the tool `list_code_definition_names`, which lists the definitions in a file or folder.
 pub fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,
@@ -91,10 +91,10 @@ fn outline_failure(name: &str, error: &OutlineError) -> ToolFailure {
     )
 }
 
-/// The result of parsing one file.
+/// The result of parsing one file: its outline, or the reason why there is none.
 enum ParsedFile {
     Source(Outline),
-    /// The file is not in a supported language, or is not text.
+    /// The file does not contain text, or not in a supported language.
     Foreign,
     Failed(OutlineError),
     Unreadable(ToolFailure),
@@ -125,7 +125,8 @@ fn parse_file(scope: &FileScope, path: &Path, name: &str) -> ParsedFile {
     }
 }
 
-/// The lines that fit into the result, and the total number of files and definitions.
+/// The lines of a tool result that fit into its limits, and the total number of files and
+/// definitions.
 struct DefinitionListing {
     limits: OutputLimits,
     lines: Vec<String>,

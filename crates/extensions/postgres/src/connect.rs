@@ -13,17 +13,17 @@ use crate::failure::PostgresFailure;
 use crate::queue::{self, TaskLease};
 use crate::session;
 
-/// The migrations of the tables, in order. A released migration is never edited; each change of the
-/// format is a new migration.
+/// The SQL migrations that create and upgrade the tables, oldest first. A released migration is
+/// never edited; each change of the format is a new migration.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_conversations.sql"),
     include_str!("migrations/0002_many.sql"),
 ];
 
-/// The format that this version of haft writes.
+/// The version of the table format that this build of haft writes.
 const FORMAT_VERSION: i32 = (MIGRATIONS.len() as u32).cast_signed();
 
-/// A server and the options of connections to it.
+/// A PostgreSQL server, and the options with which haft connects to it.
 pub(crate) struct PostgresServer {
     options: PgConnectOptions,
     /// The server's URL without its password.
@@ -63,8 +63,8 @@ impl PostgresServer {
         })
     }
 
-    /// Sets the run of a task to which the connections belong. The name of each connection contains
-    /// the run, so that the server can end these connections when another worker takes over.
+    /// Sets the task run for which connections are opened. The name of each connection contains the
+    /// run, so that the connections can be ended when another worker takes over the task.
     pub(crate) fn with_lease(self, lease: Option<TaskLease>) -> Self {
         Self { lease, ..self }
     }
@@ -86,7 +86,7 @@ impl PostgresServer {
         }
     }
 
-    /// Converts an error of a job to an error that names the server.
+    /// Converts a failure to a store error, which names the server.
     pub(crate) fn to_store_error(&self, failure: PostgresFailure) -> StoreError {
         let path = self.name.clone();
         match failure {
@@ -119,8 +119,8 @@ impl PostgresServer {
     }
 }
 
-/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Several processes may do this at
-/// once.
+/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Several processes may call this
+/// function at the same time.
 pub(crate) async fn migrate_tables(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     session::run_transaction(connection, session::BEGIN_WRITE, migrate_in_transaction).await
 }
@@ -156,9 +156,9 @@ async fn migrate_in_transaction(connection: &mut PgConnection) -> Result<(), Pos
     Ok(())
 }
 
-/// Rejects a format that is newer than this version of haft. Checked for each write, because the
-/// tables may be upgraded after this process connected, and a newer haft would not find data in the
-/// old format.
+/// Rejects a table format that is newer than the one this build of haft writes. The check is made
+/// for each write, because another process may upgrade the tables after this process has connected,
+/// and a newer haft would not find data in the old format.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
     if found > FORMAT_VERSION {
         Err(PostgresFailure::NewerFormat(found.unsigned_abs()))

@@ -10,14 +10,14 @@ use crate::names::ProjectName;
 use crate::queue::TaskLease;
 use crate::{PostgresStore, shared_name};
 
-/// Connects to the server that `store.url` names.
+/// Connects a session to the team store on the PostgreSQL server that `store.url` names.
 pub struct PostgresExtension {
     lease: Option<TaskLease>,
 }
 
 impl PostgresExtension {
-    /// Creates the extension. With a `lease`, all writes belong to the run of the task that has
-    /// this lease.
+    /// Creates the extension. With a `lease`, all writes are made on behalf of the task run that
+    /// has this lease.
     pub fn new(lease: Option<TaskLease>) -> Self {
         Self { lease }
     }

@@ -4,16 +4,16 @@ use haft_store::StoreError;
 use haft_store::backend::{self, DamagedRow};
 use serde::de::DeserializeOwned;
 
-/// An error of a job.
+/// The reason why a job on the server failed. The error does not yet name the server.
 #[derive(Debug)]
 pub(crate) enum PostgresFailure {
     /// The server rejected a statement or cannot be reached.
     Sqlx(sqlx::Error),
-    /// A newer haft has changed the tables.
+    /// A newer version of haft has upgraded the tables. The value is the version of their format.
     NewerFormat(u32),
     /// A row holds values that haft never writes.
     Damaged(String),
-    /// An error that needs no conversion.
+    /// A store error, which is passed on unchanged.
     Store(StoreError),
 }
 

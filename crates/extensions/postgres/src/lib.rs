@@ -60,7 +60,7 @@ pub use self::queue::{
     TaskState, TaskTakenOver, WorkerProfile, WorkerRow, format_utc,
 };
 
-/// The state of the writing thread.
+/// The state of the thread that executes all writes of a store.
 struct PostgresWriter {
     session: PostgresSession,
     last_requests: LastRequests,
@@ -83,14 +83,14 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Sets the names of a project whose name on the server differs from its local one.
+    /// Sets the local and the shared name of the project, for projects whose names differ.
     #[must_use]
     pub fn with_name(mut self, name: Option<ProjectName>) -> Self {
         self.name = name;
         self
     }
 
-    /// Returns the name of `namespace` on the server.
+    /// Returns the server's name for the local `namespace`.
     fn stored_namespace(&self, namespace: &str) -> String {
         let namespace = namespace_name(namespace);
         self.name
@@ -98,7 +98,7 @@ impl PostgresStore {
             .map_or_else(|| namespace.to_owned(), |name| name.to_shared(namespace))
     }
 
-    /// Replaces the name that a namespace has on the server with its local name.
+    /// Replaces the server's name for a namespace with the local name.
     fn restore_local_namespace(&self, namespace: &mut String) {
         if let Some(name) = &self.name {
             *namespace = name.to_local(namespace);
@@ -225,7 +225,7 @@ impl PostgresStore {
             })
     }
 
-    /// Queues a write that changes no existing conversation and so needs no write lock.
+    /// Queues a write that changes no existing conversation, and therefore needs no write lock.
     fn queue_unlocked_write<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
@@ -242,7 +242,7 @@ impl PostgresStore {
         })
     }
 
-    /// Queues a read, which sees a snapshot of the database.
+    /// Queues a read. All statements of the read see one snapshot of the database.
     fn queue_read<T: Send + 'static>(
         &self,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
@@ -254,15 +254,15 @@ impl PostgresStore {
         })
     }
 
-    /// Waits until queued writes are done. Requests are logged without waiting, but readers of the
-    /// log must see them.
+    /// Waits until queued writes are done. Needed before reading the log of requests, because
+    /// requests are logged without waiting for the write.
     async fn wait_for_writes(&self) -> Result<(), StoreError> {
         self.writer.submit(|_| Ok(())).await
     }
 }
 
 /// Checks that the tables have the known format and that `lease`, if there is one, is still the
-/// newest of its task.
+/// newest lease of its task.
 async fn check_writable(
     connection: &mut PgConnection,
     lease: Option<TaskLease>,

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 
 use crate::failure::{PostgresFailure, decode_json};
 
-/// Adds a new conversation as the last of its own message sources.
+/// Makes a new conversation a source of its own messages, after the sources that it inherits.
 pub(crate) async fn add_own_source(
     connection: &mut PgConnection,
     conversation: i64,
@@ -26,8 +26,8 @@ pub(crate) async fn add_own_source(
     Ok(())
 }
 
-/// Copies the sources of `parent` up to a position to a new conversation. The caller must prevent
-/// concurrent writes to the parent.
+/// Gives the new conversation `child` the message sources of `parent` up to the position `last`,
+/// followed by itself. The caller must prevent concurrent writes to the parent.
 pub(crate) async fn inherit_sources(
     connection: &mut PgConnection,
     child: i64,
@@ -71,8 +71,8 @@ pub(crate) async fn read_messages(
     rows.into_iter().map(read).collect()
 }
 
-/// Returns the newest revisions of the messages in a span, by position. Messages without a revision
-/// are left out.
+/// Returns the newest revisions of the messages in a span, by position. Messages that were never
+/// revised are not included.
 async fn read_newest_revisions(
     connection: &mut PgConnection,
     key: i64,
@@ -88,7 +88,8 @@ async fn read_newest_revisions(
     Ok(rows.into_iter().collect())
 }
 
-/// Returns the position and id of the message with this short id.
+/// Returns the position and full id of the message that has this short id, or `None` if there is
+/// none.
 pub(crate) async fn find_message(
     connection: &mut PgConnection,
     conversation: i64,
@@ -107,7 +108,8 @@ pub(crate) async fn find_message(
     found.map(read).transpose()
 }
 
-/// Returns the position of a message, or [`StoreError::UnknownMessage`].
+/// Returns the position of a message in its conversation. Fails with [`StoreError::UnknownMessage`]
+/// if there is no such message.
 pub(crate) async fn require_position(
     connection: &mut PgConnection,
     (key, id): (i64, &ConversationId),
@@ -123,7 +125,7 @@ pub(crate) async fn require_position(
     }
 }
 
-/// Returns the bodies of messages as they were first stored, by short id.
+/// Returns the original bodies of messages, without later revisions, by short id.
 pub(crate) async fn read_first_bodies(
     connection: &mut PgConnection,
     conversation: i64,
@@ -140,7 +142,7 @@ pub(crate) async fn read_first_bodies(
     Ok(rows.into_iter().collect())
 }
 
-/// True if a message was first stored with exactly this content.
+/// True if the original content of a message, without later revisions, has this hash.
 pub(crate) async fn was_stored_with_hash(
     connection: &mut PgConnection,
     conversation: i64,

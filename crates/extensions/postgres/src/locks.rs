@@ -21,14 +21,14 @@ use crate::session::PostgresSession;
 
 /// The interval between attempts to take a lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The lock timeout for callers that do not wait.
+/// The lock timeout for callers that do not want to wait until a lock becomes free.
 pub(crate) const TRY_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The write locks of one store.
+/// Takes and tracks the write locks of one store on conversations.
 pub(crate) struct PostgresLocks {
     keeper: WorkerThread<PostgresSession, PostgresFailure>,
     timeout: Duration,
-    /// The locked conversations of this store, with the term of each lock.
+    /// The conversations that this store has locked, with the term of each lock.
     held: Mutex<HashMap<ConversationId, i64>>,
 }
 
@@ -83,7 +83,7 @@ impl PostgresLocks {
     }
 
     /// Returns the term of the lock that this store took on a conversation, or `None` if it took
-    /// none. The server may have released the lock since.
+    /// none. The server may have released the lock in the meantime.
     fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
         self.lock_held_terms().get(conversation).copied()
     }
@@ -178,8 +178,8 @@ impl PostgresLocks {
     }
 }
 
-/// Takes the session's lock, records its holder, and returns the new term, or `None` if another
-/// session has the lock.
+/// Takes the lock on a conversation for this database session, records this process as its holder,
+/// and returns the new term. Returns `None` if another session has the lock.
 async fn take_lock(
     connection: &mut PgConnection,
     conversation: &ConversationId,
@@ -224,7 +224,7 @@ async fn release_lock(
     Ok(())
 }
 
-/// Returns the process that last took the lock.
+/// Returns the process that last took the lock on a conversation, or `None` if no process ever did.
 async fn read_holder(
     connection: &mut PgConnection,
     conversation: &ConversationId,

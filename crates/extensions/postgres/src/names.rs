@@ -4,7 +4,7 @@
 use haft_store::ConversationScope;
 use haft_store::backend::OwnedScope;
 
-/// The two names of a project.
+/// The local name of a project and its name on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectName {
     /// The local name, which is the path of the project's folder. Code above the store uses this
@@ -15,19 +15,20 @@ pub struct ProjectName {
 }
 
 impl ProjectName {
-    /// Returns the name of `namespace` on the server.
+    /// Returns the server's name for the local `namespace`.
     pub(crate) fn to_shared(&self, namespace: &str) -> String {
         replace_project(namespace, &self.local, &self.shared)
     }
 
-    /// Returns the local name of a namespace on the server.
+    /// Returns the local name for the server's `namespace`.
     pub(crate) fn to_local(&self, namespace: &str) -> String {
         replace_project(namespace, &self.shared, &self.local)
     }
 }
 
-/// Returns the scopes to search for `scope`. Conversations that were stored before projects had
-/// shared names are still listed under the project's folder.
+/// Returns the scopes on the server that have to be searched for the local `scope`. The project's
+/// folder is among them, because conversations that were stored before projects had shared names
+/// are still listed under it.
 pub(crate) fn scopes_to_search(
     name: Option<&ProjectName>,
     scope: ConversationScope<'_>,
@@ -41,8 +42,8 @@ pub(crate) fn scopes_to_search(
     }
 }
 
-/// Replaces the project's name in a namespace. The namespaces of sub-agents and workflows have a
-/// suffix that begins with `#`.
+/// Replaces the project's name in a namespace, and keeps the suffix that the namespaces of
+/// sub-agents and workflows have. The suffix begins with `#`.
 fn replace_project(namespace: &str, from: &str, to: &str) -> String {
     match namespace.strip_prefix(from) {
         Some(rest) if rest.is_empty() || rest.starts_with('#') => format!("{to}{rest}"),

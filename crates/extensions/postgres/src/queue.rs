@@ -53,7 +53,7 @@ macro_rules! task_rows {
     };
 }
 
-/// The task queue of a team.
+/// The task queue of a team, in tables on a PostgreSQL server.
 pub struct TaskQueue {
     session: Mutex<Option<PostgresSession>>,
     server: Arc<PostgresServer>,
@@ -72,7 +72,8 @@ impl Drop for TaskQueue {
 }
 
 impl TaskQueue {
-    /// Connects to the server of the team store and creates missing tables.
+    /// Connects to the server of the team store, and creates the queue's tables if they are
+    /// missing.
     pub fn connect(url: &str, lock_timeout: Duration) -> Result<Self, StoreError> {
         let server = Arc::new(PostgresServer::new(url, lock_timeout)?);
         let queue = Self {
@@ -95,7 +96,7 @@ impl TaskQueue {
         done.map_err(|failure| self.server.to_store_error(failure))
     }
 
-    /// Adds a task to the queue, unless there is one with the same unique key.
+    /// Adds a task to the queue, unless the queue already contains a task with its unique key.
     pub fn add_task(&self, new: &NewTask) -> Result<AddedTask, StoreError> {
         let request = encode_json("a task", &new.request)?;
         self.run_transaction(async |connection| {
@@ -123,7 +124,8 @@ impl TaskQueue {
         })
     }
 
-    /// Returns tasks, newest first, optionally only those in `state` or with `label`.
+    /// Returns the tasks in the queue, newest first. `state` and `label`, if set, select only the
+    /// tasks in this state or with this label.
     pub fn list_tasks(
         &self,
         state: Option<TaskState>,
@@ -139,12 +141,12 @@ impl TaskQueue {
         })
     }
 
-    /// Returns a task, or `None` if there is none with this id.
+    /// Returns the task with this id, or `None` if it does not exist.
     pub fn get_task(&self, id: i64) -> Result<Option<QueuedTask>, StoreError> {
         self.run_transaction(async |connection| find_task(connection, id).await)
     }
 
-    /// Returns the patch with the changes of a task.
+    /// Returns the patch with the changes that a task made, or `None` if there is none.
     pub fn read_patch(&self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT patch FROM queue_tasks WHERE id = $1";
         self.run_transaction(async |connection| {
@@ -168,8 +170,8 @@ impl TaskQueue {
         })
     }
 
-    /// Removes a waiting task from the queue, or asks the worker of a running task to end it.
-    /// Returns false if the task has already ended.
+    /// Cancels a task: a waiting task is removed from the queue, and the worker of a running task
+    /// is asked to end it. Returns false if the task has already ended.
     pub fn cancel(&self, id: i64) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET cancel_asked = true, state = CASE WHEN state = 'queued' THEN 'cancelled' ELSE state END,
                        ended_at = CASE WHEN state = 'queued' THEN now() END
@@ -184,8 +186,8 @@ impl TaskQueue {
         })
     }
 
-    /// Puts an ended task back into the queue, to continue in `conversation`. Returns false if the
-    /// task has not ended. The task starts from a fresh clone, with its spending reset.
+    /// Puts an ended task back into the queue, to continue in `conversation`, with a fresh clone
+    /// and its spending reset. Returns false if the task has not ended.
     pub fn retry(&self, id: i64, conversation: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', not_before = now(), cancel_asked = false, attempts = 0, epoch = epoch + 1,
                        conversation = $2, spent_usd = 0, spent_tokens = 0, flying_usd = 0, flying_tokens = 0, ended_at = NULL, result = NULL, patch = NULL,
@@ -224,7 +226,7 @@ impl TaskQueue {
         })
     }
 
-    /// Returns the workers seen within the last hour.
+    /// Returns the workers whose last heartbeat was within the last hour.
     pub fn workers(&self) -> Result<Vec<WorkerRow>, StoreError> {
         let sql = "SELECT row_to_json(v)::text FROM (SELECT w.id, w.name, w.slots, w.labels, w.draining,
                        (extract(epoch FROM now() - w.seen) * 1000::numeric)::bigint AS silent_ms,
@@ -235,7 +237,7 @@ impl TaskQueue {
         })
     }
 
-    /// Returns the log lines of a task after line number `after`, with their numbers.
+    /// Returns the lines of a task's log that follow the line number `after`, each with its number.
     pub fn read_log(&self, task: i64, after: i64) -> Result<Vec<(i64, String)>, StoreError> {
         let sql =
             "SELECT number, line FROM queue_log WHERE task = $1 AND number > $2 ORDER BY number";

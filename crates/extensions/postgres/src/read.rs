@@ -14,13 +14,13 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use crate::failure::{PostgresFailure, decode_json};
 use crate::lineage;
 
-/// The parameter that is bound to the namespace of a scope.
+/// The SQL parameter to which the namespace of a scope is bound.
 pub(crate) const NAMESPACE_PARAMETER: &str = "$1::text";
 
-/// The driver's types for [`LISTED_COLUMNS`].
+/// The Rust types of the columns in [`LISTED_COLUMNS`], as the database driver returns them.
 pub(crate) type ListedColumns = (String, String, String, String, String, i64);
 
-/// Decodes a conversation of a list.
+/// Decodes a row of a list of conversations.
 pub(crate) fn decode_listed_conversation(
     (id, name, namespace, created_at, updated_at, messages): ListedColumns,
 ) -> Result<ConversationRow, PostgresFailure> {
@@ -44,7 +44,8 @@ enum Trashed {
     Yes,
 }
 
-/// Returns the key and data of a conversation that is not in the trash.
+/// Returns the key and the data of a conversation, or `None` if it does not exist or is in the
+/// trash.
 pub(crate) async fn read_conversation_with_key(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -103,7 +104,7 @@ async fn read_conversation(
     Ok(Some((key, conversation)))
 }
 
-/// Returns the key of a conversation that is not in the trash.
+/// Returns the key of a conversation, or `None` if it does not exist or is in the trash.
 pub(crate) async fn find_key(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -115,8 +116,8 @@ pub(crate) async fn find_key(
         .await?)
 }
 
-/// Returns the key of a conversation that is not in the trash, and locks its row until the
-/// transaction ends. Fails if there is none.
+/// Returns the key of a conversation, and locks its row until the transaction ends. Fails if the
+/// conversation does not exist or is in the trash.
 pub(crate) async fn find_and_lock_key(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -129,7 +130,7 @@ pub(crate) async fn find_and_lock_key(
     key.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Returns the conversation with this id, unless it is in the trash.
+/// Returns the conversation with this id, or `None` if it does not exist or is in the trash.
 pub(crate) async fn get_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -139,7 +140,8 @@ pub(crate) async fn get_conversation(
         .map(|(_, conversation)| conversation))
 }
 
-/// Returns the conversations of a namespace, of all namespaces, or of the trash.
+/// Returns the conversations in a scope: in a namespace, in all namespaces, or in the trash. The
+/// most recently updated one comes first.
 pub(crate) async fn list_conversations(
     connection: &mut PgConnection,
     place: &OwnedScope,
@@ -155,7 +157,7 @@ pub(crate) async fn list_conversations(
     rows.into_iter().map(decode_listed_conversation).collect()
 }
 
-/// Finds conversations by exact id, by name, or by the beginning of the id.
+/// Finds conversations by `text`: the exact id, the name, or the beginning of the id.
 pub(crate) async fn find_conversation(
     connection: &mut PgConnection,
     text: &str,
@@ -199,7 +201,7 @@ pub(crate) async fn find_conversation(
     }
 }
 
-/// Returns the messages of a conversation.
+/// Returns all messages of a conversation, or no messages if it does not exist.
 pub(crate) async fn read_messages(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -210,7 +212,7 @@ pub(crate) async fn read_messages(
     }
 }
 
-/// Returns at most `most` messages from one end of a conversation.
+/// Returns at most `most` messages from the beginning or the end of a conversation.
 pub(crate) async fn read_page(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -227,7 +229,7 @@ pub(crate) async fn read_page(
     })
 }
 
-/// Returns the facts noted about messages of a conversation.
+/// Returns the facts that were recorded about the messages of a conversation.
 pub(crate) async fn read_facts(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -246,7 +248,7 @@ pub(crate) async fn read_facts(
         .collect()
 }
 
-/// Returns the state `name` of a conversation.
+/// Returns the state with the name `name` of a conversation, or `None` if it was never set.
 pub(crate) async fn read_state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -291,7 +293,7 @@ pub(crate) async fn read_states(
     decoded.collect()
 }
 
-/// Returns the state `name` of a namespace.
+/// Returns the state with the name `name` of a namespace, or `None` if it was never set.
 pub(crate) async fn read_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -312,7 +314,7 @@ pub(crate) async fn read_project_state(
     .transpose()
 }
 
-/// Returns the id of the current conversation of a namespace.
+/// Returns the id of a namespace's current conversation, or `None` if there is none.
 pub(crate) async fn find_current_conversation(
     connection: &mut PgConnection,
     namespace: &str,
@@ -326,7 +328,7 @@ pub(crate) async fn find_current_conversation(
     Ok(id.map(ConversationId::new))
 }
 
-/// Returns the namespaces in use.
+/// Returns the namespaces that have conversations or a current conversation, sorted by name.
 pub(crate) async fn list_namespaces(
     connection: &mut PgConnection,
 ) -> Result<Vec<Namespace>, PostgresFailure> {
@@ -344,7 +346,8 @@ pub(crate) async fn list_namespaces(
     rows.into_iter().map(read).collect()
 }
 
-/// Returns a conversation with its messages, from one snapshot.
+/// Returns a conversation together with its messages. Both are read from one snapshot of the
+/// database.
 pub(crate) async fn export_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -356,7 +359,7 @@ pub(crate) async fn export_conversation(
     Ok(Some(conversation.into_document(messages)))
 }
 
-/// Returns the numbers of rows and the size of the database.
+/// Returns the numbers of conversations, messages and other rows, and the size of the database.
 pub(crate) async fn read_totals(connection: &mut PgConnection) -> Result<Totals, PostgresFailure> {
     let sql = include_str!("statements/totals.sql");
     let row: (i64, i64, i64, i64, i64, i64, i64) =

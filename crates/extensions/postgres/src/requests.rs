@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 use crate::failure::PostgresFailure;
 use crate::{lineage, read};
 
-/// A request that is logged when the transaction commits.
+/// A request whose log entry becomes visible when the transaction commits.
 pub(crate) struct PendingRequest {
     conversation: i64,
     segments: Vec<SegmentRef>,
@@ -24,8 +24,8 @@ pub(crate) struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Caches the segments for the delta of the next request, after the commit, and returns the
-    /// request's number.
+    /// Returns the request's number, and caches its segments so that the next request can be stored
+    /// as a delta. Must be called after the commit.
     pub(crate) fn cache_segments(
         self,
         remembered: &mut LastRequests,
@@ -36,7 +36,7 @@ impl PendingRequest {
     }
 }
 
-/// Logs one request.
+/// Logs one request, stored as the difference from the previous request where possible.
 pub(crate) async fn log_request(
     connection: &mut PgConnection,
     remembered: &mut LastRequests,
@@ -95,7 +95,8 @@ pub(crate) async fn log_request(
     })
 }
 
-/// Stores the content of a segment if needed, and returns where it is stored.
+/// Stores the content of a segment unless it is stored already as a message, and returns where it
+/// is stored.
 async fn store_segment(
     connection: &mut PgConnection,
     conversation: i64,
@@ -147,8 +148,8 @@ fn decode_logged_row((number, sent_at, body): LogColumns) -> Result<LoggedRow, P
     Ok(LoggedRow::decode(number, &sent_at, &body)?)
 }
 
-/// Returns the segments and the row of a request. The segments are reconstructed by applying the
-/// deltas since the last request that was stored whole.
+/// Returns the segments and the log row of a request. The segments are reconstructed by applying
+/// the deltas since the last request that was stored whole.
 async fn read_segments(
     connection: &mut PgConnection,
     conversation: i64,
@@ -201,7 +202,7 @@ pub(crate) async fn list_outlines(
     Ok(outlines.finish())
 }
 
-/// Returns a logged request in full.
+/// Returns a logged request with its complete content, or `None` if it does not exist.
 pub(crate) async fn read_request(
     connection: &mut PgConnection,
     id: &ConversationId,

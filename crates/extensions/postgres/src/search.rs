@@ -20,14 +20,14 @@ use crate::{lineage, session};
 const BATCH_SIZE: u32 = 500;
 /// The maximum number of search candidates read by one query.
 const CANDIDATES_PER_QUERY: u32 = 200;
-/// The highest position of a term that the server supports.
+/// The highest position that the server supports for a term in an entry.
 const MAX_POSITION: usize = 16_383;
-/// The maximum number of terms of one entry. The server limits an entry, including the positions of
-/// its terms, to one megabyte.
+/// The maximum number of terms in one index entry. The server limits an entry, including the
+/// positions of its terms, to one megabyte.
 const MAX_TERMS: usize = 20_000;
 
-/// Indexes at most [`BATCH_SIZE`] messages and revisions. Other processes may index other messages
-/// at the same time.
+/// Indexes at most [`BATCH_SIZE`] messages and revisions that are not indexed yet. Several
+/// processes may do this at the same time.
 pub(crate) async fn index_batch(connection: &mut PgConnection) -> Result<Idle, PostgresFailure> {
     session::run_transaction(connection, session::BEGIN_WRITE, index_messages).await
 }
@@ -63,7 +63,8 @@ async fn index_messages(connection: &mut PgConnection) -> Result<Idle, PostgresF
     })
 }
 
-/// Indexes at most [`BATCH_SIZE`] names, and returns their number.
+/// Indexes the names and descriptions of at most [`BATCH_SIZE`] conversations, and returns the
+/// number of conversations.
 async fn index_names(connection: &mut PgConnection) -> Result<usize, PostgresFailure> {
     let sql = include_str!("statements/fill_names.sql");
     let query = sqlx::query_as(sql).bind(i64::from(BATCH_SIZE));
@@ -86,13 +87,14 @@ async fn index_names(connection: &mut PgConnection) -> Result<usize, PostgresFai
     Ok(keys.len())
 }
 
-/// Returns the term that all entries of a namespace contain. No term of a text begins with `@`.
+/// Returns the term that all entries of a namespace contain. The term begins with `@`, so it cannot
+/// clash with a term from a text.
 fn namespace_term(namespace: &str) -> String {
     format!("@{}", ContentHash::from_content(namespace.as_bytes()))
 }
 
-/// Formats terms with their positions as a `tsvector`. Terms contain only letters and digits, so
-/// quotes need no escaping.
+/// Formats terms with their positions as a `tsvector`. Nothing needs to be escaped, because terms
+/// contain only letters and digits.
 fn to_tsvector(terms: &str) -> String {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, term) in terms.split_whitespace().take(MAX_TERMS).enumerate() {
@@ -113,7 +115,7 @@ fn to_tsvector(terms: &str) -> String {
     vector
 }
 
-/// Formats search items as a `tsquery`.
+/// Formats search items as a `tsquery` that matches entries containing all of them.
 fn to_tsquery(items: &[SearchItem]) -> String {
     let phrase = |item: &SearchItem| {
         let last = item.terms.len() - 1;
@@ -141,7 +143,7 @@ fn to_tsquery(items: &[SearchItem]) -> String {
 }
 
 /// Returns the conversations whose name or description contains all items, followed by the messages
-/// that contain all items, best match first.
+/// that contain all items. In both groups, the best match comes first.
 pub(crate) async fn search_conversations(
     connection: &mut PgConnection,
     items: &[SearchItem],
@@ -180,8 +182,8 @@ pub(crate) async fn search_conversations(
     Ok(hits)
 }
 
-/// Loads a message as a search hit in a conversation of the scope: the conversation that contains
-/// the message if it is in scope, or else a fork of it.
+/// Loads a message as a search hit. The hit belongs to the conversation in which the message was
+/// created, if that is in the scope, or else to a fork of it that is in the scope.
 async fn load_hit(
     connection: &mut PgConnection,
     (source, position): (i64, i64),

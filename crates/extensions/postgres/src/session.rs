@@ -10,13 +10,14 @@ use tokio::runtime::{Builder, Runtime};
 use crate::connect::PostgresServer;
 use crate::failure::PostgresFailure;
 
-/// The maximum duration of a write, in addition to waiting for locks. A server that vanished
-/// without closing its connections never answers.
+/// The maximum duration of a write, not counting the time that it waits for locks. The limit is
+/// needed because a server that vanished without closing its connections never answers.
 const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Begins a transaction that writes.
+/// The SQL statement that begins a transaction for writing.
 pub(crate) const BEGIN_WRITE: &str = "BEGIN";
-/// Begins a transaction whose statements all read one snapshot of the database.
+/// The SQL statement that begins a read-only transaction whose statements all see one snapshot of
+/// the database.
 pub(crate) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Runs `job` in a transaction and commits it, or rolls it back on an error. A transaction that is
@@ -39,7 +40,7 @@ pub(crate) async fn run_transaction<T>(
     }
 }
 
-/// A connection that one thread owns.
+/// A connection to the server that one thread owns. It is opened on first use and after a failure.
 pub(crate) struct PostgresSession {
     runtime: Runtime,
     server: Arc<PostgresServer>,
@@ -79,8 +80,8 @@ impl PostgresSession {
         })
     }
 
-    /// Like [`Self::run`], but fails if the job takes longer than [`WRITE_TIMEOUT`] in addition to
-    /// `wait`, the time it may wait for locks.
+    /// Like [`Self::run`], but fails if the job takes longer than [`WRITE_TIMEOUT`] plus `wait`,
+    /// the time for which the job may wait for locks.
     pub(crate) fn run_with_timeout<T>(
         &mut self,
         wait: Duration,

@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns `haft.namespace` from the repository's configuration, or else the address of its remote,
-/// or else the name of its folder.
+/// Returns the name that a project has on all hosts: `haft.namespace` from the repository's
+/// configuration, or else the address of the repository's remote, or else the name of its folder.
+/// If the project is a subfolder of the repository, its path in the repository is appended.
 pub(crate) fn shared_project_name(root: &Path) -> String {
     let folder = || {
         root.file_name().map_or_else(
@@ -59,7 +60,8 @@ fn read_git_config(top: &Path) -> Option<String> {
     std::fs::read_to_string(git.join("config")).ok()
 }
 
-/// Returns the address of `origin`, or else of the first remote.
+/// Returns the normalized address of the remote `origin`, or, if there is no `origin`, of another
+/// remote in `config`.
 fn find_remote_address(config: &str) -> Option<String> {
     let origin = find_config_value(config, |section| section == "remote \"origin\"", "url");
     origin
@@ -67,7 +69,8 @@ fn find_remote_address(config: &str) -> Option<String> {
         .and_then(|url| normalize_address(&url))
 }
 
-/// Returns the last value of the key `wanted` in the sections that `is_meant` accepts.
+/// Returns the value of the key `wanted` in the sections for which `is_meant` returns true. If
+/// there are several values, the last one counts.
 fn find_config_value(
     config: &str,
     is_meant: impl Fn(&str) -> bool,
@@ -91,7 +94,8 @@ fn find_config_value(
     found
 }
 
-/// Returns the host and path of a URL in any notation, or `None` for a local folder.
+/// Reduces a remote's URL, in any of git's notations, to its host and path. Returns `None` for a
+/// local folder.
 fn normalize_address(url: &str) -> Option<String> {
     let is_folder = url.starts_with("file://") || url.starts_with(['/', '.', '~']);
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -14,7 +14,7 @@ use crate::failure::PostgresFailure;
 use crate::lineage;
 use crate::read;
 
-/// Checks that the tables have the known format.
+/// Fails if the tables have a format that is newer than this build of haft.
 pub(crate) async fn check_format(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
     connect::check_format(
         sqlx::query_scalar("SELECT format FROM haft_format")
@@ -65,7 +65,7 @@ async fn insert_conversation(
     inserted.ok_or_else(|| StoreError::IdTaken { id: new.id.clone() }.into())
 }
 
-/// Appends one message to a conversation.
+/// Appends one message to a conversation, at the next position.
 pub(crate) async fn append_message(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -76,8 +76,8 @@ pub(crate) async fn append_message(
     insert_message(connection, (key, id), position, message).await
 }
 
-/// Increments the message count and returns the conversation's key and the new position. Concurrent
-/// writers wait until the transaction ends.
+/// Increments the message count, and returns the conversation's key and the position for the new
+/// message. Concurrent writers wait until the transaction ends.
 async fn reserve_position(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -126,7 +126,7 @@ async fn insert_message(
     Ok(())
 }
 
-/// Stores a revision of a message, which must exist.
+/// Stores a revision of a message. Fails if the message does not exist.
 pub(crate) async fn revise_message(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -166,7 +166,7 @@ pub(crate) async fn revise_message(
     Ok(revised)
 }
 
-/// Creates a conversation that shares the first messages of another.
+/// Creates a conversation that shares the first messages of another conversation.
 pub(crate) async fn fork_conversation(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -248,7 +248,7 @@ pub(crate) async fn restore_conversation(
     restored.ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Stores a fact about a message, which must exist.
+/// Stores a fact about a message. Fails if the message does not exist.
 pub(crate) async fn insert_fact(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -269,7 +269,7 @@ pub(crate) async fn insert_fact(
     Ok(())
 }
 
-/// Sets the state `name` of a conversation.
+/// Sets the state with the name `name` of a conversation.
 pub(crate) async fn set_state(
     connection: &mut PgConnection,
     id: &ConversationId,
@@ -287,7 +287,7 @@ pub(crate) async fn set_state(
     Ok(())
 }
 
-/// Sets the state `name` of a namespace.
+/// Sets the state with the name `name` of a namespace.
 pub(crate) async fn set_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -305,7 +305,7 @@ pub(crate) async fn set_project_state(
     Ok(())
 }
 
-/// Sets the state `name` of a namespace if its value is still `before`.
+/// Sets the state with the name `name` of a namespace, but only if its current value is `before`.
 pub(crate) async fn swap_project_state(
     connection: &mut PgConnection,
     namespace: &str,
@@ -332,7 +332,7 @@ pub(crate) async fn swap_project_state(
     Ok(Swap::Done)
 }
 
-/// Makes a conversation the current one of a namespace.
+/// Makes a conversation the current conversation of a namespace.
 pub(crate) async fn set_current_conversation(
     connection: &mut PgConnection,
     namespace: &str,

@@ -213,7 +213,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Returns the path of the outside folder relative to the project.
+/// Returns the path of the folder outside the project, relative to the project.
 fn relative_outside_path(targets: &ProbeTargets) -> std::path::PathBuf {
     let up = targets
         .project
@@ -229,7 +229,7 @@ fn relative_outside_path(targets: &ProbeTargets) -> std::path::PathBuf {
     )
 }
 
-/// Creates a file in `folder` and removes it.
+/// Attempts to create a file in `folder`, and removes the file.
 pub(crate) fn create_file_in(folder: &Path) -> AttemptResult {
     let path = folder.join(format!("haft-probe-{}", std::process::id()));
     OpenOptions::new()
@@ -239,12 +239,12 @@ pub(crate) fn create_file_in(folder: &Path) -> AttemptResult {
     Ok(fs::remove_file(path)?)
 }
 
-/// Opens a file for appending and writes nothing.
+/// Attempts to open a file for appending, without writing anything.
 pub(crate) fn open_to_write(path: &Path) -> AttemptResult {
     Ok(OpenOptions::new().append(true).open(path)?.write_all(b"")?)
 }
 
-/// Renames `from` to `to` and back.
+/// Attempts to rename `from` to `to`, and reverses the renaming.
 pub(crate) fn rename_and_back(from: &Path, to: &Path) -> AttemptResult {
     fs::rename(from, to)?;
     Ok(fs::rename(to, from)?)

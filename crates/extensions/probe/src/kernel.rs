@@ -341,8 +341,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
 ];
 
-/// Succeeds if the call passed the permission check: any error other than a permission error comes
-/// from the arguments.
+/// Succeeds if a system call passed the permission check, even if it then failed: any error other
+/// than a permission error is caused by the arguments.
 pub(crate) fn check_permitted(called: io::Result<i64>) -> AttemptResult {
     match called {
         Ok(_) => Ok(()),
@@ -392,7 +392,7 @@ fn enter_namespace(namespace: &str) -> AttemptResult {
 
 #[cfg(target_arch = "x86_64")]
 fn unshare_in_32_bits() -> AttemptResult {
-    /// The number of `unshare` in the 32-bit convention.
+    /// The number of the system call `unshare` in the 32-bit convention.
     const UNSHARE: i32 = 310;
     check_permitted(super::sys::make_syscall_32(UNSHARE, libc::CLONE_NEWUSER))
 }
@@ -402,7 +402,7 @@ fn unshare_in_32_bits() -> AttemptResult {
     super::not_applicable("this processor has no such convention here")
 }
 
-/// Makes the capability `CAP_SYS_ADMIN` effective.
+/// Attempts to make the capability `CAP_SYS_ADMIN` effective for the current process.
 fn take_admin_capability() -> AttemptResult {
     let mut header = [0_u8; 8];
     header[..4].copy_from_slice(&0x2008_0522_u32.to_ne_bytes());
@@ -415,8 +415,8 @@ fn take_admin_capability() -> AttemptResult {
     Ok(())
 }
 
-/// Like [`check_permitted`], but the call also counts as refused if the process in the arguments
-/// doesn't exist.
+/// Like [`check_permitted`], but a system call also counts as refused if the process in its
+/// arguments doesn't exist.
 pub(crate) fn check_process_call(called: io::Result<i64>) -> AttemptResult {
     match called {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {

@@ -3,10 +3,10 @@
 
 use crate::{Finding, ProbeKind};
 
-/// Escapes that Landlock leaves open in addition to those of protected files. Landlock has no
-/// exceptions inside a writable folder, and doesn't control a file's attributes, System V memory,
-/// the lists in `/proc`, or the information that the kernel gives about other processes of the same
-/// user.
+/// Escapes that succeed under Landlock, not counting those that concern protected files. Landlock
+/// has no exceptions inside a writable folder, and doesn't control a file's attributes, System V
+/// memory, the lists in `/proc`, or the information that the kernel gives about other processes of
+/// the same user.
 const OPEN_ESCAPES: &[&str] = &[
     "change a file's permissions",
     "change permissions through a file open for reading",
@@ -29,8 +29,8 @@ const OPEN_ESCAPES: &[&str] = &[
     "list a secret folder",
 ];
 
-/// Controls that don't work with Landlock: `/tmp` is elsewhere, there are no sockets, and new
-/// terminals are in the folder of the user's terminals.
+/// Controls that fail under Landlock: the temporary folder is not `/tmp`, sockets are not
+/// available, and new terminals appear in the folder of the user's terminals.
 const REFUSED_CONTROLS: &[&str] = &[
     "create a file in /tmp",
     "create a file in /var/tmp",

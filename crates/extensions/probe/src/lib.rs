@@ -44,16 +44,17 @@ use serde::{Deserialize, Serialize};
 pub use site::ProbeSite;
 pub use targets::ProbeTargets;
 
-/// The first argument of the process that makes the attempts; the second is the file of the
-/// [`ProbeTargets`].
+/// The first argument of a process that makes the attempts. The second argument is the path of the
+/// file with the [`ProbeTargets`].
 pub const PROBE_ARG: &str = "__probe";
 
-/// The result of an attempt, and a line of the output.
+/// The result of one attempt to leave the sandbox, or of one control. Each finding is a line of the
+/// output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The name of the attempt.
+    /// A phrase that describes the attempt, unique within its group.
     pub name: String,
-    /// The group of the attempt.
+    /// The name of the group to which the attempt belongs, such as `files`.
     pub group: String,
     /// The expected result: refused for an escape, success for a control.
     pub kind: ProbeKind,
@@ -65,7 +66,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// True if the outcome is the expected one inside the sandbox.
+    /// True if the outcome is as expected inside the sandbox, or if the attempt could not be made.
     pub fn is_expected(&self) -> bool {
         match (self.kind, self.outcome) {
             (_, ProbeOutcome::NotApplicable)
@@ -76,13 +77,14 @@ impl Finding {
         }
     }
 
-    /// True if the finding is a known limit of Landlock. In any other layer, it is a hole.
+    /// True if an unexpected outcome of this attempt is a known limit of Landlock. In any other
+    /// sandbox layer, it is a hole.
     pub fn is_landlock_limit(&self) -> bool {
         landlock::is_known_limit(self)
     }
 }
 
-/// The expected result of an attempt.
+/// The expected result of an attempt inside the sandbox: refused or successful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
@@ -97,14 +99,14 @@ pub enum ProbeKind {
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
     Anyone,
-    /// The attempt succeeds only for root.
+    /// Outside of the sandbox, the attempt succeeds only for root.
     Root,
-    /// The attempt succeeds for users on some machines, depending on the kernel, its settings, the
-    /// installed programs, and the capabilities of the first process.
+    /// Outside of the sandbox, the attempt succeeds only on some machines, depending on the kernel,
+    /// its settings, the installed programs, and the capabilities of the first process.
     Depends,
 }
 
-/// The outcome of an attempt.
+/// The outcome of an attempt: refused, succeeded, or not applicable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeOutcome {
@@ -120,7 +122,7 @@ struct Attempt {
     run: fn(&ProbeTargets) -> AttemptResult,
 }
 
-/// The result of an attempt; the error is the reason why it failed or could not be made.
+/// Success if an attempt succeeded, else the reason why it was refused or could not be made.
 type AttemptResult = Result<(), AttemptFailure>;
 
 enum AttemptFailure {
@@ -165,7 +167,7 @@ const fn attempt_for_anyone(
     }
 }
 
-/// Creates an attempt that succeeds outside of the sandbox for root.
+/// Creates an attempt that, outside of the sandbox, succeeds only for root.
 const fn attempt_for_root(name: &'static str, run: fn(&ProbeTargets) -> AttemptResult) -> Attempt {
     Attempt {
         name,

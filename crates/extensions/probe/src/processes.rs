@@ -68,7 +68,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         ))
     }),
     attempt_for_some_machines("trace a process", |g| {
-        /// The `ptrace` request that attaches to a process without stopping it.
+        /// The number of the `ptrace` request that attaches to a process without stopping it.
         const PTRACE_SEIZE: i32 = 0x4206;
         call_on_target(
             g,
@@ -77,8 +77,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )
     }),
     attempt_for_some_machines("trace the first process", |_| {
-        /// The `ptrace` request that attaches to a process. The call has an invalid option, so that
-        /// it fails, but only after the permission check.
+        /// The number of the `ptrace` request that attaches to a process. It is called with an
+        /// invalid option, so that it fails, but only after the permission check.
         const PTRACE_SEIZE: i32 = 0x4206;
         check_process_call(make_syscall(
             libc::SYS_ptrace,
@@ -236,7 +236,7 @@ fn parent_pid() -> i32 {
 }
 
 /// Makes a system call on the target process, which is outside of the sandbox. Fails if the call
-/// reached a process inside the sandbox with the same number.
+/// instead reached a process inside the sandbox that has the number of the target.
 fn call_on_target<const N: usize>(
     targets: &ProbeTargets,
     number: libc::c_long,

@@ -139,7 +139,7 @@ fn parent_proc_path(name: &str) -> String {
     format!("/proc/{}/{name}", std::os::unix::process::parent_id())
 }
 
-/// Opens a file for writing and writes nothing.
+/// Attempts to open a file for writing, without writing anything.
 fn open_for_writing(path: &str) -> AttemptResult {
     if !Path::new(path).exists() && !path.contains(char::is_numeric) {
         return not_applicable(format!("there is no {path}"));
@@ -148,7 +148,7 @@ fn open_for_writing(path: &str) -> AttemptResult {
     Ok(())
 }
 
-/// Writes the current content of a file to it again.
+/// Attempts to overwrite a file with its current content.
 fn rewrite_file(path: &str) -> AttemptResult {
     let Ok(text) = fs::read(path) else {
         return not_applicable(format!("there is no {path}"));

@@ -14,7 +14,7 @@ use crate::{
     not_applicable,
 };
 
-/// The configuration of the repository, which can name programs that git runs.
+/// The path of the repository's configuration, which can name programs for git to run.
 const GIT_CONFIG: &str = ".git/config";
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[

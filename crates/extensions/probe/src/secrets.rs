@@ -109,7 +109,7 @@ fn path_below(root: &str, path: &Path) -> PathBuf {
     Path::new(root).join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Succeeds if the file contains the secret text.
+/// Succeeds if the file at `path` can be read and contains the secret text.
 fn check_reveals_secret(targets: &ProbeTargets, path: &Path) -> AttemptResult {
     let text = fs::read(path)?;
     ensure(

@@ -24,10 +24,10 @@ use crate::{ProbeTargets, sys};
 /// outside.
 const PRIVATE_FOLDERS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
-/// The number of sites that this process has created, used for unique names.
+/// The number of probe sites that this process has created. Used to give each site unique names.
 static SITE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The initial files: path, content, and permissions.
+/// The files that each site contains at the beginning: path, content, and permissions.
 const INITIAL_FILES: &[(&str, &str, u32)] = &[
     ("outside/file", "outside\n", 0o644),
     ("secrets/key", "", 0o600),
@@ -49,8 +49,9 @@ const INITIAL_FOLDERS: &[&str] = &[
     "project/.git/refs/heads",
 ];
 
-/// Targets for attempts, which are observed from outside the sandbox. Dropping the site ends its
-/// process and removes its shared memory; the caller removes its files.
+/// The prepared targets of the attempts: files, processes and sockets that are observed from
+/// outside the sandbox. Dropping the site ends its process and removes its shared memory; the
+/// caller removes its files.
 #[derive(Debug)]
 pub struct ProbeSite {
     root: PathBuf,
@@ -66,7 +67,7 @@ pub struct ProbeSite {
     _descriptor: File,
 }
 
-/// The permissions and the content of a path.
+/// The permissions and the content of a file, for detecting changes.
 #[derive(Debug, PartialEq, Eq)]
 struct SiteFile {
     mode: u32,
@@ -74,8 +75,8 @@ struct SiteFile {
 }
 
 impl ProbeSite {
-    /// Prepares a site in `root`, an empty folder that is private to the user and not in `/tmp`,
-    /// because commands can write there.
+    /// Prepares a site in `root`. This must be an empty folder that is private to the user and not
+    /// in `/tmp`, because commands can write to `/tmp`.
     pub fn prepare(root: &Path) -> io::Result<Self> {
         let mark = format!(
             "haft-probe-{}-{}",
@@ -155,7 +156,8 @@ impl ProbeSite {
         &self.targets
     }
 
-    /// Returns the path of the file with the targets, which is the argument of the probing program.
+    /// Returns the path of the file that lists the targets. It is passed to the probing program as
+    /// an argument.
     pub fn targets_file(&self) -> PathBuf {
         self.root.join("ground.json")
     }
@@ -173,8 +175,8 @@ impl ProbeSite {
             .collect())
     }
 
-    /// Returns further observations from outside since the last call: connections, output, dead
-    /// processes, and files that were left behind.
+    /// Returns traces of the attempts, other than changed files, that appeared outside the sandbox
+    /// since the last call: connections, output, dead processes, and files that were left behind.
     pub fn take_contacts(&mut self) -> io::Result<Vec<String>> {
         let mut contacts = Vec::new();
         let mut note = |what: &str| contacts.push(what.to_owned());
@@ -254,7 +256,7 @@ fn create_pipe(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Creates a terminal. Returns its master side and the path of its other side.
+/// Creates a pseudoterminal. Returns its master side and the path of the terminal device.
 fn create_terminal() -> io::Result<(OwnedFd, PathBuf)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
@@ -264,7 +266,7 @@ fn create_terminal() -> io::Result<(OwnedFd, PathBuf)> {
     Ok((master, PathBuf::from(name.to_string_lossy().into_owned())))
 }
 
-/// Reads all files below the folders that the attempts target.
+/// Reads all files below the site's folders, to detect changes later.
 fn read_tree(root: &Path) -> io::Result<BTreeMap<PathBuf, SiteFile>> {
     let mut seen = BTreeMap::new();
     let mut open = ["project", "outside", "secrets"]

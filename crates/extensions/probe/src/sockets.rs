@@ -15,7 +15,8 @@ use crate::{
     ensure, not_applicable, refused,
 };
 
-/// The time limit of a connection. Short, because the servers are on this machine or unreachable.
+/// The time limit for establishing a connection. It is short, because the servers are on this
+/// machine or unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[

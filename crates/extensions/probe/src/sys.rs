@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::{AttemptFailure, AttemptResult, ProbeOutcome};
 
-/// The time limit of an attempt.
+/// The time limit for one attempt. An attempt that takes longer is killed.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs an attempt in a forked process, so that the attempt may change or kill its process.
@@ -71,7 +71,7 @@ pub(crate) fn run_in_child(
     )
 }
 
-/// An argument of a system call.
+/// An argument of a system call: a number, or a pointer to a text or a buffer.
 pub(crate) enum SyscallArg<'a> {
     Number(i64),
     Text(&'a CStr),
@@ -136,7 +136,8 @@ pub(crate) fn make_syscall<const N: usize>(
     }
 }
 
-/// Makes a system call by the old 32-bit convention, which filters sometimes miss.
+/// Makes a system call through the old 32-bit calling convention. Filters of system calls sometimes
+/// miss such calls.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn make_syscall_32(number: i32, argument: i32) -> io::Result<i64> {
     let result: i32;
@@ -157,7 +158,7 @@ pub(crate) fn make_syscall_32(number: i32, argument: i32) -> io::Result<i64> {
     }
 }
 
-/// Forks with `flags` through the system call `clone`; the child ends at once.
+/// Creates a child process with `flags` through the system call `clone`. The child exits at once.
 pub(crate) fn clone_with_flags(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: like a fork, because no memory is shared and no stack is given. The child only ends.
     let pid = unsafe {
@@ -173,7 +174,7 @@ pub(crate) fn clone_with_flags(flags: libc::c_int) -> io::Result<()> {
     finish_clone(pid)
 }
 
-/// Forks with `flags` through the system call `clone3`; the child ends at once.
+/// Creates a child process with `flags` through the system call `clone3`. The child exits at once.
 pub(crate) fn clone3_with_flags(flags: libc::c_int) -> io::Result<()> {
     let mut arguments = [0_u64; 8];
     arguments[0] = flags as u64;
@@ -202,7 +203,8 @@ fn finish_clone(pid: libc::c_long) -> io::Result<()> {
     }
 }
 
-/// Turns a descriptor that a system call returned into a file, which closes it.
+/// Converts a file descriptor that a system call returned to a file that owns and closes the
+/// descriptor.
 pub(crate) fn file_from_descriptor(descriptor: i64) -> File {
     // SAFETY: the descriptor is new, and nothing else owns it.
     unsafe { File::from_raw_fd(descriptor as i32) }
@@ -233,7 +235,7 @@ pub(crate) fn remove_segment(id: i32) {
     unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
 }
 
-/// Returns the first bytes of a segment.
+/// Returns the first 16 bytes of a System V shared memory segment.
 pub(crate) fn read_segment(id: i32) -> io::Result<[u8; 16]> {
     // SAFETY: the kernel chooses the address; one page is attached, and less is read.
     unsafe {

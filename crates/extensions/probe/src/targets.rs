@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The locations of all targets of the attempts. Created by [`ProbeSite`](crate::ProbeSite).
+/// The paths, ids and names of everything that the attempts try to reach. Created by
+/// [`ProbeSite`](crate::ProbeSite).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeTargets {
-    /// The project, writable except for its protected files. It has a `.git` and a `.vscode`, but
-    /// no `.haft` and no `.mcp.json`.
+    /// The project folder, which is writable except for its protected files. It contains `.git` and
+    /// `.vscode`, but neither `.haft` nor `.mcp.json`.
     pub project: PathBuf,
-    /// A folder that must not be written, with a `file` and a `folder` in it. The user owns it.
+    /// A folder of the user that commands must not write. It contains a `file` and a `folder`.
     pub outside: PathBuf,
-    /// A file that must not be read, in a folder that must not be listed.
+    /// A file that commands must not read, in a folder that they must not list.
     pub secret: PathBuf,
     /// The content of the secret file.
     pub secret_text: String,
@@ -32,10 +33,10 @@ pub struct ProbeTargets {
     pub segment: i32,
     /// The name of a POSIX shared memory object outside the sandbox.
     pub shared: String,
-    /// The number of a descriptor of the `outside` folder, inherited from the command's parents.
+    /// The number of an inherited file descriptor that refers to the `outside` folder.
     pub descriptor: i32,
-    /// The name of files that may be created inside the sandbox, as in `/tmp`, but must not be seen
-    /// outside of it.
+    /// The name of the files that attempts create in private folders such as `/tmp`. Files of this
+    /// name must not appear outside of the sandbox.
     pub mark: String,
 }
 

@@ -11,9 +11,10 @@ use crate::{
     Attempt, AttemptResult, attempt_for_anyone, attempt_for_some_machines, ensure, not_applicable,
 };
 
-/// The request that inserts a character into a terminal's input, as if the user had typed it.
+/// The `ioctl` request that inserts a character into a terminal's input, as if the user had typed
+/// it.
 const TYPE_REQUEST: u64 = libc::TIOCSTI;
-/// The request that pastes the selection on a virtual console.
+/// The `ioctl` request that pastes the selection on a virtual console.
 const PASTE_REQUEST: i64 = 0x541C;
 
 pub(crate) const ATTEMPTS: &[Attempt] = &[
@@ -87,7 +88,8 @@ fn open_terminal(path: &Path) -> Result<File, super::AttemptFailure> {
         .open(path)?)
 }
 
-/// Opens a new terminal for this process, so that nothing is typed into another terminal.
+/// Makes a new pseudoterminal the terminal of this process, so that no attempt types into the
+/// user's terminal.
 fn open_own_terminal() -> Result<File, super::AttemptFailure> {
     use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;

@@ -10,42 +10,43 @@ use bytes::Bytes;
 use haft_types::Api;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-/// The maximum bytes held in memory for the recorder. Traffic beyond this limit is forwarded
-/// without being recorded.
+/// The maximum number of bytes that are held in memory until the recorder has processed them.
+/// Traffic beyond this limit is forwarded without being recorded.
 const MAX_HELD_BYTES: usize = 512 << 20;
 
-/// Traffic on its way to the [`TrafficRecorder`](crate::TrafficRecorder).
+/// An observed request or reply that is passed to the [`TrafficRecorder`](crate::TrafficRecorder).
 #[derive(Debug)]
 pub enum Traffic {
-    /// A request of one of the four supported APIs was forwarded, completely or not.
+    /// A request to one of the four supported APIs was forwarded, completely or in part.
     Request(SeenRequest),
-    /// The reply to a request of a supported API has ended, completely or not.
+    /// The reply to a request to a supported API has ended, completely or prematurely.
     Reply(SeenReply),
-    /// Any exchange that is not a request of a supported API.
+    /// A request that is not addressed to a supported API was forwarded, and its reply was
+    /// received.
     Other {
-        /// The method of the request.
+        /// The HTTP method of the request.
         method: String,
         /// The path of the request, with keys masked.
         path: String,
-        /// The status of the reply.
+        /// The HTTP status of the reply.
         status: u16,
     },
 }
 
-/// A request that was forwarded.
+/// A request that was forwarded, with its captured body.
 #[derive(Debug)]
 pub struct SeenRequest {
     pub(crate) exchange: u64,
     pub(crate) api: Api,
     pub(crate) method: String,
     pub(crate) path: String,
-    /// The host and port of the upstream.
+    /// The host and port of the upstream server.
     pub(crate) upstream: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: CapturedBody,
 }
 
-/// A reply that was forwarded.
+/// A reply that was forwarded, with its captured body.
 #[derive(Debug)]
 pub struct SeenReply {
     pub(crate) exchange: u64,
@@ -56,7 +57,8 @@ pub struct SeenReply {
     pub(crate) elapsed: Duration,
 }
 
-/// The captured bytes of a body. Dropping it returns its share of the memory limit.
+/// The captured bytes of a request or reply body. Dropping this value makes its share of the memory
+/// limit available again.
 #[derive(Debug, Default)]
 pub(crate) struct CapturedBody {
     chunks: Vec<Bytes>,
@@ -64,7 +66,7 @@ pub(crate) struct CapturedBody {
     held_bytes: Arc<AtomicUsize>,
     /// True if the body arrived completely.
     pub(crate) is_whole: bool,
-    /// True if the memory limit was reached and nothing was captured.
+    /// True if the body was not captured because the memory limit was reached.
     pub(crate) is_too_large: bool,
 }
 
@@ -113,7 +115,8 @@ impl Drop for CapturedBody {
 
 type Ended = Box<dyn FnOnce(CapturedBody) + Send>;
 
-/// A forwarded body that passes the captured bytes to a callback when it ends.
+/// A body that is captured while it is forwarded. When it ends, the captured bytes are passed to a
+/// callback.
 pub(crate) struct Tee {
     inner: Incoming,
     captured: CapturedBody,

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-/// The maximum decompressed size, as a protection against decompression bombs.
+/// The maximum decompressed size of a body, in bytes, as a protection against decompression bombs.
 const MAX_DECODED_BYTES: u64 = 256 << 20;
 
-/// Decompresses a body. Returns `None` if the encoding is unknown or nothing can be decompressed.
+/// Decompresses a body as far as possible. Returns `None` if the encoding is unknown or not even
+/// the beginning can be decompressed.
 pub(crate) fn decode_body<'a>(encoding: Option<&str>, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let read = |reader: &mut dyn Read| {
         let mut out = Vec::new();
-        // The decompressed beginning of an incomplete body is worth keeping.
+        // If the body is incomplete, the part that can be decompressed is kept.
         let read = reader.take(MAX_DECODED_BYTES).read_to_end(&mut out);
         (read.is_ok() || !out.is_empty()).then_some(Cow::Owned(out))
     };

@@ -15,47 +15,51 @@ use haft_types::{
 pub struct RequestExplanation {
     /// The conversation in which the request was recorded.
     pub conversation: ConversationId,
-    /// The request's number in the conversation, starting at 1.
+    /// The number of the request in its conversation, starting at 1.
     pub number: u64,
     /// True for requests outside the agent's own conversation, such as those for a title, a summary
     /// or a check.
     pub is_side: bool,
-    /// The model, as `provider/model`.
+    /// The model that the request names, as `provider/model`.
     pub model: String,
     /// The HTTP status of the reply.
     pub status: u16,
     /// True if the reply contains the end marker of its protocol.
     pub complete: bool,
-    /// The estimated number of tokens.
+    /// The estimated number of tokens in the request.
     pub tokens: u64,
-    /// The first difference to the previous request, or `None` if this request only appends.
+    /// The first difference from the previous request, or `None` if this request only appends to
+    /// it.
     pub broken: Option<RecordedBreak>,
-    /// The estimated usage that a cache following the provider's rules would have produced.
+    /// The usage estimated by a simulated cache that follows the provider's rules.
     pub predicted: Usage,
     /// The usage that the provider reported.
     pub billed: Option<Usage>,
-    /// The cost of the reported usage in USD, if the model has a price.
+    /// The cost of the reported usage in USD. `None` if no usage was reported or the model has no
+    /// price.
     pub cost: Option<f64>,
-    /// The cost in USD if nothing that was sent before had changed.
+    /// The estimated cost of the request in USD if the client had only appended to the previous
+    /// request. `None` if the model has no price.
     pub append_only_cost: Option<f64>,
-    /// The input tokens that even a client that only appends would not have read from the cache.
+    /// The estimated number of input tokens that could not have been read from the cache even if
+    /// the client had only appended to the previous request.
     pub append_only_uncached: u64,
 }
 
 /// The first difference between a request and the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBreak {
-    /// The number of segments before the difference.
+    /// The number of unchanged segments before the difference.
     pub kept: usize,
     /// The number of segments in the request.
     pub segments: usize,
     /// The owner of the first segment that differs.
     pub owner: &'static str,
-    /// The cause, as far as the bytes show it.
+    /// The cause of the difference, as far as the bytes show it.
     pub cause: Cause,
 }
 
-/// The state of a conversation with which its next request is compared.
+/// The state of a recorded conversation with which its next request is compared.
 pub(crate) struct ConversationPast {
     pub(crate) model: String,
     pub(crate) segments: Vec<Segment>,
@@ -67,7 +71,7 @@ pub(crate) struct ConversationPast {
 pub(crate) struct RequestComparison {
     pub(crate) broken: Option<RecordedBreak>,
     pub(crate) predicted: Usage,
-    /// The tokens of segments that were never sent before.
+    /// The number of tokens in segments that no earlier request contained.
     pub(crate) new_tokens: u64,
     pub(crate) tokens: u64,
 }
@@ -84,8 +88,8 @@ impl ConversationPast {
         }
     }
 
-    /// Compares a request with the previous one, and makes it the newest of this state. `at` is the
-    /// time since an arbitrary starting point.
+    /// Compares a request with the conversation's previous request, then stores it as the newest
+    /// one. `at` is the time since an arbitrary starting point.
     pub(crate) fn compare_and_advance(
         &mut self,
         request: &Request,
@@ -146,7 +150,8 @@ fn find_break(past: &ConversationPast, model: &str, current: &[Segment]) -> Opti
     })
 }
 
-/// Infers why two requests differ from this point on. `old` must not be empty.
+/// Infers why the segments `new` differ from the previous request's segments `old`. Both slices
+/// begin at the first difference, and `old` must not be empty.
 fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
     let hashes = |segments: &[Segment]| {
         segments
@@ -166,7 +171,7 @@ fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
         return Cause::SystemChanged;
     }
     if new_hashes.contains(&first.entry.hash) {
-        // The old segment appears later in the new request. It is either kept at the end or
+        // The old segment appears later in the new request: it is either kept at the end, or
         // something was inserted before it.
         return Cause::RemindersMoved;
     }
@@ -194,13 +199,14 @@ fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
     }
 }
 
-/// The owner of a tool's segment.
+/// The owner name of segments that contain a tool.
 pub(crate) const TOOLS_OWNER: &str = "tools";
-/// The owner of a segment of the system text.
+/// The owner name of segments that contain system text.
 pub(crate) const SYSTEM_OWNER: &str = "system";
 
-/// Returns the usage of a client that only appends: everything sent before is read from the cache,
-/// and the rest is new. The estimated share of new tokens is applied to the reported usage.
+/// Estimates the usage of a client that only appends, for which everything sent before is read from
+/// the cache. If the provider reported a usage, its input is divided according to the estimated
+/// share of new tokens.
 pub(crate) fn estimate_append_only_usage(
     comparison: &RequestComparison,
     billed: Option<Usage>,

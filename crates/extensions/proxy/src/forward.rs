@@ -35,7 +35,7 @@ use crate::message_parts::detect_api;
 use crate::record::mask_path;
 use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
-/// The headers that belong to a single connection. `host` is set again for the next connection.
+/// The headers that belong to a single connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -47,17 +47,17 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// The time after which idle connections are closed. Providers close them after about a minute, and
-/// a connection that is about to be closed must not be used.
+/// The time after which idle upstream connections are closed. Providers close idle connections
+/// after about a minute, and a connection that is about to be closed must not be reused.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The reason why the proxy could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// An upstream is not a valid URL.
+    /// The configured address of an upstream is not a valid URL.
     #[error("`{url}` is not an upstream: it must be an http:// or https:// URL")]
     Upstream {
-        /// The URL as given.
+        /// The URL as the user wrote it.
         url: String,
     },
     /// The environment sets a proxy with an unsupported protocol.
@@ -65,15 +65,15 @@ pub enum ProxyError {
         "haft speaks to HTTP proxies only, not to `{scheme}`: set HTTP_PROXY and HTTPS_PROXY to `http://host:port`"
     )]
     Scheme {
-        /// The proxy's protocol.
+        /// The protocol of the proxy, such as `socks5`.
         scheme: String,
     },
-    /// TLS certificates cannot be verified.
+    /// TLS certificates cannot be verified on this machine.
     #[error("certificates cannot be checked: {0}")]
     Certificates(#[from] rustls::Error),
 }
 
-/// The upstream URL for each API.
+/// The upstream URLs, one for each provider, and the proxies through which they are reached.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
     openai: Uri,
@@ -101,14 +101,14 @@ impl Upstreams {
         })
     }
 
-    /// Connects to upstreams through these proxies.
+    /// Sets the HTTP proxies through which the upstreams are reached.
     #[must_use]
     pub fn with_proxies(self, proxies: UpstreamProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// Returns the upstream for a request. A request that is not addressed to a model goes to the
-    /// provider whose header or path it has.
+    /// Returns the upstream for a request, chosen by its path. If the path does not belong to a
+    /// request to a model, the upstream is chosen by the headers or the beginning of the path.
     fn choose_upstream(&self, parts: &request::Parts) -> &Uri {
         let path = parts.uri.path();
         let has = |name: &str| parts.headers.contains_key(name);
@@ -135,8 +135,8 @@ fn parse_upstream(url: &str) -> Result<Uri, ProxyError> {
     }
 }
 
-/// Returns the URL of a path at an upstream. The upstream's own path is put in front unless the
-/// path already starts with it.
+/// Returns the URL to which a request for `requested` is forwarded. The path of `upstream` is put
+/// in front of the requested path, unless that already starts with it.
 fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     let base = upstream.path().trim_end_matches('/');
     let path = requested.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -168,8 +168,9 @@ struct Forwarder {
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
-/// Forwards traffic until `end` resolves. The listener should accept connections from this machine
-/// only. Forwarding continues even if `traffic` has no receiver.
+/// Forwards requests and replies until `end` resolves, and passes copies to `traffic` for
+/// recording. The listener should accept connections from this machine only. If the receiver of
+/// `traffic` is dropped, forwarding continues without recording.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,
@@ -377,7 +378,7 @@ impl Forwarder {
     }
 }
 
-/// Removes hop-by-hop headers, and those that the `connection` header lists.
+/// Removes the hop-by-hop headers, and the headers that the `connection` header lists.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -401,8 +402,8 @@ fn collect_header_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// Returns an error response of the proxy, in a form that clients of all four APIs read as an
-/// error.
+/// Returns an error response of the proxy itself, in a form that clients of all four APIs recognize
+/// as an error.
 fn build_error_response(status: StatusCode, why: &str) -> Response<ProxyBody> {
     let message = serde_json::json!({
         "type": "error",

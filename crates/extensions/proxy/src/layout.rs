@@ -14,7 +14,8 @@ use haft_types::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The kind of a segment, in the order in which providers pass the kinds to the model.
+/// The kind of a request's segment. The variants are in the order in which providers pass the kinds
+/// to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SegmentKind {
     Tool,
@@ -22,7 +23,7 @@ pub(crate) enum SegmentKind {
     Message,
 }
 
-/// A segment as JSON without cache markers.
+/// One tool, system text or message of a request body, as JSON without cache markers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BodySegment {
     pub(crate) kind: SegmentKind,
@@ -31,7 +32,7 @@ pub(crate) struct BodySegment {
     pub(crate) boundary: bool,
 }
 
-/// The positions of the segments in a body, and all text around them.
+/// The positions of the segments in a request body, and all text around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyLayout {
     pieces: Vec<LayoutPiece>,
@@ -39,12 +40,12 @@ pub struct BodyLayout {
     marks: Vec<CutMark>,
 }
 
-/// A part of a body.
+/// A piece of a body's layout: text outside of segments, or a run of segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum LayoutPiece {
     Text(String),
-    /// Consecutive segments with identical text between them.
+    /// A run of consecutive segments with identical text between them.
     Run {
         from: usize,
         count: usize,
@@ -52,7 +53,7 @@ enum LayoutPiece {
     },
 }
 
-/// A cache marker that was cut from a segment.
+/// A cache marker that was removed from a segment, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CutMark {
     segment: usize,
@@ -60,17 +61,18 @@ struct CutMark {
     text: String,
 }
 
-/// A body split into segments.
+/// A request body split into segments, with the layout to restore it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SplitBody {
     pub(crate) model: Option<String>,
     pub(crate) segments: Vec<BodySegment>,
     pub(crate) layout: BodyLayout,
-    /// The session id that the client sent.
+    /// The session id that the client sent in the body.
     pub(crate) session: Option<String>,
 }
 
-/// Splits a body into segments. Returns `None` if the body is not a request of this API.
+/// Splits a request body into segments. Returns `None` if the body is not a valid request to this
+/// API.
 pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(body).ok()?;
     let (messages, systems): (&str, &[&str]) = match api {
@@ -105,7 +107,7 @@ pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
     })
 }
 
-/// Returns the elements of a list, or the value itself if it is not a list.
+/// Returns the elements of a JSON list, or the value itself if it is not a list.
 fn split_list_elements(value: &str) -> Vec<&str> {
     match serde_json::from_str::<Vec<&RawValue>>(value) {
         Ok(list) => list.into_iter().map(RawValue::get).collect(),
@@ -113,7 +115,7 @@ fn split_list_elements(value: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the id under which the client groups its requests.
+/// Returns the id with which the client groups its requests into sessions.
 fn find_session_id(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
     let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
@@ -174,7 +176,7 @@ fn build_layout(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>,
 }
 
 impl BodyLayout {
-    /// Joins the texts of the segments to the original body.
+    /// Restores the original body by inserting the texts of the segments.
     pub fn join<Text: AsRef<str>>(&self, segments: &[Text]) -> String {
         let mut body = String::new();
         let push_segment = |body: &mut String, index: usize| {
@@ -214,7 +216,8 @@ impl BodyLayout {
         body
     }
 
-    /// Moves the markers of a segment to their positions in its masked text.
+    /// Moves the cache markers of a segment after its text was masked. `place` maps each position
+    /// in the original text to the position in the masked text.
     pub(crate) fn move_markers(&mut self, segment: usize, place: impl Fn(usize) -> usize) {
         self.marks
             .iter_mut()
@@ -222,7 +225,7 @@ impl BodyLayout {
             .for_each(|mark| mark.at = place(mark.at));
     }
 
-    /// Applies `change` to all text between segments.
+    /// Applies `change` to all text outside the segments.
     #[must_use]
     pub(crate) fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
         for piece in &mut self.pieces {
@@ -282,7 +285,7 @@ fn cut_cache_markers(text: &str) -> (String, Vec<(usize, String)>) {
     (out, cut)
 }
 
-/// Returns the position after the string that starts at `start`.
+/// Returns the position after the JSON string that starts at `start`.
 fn find_string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -304,7 +307,7 @@ fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     at + spaces.count()
 }
 
-/// Returns the position after the value that starts at `start`. The text must be valid JSON.
+/// Returns the position after the JSON value that starts at `start`. The text must be valid JSON.
 fn find_value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::layout::SegmentKind;
 
-/// Returns the messages of one element. Each tool result becomes a message of its own.
+/// Converts one element of a request or reply to messages. Each tool result becomes a message of
+/// its own.
 pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Part>)> {
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return vec![(Role::User, vec![Part::from_text(json)])];
@@ -28,7 +29,7 @@ pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Pa
     for part in parse_parts(&value, json) {
         let is_result = matches!(part, Part::ToolResult(_));
         match split.last_mut() {
-            // An image after a result belongs to the result.
+            // An image that follows a tool result belongs to that result.
             Some((before, parts))
                 if !is_result && (*before != Role::Tool || matches!(part, Part::Image(_))) =>
             {
@@ -40,7 +41,7 @@ pub(crate) fn parse_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<Pa
     split
 }
 
-/// Returns the role of a message of any of the APIs.
+/// Returns the role of a message, which may be in the format of any supported API.
 pub(crate) fn parse_role(value: &Value) -> Role {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match (text("role"), text("type")) {
@@ -53,7 +54,7 @@ pub(crate) fn parse_role(value: &Value) -> Role {
     }
 }
 
-/// Formats a tool as its name followed by its JSON.
+/// Formats the definition of a tool as the tool's name, followed by its JSON.
 fn format_tool(value: &Value, json: &str) -> String {
     let declaration = value.get("function").unwrap_or(value);
     match declaration.get("name").and_then(Value::as_str) {
@@ -115,7 +116,8 @@ fn parse_chat_call(value: &Value) -> Option<Part> {
     ))
 }
 
-/// Parses one part of a message, or one item of a list of items.
+/// Parses one part of a message, or one item of a Responses API list. Returns `None` for an empty
+/// text.
 pub(crate) fn parse_part(value: &Value) -> Option<Part> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let null = Value::Null;
@@ -244,7 +246,8 @@ fn parse_image(value: &Value) -> Part {
     }
 }
 
-/// Returns the text of a value: a string, the joined texts of a list, or the JSON of anything else.
+/// Returns the text of a JSON value: a string, the joined texts of a list, or the JSON of anything
+/// else.
 fn extract_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -262,8 +265,8 @@ fn extract_text(value: &Value) -> String {
     }
 }
 
-/// Returns the API of a request, derived from its path, or `None` if the request is not addressed
-/// to a model.
+/// Returns the API that a request with this method and path calls, or `None` if the request is not
+/// addressed to a model.
 pub(crate) fn detect_api(method: &str, path: &str) -> Option<Api> {
     let path = path
         .split('?')
@@ -286,7 +289,7 @@ pub(crate) fn detect_api(method: &str, path: &str) -> Option<Api> {
     }
 }
 
-/// Returns the model named in a path of the Gemini API.
+/// Returns the model name in a path of the Gemini API.
 pub(crate) fn model_from_path(path: &str) -> Option<&str> {
     path.split("/models/").nth(1)?.split(':').next()
 }

@@ -34,13 +34,13 @@ use entries::EntryCache;
 use grouping::ProxiedConversation;
 
 pub const NAMESPACE: &str = "proxy";
-/// The metadata key that marks a conversation as recorded.
+/// The metadata key that marks a conversation as recorded by the proxy.
 pub const RECORDED_BY_KEY: &str = "recorded_by";
-/// The maximum number of recorded conversations, newest first, that can be continued after a
-/// restart.
+/// The number of recorded conversations, newest first, that requests can continue after a restart
+/// of the proxy.
 const MAX_CONTINUED: usize = 32;
 
-/// An event of the recorder, for the front end.
+/// An event that the recorder reports to the front end.
 #[derive(Clone, Debug)]
 pub enum ProxyEvent {
     /// A request was recorded and its reply has ended.
@@ -50,26 +50,26 @@ pub enum ProxyEvent {
         /// The reason why the recording failed.
         reason: String,
     },
-    /// A request that is not addressed to a model was forwarded.
+    /// A request that is not addressed to a model was forwarded without being recorded.
     Passed {
-        /// The method of the request.
+        /// The HTTP method of the request.
         method: String,
         /// The path of the request, with keys masked.
         path: String,
-        /// The status of the reply.
+        /// The HTTP status of the reply.
         status: u16,
     },
 }
 
-/// The layout of a recorded request's body, and its metadata. Stored with the request as its
-/// encoding.
+/// The layout of a recorded request's body, and its metadata. The request log stores this value as
+/// the encoding of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBody {
     /// The model's specification at the time of the request.
     pub spec: ModelSpec,
-    /// The layout of the body.
+    /// The layout that is needed to restore the body from its segments.
     pub layout: BodyLayout,
-    /// The method of the request.
+    /// The HTTP method of the request.
     pub method: String,
     /// The path of the request, with keys masked.
     pub path: String,
@@ -78,37 +78,39 @@ pub struct RecordedBody {
 }
 
 impl RecordedBody {
-    /// Parses the encoding of a logged request. Returns `None` for haft's own requests.
+    /// Parses the encoding of a logged request. Returns `None` for a request that haft itself sent,
+    /// whose encoding has another format.
     pub fn from_encoding(encoding: &str) -> Option<Self> {
         serde_json::from_str(encoding).ok()
     }
 
-    /// Restores the body from the messages of its segments.
+    /// Restores the body of the request from the messages of its segments.
     pub fn join<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> String {
         let texts: Vec<_> = messages.into_iter().map(Message::joined_text).collect();
         self.layout.join(&texts)
     }
 }
 
-/// A recorded reply, stored under [`exchange_key`].
+/// A recorded reply. Stored in the state of its conversation under [`exchange_key`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedExchange {
-    /// The status of the reply.
+    /// The HTTP status of the reply.
     pub status: u16,
     /// The headers of the reply, with keys masked.
     pub headers: Vec<(String, String)>,
     /// The decompressed body, with secrets masked.
     pub body: String,
-    /// True if `body` is base64, because the body is not text.
+    /// True if `body` is encoded as base64, because it is not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_base64: bool,
     /// True if the body arrived completely.
     pub is_whole: bool,
-    /// The time from the request to the end of the reply.
+    /// The time from the request to the end of the reply, in milliseconds.
     pub milliseconds: u64,
 }
 
-/// Returns the key under which a reply is stored in the state of its conversation.
+/// Returns the key under which the reply to the request `number` is stored in the state of its
+/// conversation.
 pub fn exchange_key(number: u64) -> String {
     format!("exchange/{number}")
 }
@@ -121,20 +123,20 @@ pub fn to_readable_message(message: &Message, owner: &str) -> Message {
     shown
 }
 
-/// The dependencies of a recorder.
+/// The dependencies and settings of a [`TrafficRecorder`].
 pub struct RecorderSetup {
-    /// The store for the record.
+    /// The store that receives the record.
     pub store: Arc<dyn Store>,
-    /// The known models and their prices.
+    /// The catalogue of known models and their prices.
     pub catalogue: Catalogue,
-    /// Secrets to mask in recorded text.
+    /// Additional secrets that are masked in all recorded text.
     pub secrets: Vec<String>,
     pub clock: Arc<dyn Clock>,
-    /// Creates the ids of new conversations.
+    /// The source of ids for new conversations.
     pub ids: Arc<dyn IdSource>,
 }
 
-/// Records traffic, one message at a time.
+/// Records the forwarded traffic as conversations, one request or reply at a time.
 pub struct TrafficRecorder {
     setup: RecorderSetup,
     masker: Masker,
@@ -154,13 +156,13 @@ struct PreparedRequest {
     spec: ModelSpec,
 }
 
-/// Traffic that is recorded after an earlier reply.
+/// A request or reply that cannot be recorded until an earlier reply has been recorded.
 enum WaitingTraffic {
     Request(Box<PreparedRequest>),
     Reply(SeenReply),
 }
 
-/// A request whose reply has not ended.
+/// A recorded request whose reply has not ended, with the data needed to explain it.
 struct OpenExchange {
     conversation: ConversationId,
     number: u64,
@@ -171,7 +173,8 @@ struct OpenExchange {
 }
 
 impl TrafficRecorder {
-    /// Creates a recorder. Conversations of earlier runs are loaded by [`Self::run`].
+    /// Creates a recorder. The conversations of earlier runs are not loaded until [`Self::run`] is
+    /// called.
     pub fn new(setup: RecorderSetup) -> Self {
         let masker = Masker::with_values(&setup.secrets);
         let began = setup.clock.now();
@@ -186,7 +189,8 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records traffic until all senders are dropped, and reports the results to `observe`.
+    /// Records traffic until all senders are dropped. The result of each recording is passed to
+    /// `observe`.
     pub async fn run(
         mut self,
         mut traffic: UnboundedReceiver<Traffic>,
@@ -221,12 +225,12 @@ impl TrafficRecorder {
                 }),
             }
         }
-        // The replies that the waiting traffic depends on will not arrive any more.
+        // The replies that the waiting traffic depends on can no longer arrive.
         self.open.clear();
         for waiting in std::mem::take(&mut self.waiting) {
             self.record_traffic(waiting, &observe).await;
         }
-        // The store may have deferred writes, which are durable only after this.
+        // The store may have deferred writes, which are not durable before it is flushed.
         if let Err(error) = self.setup.store.flush().await {
             observe(ProxyEvent::NotRecorded {
                 reason: error.to_string(),
@@ -234,8 +238,9 @@ impl TrafficRecorder {
         }
     }
 
-    /// Records a message and then the traffic that waited for it. A client may send its next
-    /// request before the last byte of a reply was forwarded, but the record keeps the reply first.
+    /// Records a request or reply, and then the traffic that waited for it. A client may send its
+    /// next request before the last byte of a reply was forwarded, but the record keeps the reply
+    /// first.
     async fn record_traffic(&mut self, traffic: WaitingTraffic, observe: &impl Fn(ProxyEvent)) {
         let mut queue = VecDeque::from([traffic]);
         while let Some(next) = queue.pop_front() {
@@ -295,7 +300,7 @@ impl TrafficRecorder {
         Ok(())
     }
 
-    /// Splits a request into segments and determines its model.
+    /// Splits the body of a request into segments and determines the model.
     fn prepare_request(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
         let body = decode_body_text(&seen.headers, &seen.body)?;
         let split = split_body(seen.api, &body)
@@ -347,7 +352,7 @@ impl TrafficRecorder {
             })
     }
 
-    /// Creates a conversation for a request that continues none.
+    /// Creates a conversation for a request that continues none of the recorded conversations.
     async fn create_conversation(
         &mut self,
         prepared: &PreparedRequest,
@@ -425,7 +430,7 @@ impl TrafficRecorder {
         let conversation = &mut self.conversations[index];
         for message in conversation.take_new_messages(&segments) {
             match store.append_message(&conversation.id, &message).await {
-                // Two concurrent requests may contain the same message.
+                // A concurrent request may have stored the message already.
                 Ok(()) | Err(StoreError::MessageIdTaken { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -541,7 +546,7 @@ impl TrafficRecorder {
         store.append_message(id, &message).await
     }
 
-    /// Converts the reply to a message of the conversation.
+    /// Converts a parsed reply to an assistant message of its conversation.
     fn build_reply_message(
         &self,
         open: &OpenExchange,
@@ -568,7 +573,8 @@ impl TrafficRecorder {
         message
     }
 
-    /// Adds the keys of a request to the secrets that are masked everywhere.
+    /// Adds the keys in a request's headers and path to the secrets that are masked in all recorded
+    /// text.
     fn add_request_secrets(&mut self, headers: &[(String, String)], path: &str) {
         let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
         let values =
@@ -584,8 +590,9 @@ impl TrafficRecorder {
         }
     }
 
-    /// Returns the specification of a model, looked up under the provider with this upstream, or
-    /// else under the API's own provider.
+    /// Returns the specification of the model that a request names. The model is looked up under
+    /// the provider whose address is the request's upstream, or else under the default provider of
+    /// the API.
     fn find_model(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
         let model = model
             .or_else(|| model_from_path(&seen.path))
@@ -629,7 +636,8 @@ impl TrafficRecorder {
     }
 }
 
-/// Returns the decompressed text of a body.
+/// Returns the decompressed text of a body. The error is a message that describes why the body
+/// cannot be recorded.
 fn decode_body_text(headers: &[(String, String)], body: &CapturedBody) -> Result<String, String> {
     if body.is_too_large {
         return Err("there is too much to be recorded at once".to_owned());
@@ -667,7 +675,7 @@ fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a st
 
 const MASKED: &str = "[masked]";
 
-/// True if a header with this name contains a key.
+/// True if the name of a header suggests that its value is a key or another secret.
 fn is_secret_header(name: &str) -> bool {
     const SECRET: [&str; 4] = ["authorization", "api-key", "cookie", "token"];
     let name = name.to_ascii_lowercase();
@@ -686,7 +694,7 @@ fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     headers.iter().map(pair).collect()
 }
 
-/// True if a query parameter with this name contains a key.
+/// True if the name of a query parameter suggests that its value is a key.
 fn is_secret_parameter(name: &str) -> bool {
     matches!(
         name.to_ascii_lowercase().as_str(),
@@ -703,7 +711,7 @@ fn extract_query_secrets(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Masks the keys in the query of a path.
+/// Masks the API keys in the query string of a path.
 pub(crate) fn mask_path(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return path.to_owned();
@@ -718,7 +726,8 @@ pub(crate) fn mask_path(path: &str) -> String {
     )
 }
 
-/// Returns a hash that is unique for each occurrence of a text in a request.
+/// Hashes a segment's text together with its kind and the number of its occurrence, so that equal
+/// segments of a request get different hashes.
 fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
     Hasher::default()
         .update(&[kind as u8])

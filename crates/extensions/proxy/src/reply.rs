@@ -1,5 +1,5 @@
-//! Parses recorded replies: their parts, their usage, and whether they are complete. Handles
-//! streams and complete bodies of all four APIs.
+//! Parses recorded replies: their parts, usage and completeness. Supports streams and complete
+//! bodies of all four APIs.
 
 use haft_types::{Part, ToolCall, Usage};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(crate) struct RecordedReply {
     pub(crate) complete: bool,
 }
 
-/// Parses the body of a reply.
+/// Parses the body of a reply, which may be a stream of events, a JSON list or a single JSON value.
 pub(crate) fn parse_reply(body: &str) -> RecordedReply {
     let mut reply = ReplyReader::default();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
@@ -45,7 +45,7 @@ struct ReplyReader {
     parts: Vec<Part>,
     usage: Option<Usage>,
     complete: bool,
-    /// Tool calls of the chat API, whose pieces carry an index.
+    /// The tool calls of the chat API, whose streamed pieces refer to a call by index.
     calls: Vec<ToolCall>,
     /// The streamed arguments of the current block.
     arguments: String,
@@ -84,7 +84,7 @@ impl ReplyReader {
         }
     }
 
-    /// Reads a chunk or a body without a type.
+    /// Reads an event of a stream, or a complete body, that has no `type` field.
     fn read_untyped(&mut self, event: &Value) {
         self.read_usage(event.get("usage").or(event.get("usageMetadata")));
         if let Some(output) = event.get("output").and_then(Value::as_array) {
@@ -156,8 +156,8 @@ impl ReplyReader {
                 .get("index")
                 .and_then(Value::as_u64)
                 .map_or(place, |index| index as usize);
-            // An index out of order is an error of the server. Its pieces go to a call of their
-            // own.
+            // An index out of order is an error of the server. The pieces with that index become a
+            // call of their own.
             if index >= self.calls.len() {
                 let (id, name, arguments) = Default::default();
                 self.calls.push(ToolCall {
@@ -219,8 +219,8 @@ impl ReplyReader {
         }
     }
 
-    /// Adds a provider's counts, converted to classes that do not overlap. Later counts of a stream
-    /// replace earlier ones.
+    /// Records the token counts that a provider reports, converted to classes that do not overlap.
+    /// Later counts in a stream replace earlier ones.
     fn read_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.filter(|usage| usage.is_object()) else {
             return;
@@ -277,7 +277,7 @@ impl ReplyReader {
     }
 }
 
-/// Returns the parts of an item of the Responses API.
+/// Returns the parts of an output item of the Responses API.
 fn parse_response_item(item: &Value) -> Vec<Part> {
     match item.get("content").and_then(Value::as_array) {
         Some(content) if item.get("type").and_then(Value::as_str) != Some("reasoning") => {

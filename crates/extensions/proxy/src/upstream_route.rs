@@ -18,14 +18,14 @@ use tower_service::Service;
 
 use crate::ProxyError;
 
-/// The proxies for upstream connections, configured like `HTTP_PROXY`, `HTTPS_PROXY` and
+/// The HTTP proxies for upstream connections, configured like `HTTP_PROXY`, `HTTPS_PROXY` and
 /// `NO_PROXY`.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamProxies(Option<Arc<Matcher>>);
 
 impl UpstreamProxies {
-    /// Creates the proxies from a proxy for `http` upstreams, one for `https` upstreams, and the
-    /// hosts to be reached directly.
+    /// Creates the configuration from a proxy for `http` upstreams, a proxy for `https` upstreams,
+    /// and the hosts that are reached directly. Fails if a proxy is not an HTTP proxy.
     pub fn new([http, https, except]: [Option<String>; 3]) -> Result<Self, ProxyError> {
         for proxy in [&http, &https].into_iter().flatten() {
             // The proxy's URL may contain a password, so the error repeats only the scheme.
@@ -48,7 +48,7 @@ impl UpstreamProxies {
     }
 }
 
-/// Connects to upstreams, through a proxy if one is set.
+/// Opens connections to upstreams, through an HTTP proxy if one is configured for the upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamConnector {
     pub(crate) http: HttpConnector,

@@ -3,16 +3,17 @@
 //! Invariant: the passages contain every line of the text once and in order. A passage begins where
 //! a reader would begin: at a heading, at a definition with its comment, or after an empty line.
 
-/// The preferred number of lines of a passage.
+/// The preferred length of a passage, in lines.
 const TARGET_LINES: usize = 40;
-/// The minimum number of lines of a passage, except for the last one.
+/// The minimum length of a passage, in lines. The last passage may be shorter.
 const MIN_LINES: usize = 12;
-/// The maximum number of lines of a passage.
+/// The maximum length of a passage, in lines.
 const MAX_LINES: usize = 64;
-/// The maximum size of a passage in bytes, unless it has a single line.
+/// The maximum size of a passage, in bytes. A single line that is longer becomes a passage of its
+/// own.
 const MAX_BYTES: usize = 6 * 1024;
 
-/// Keywords that are followed by the name that they define, in many languages.
+/// Keywords that precede the defined name in definitions of many programming languages.
 const DEFINITION_KEYWORDS: [&str; 22] = [
     "class",
     "const",
@@ -38,22 +39,22 @@ const DEFINITION_KEYWORDS: [&str; 22] = [
     "type",
 ];
 
-/// A passage of a text.
+/// A passage of a text, with the parts of it that are indexed separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextChunk {
-    /// The first line, starting at 1.
+    /// The first line of the passage, from 1.
     pub(crate) start: usize,
-    /// The last line, inclusive.
+    /// The last line of the passage, inclusive.
     pub(crate) end: usize,
-    /// The headings and the lines that define a name.
+    /// The lines of the passage that are headings or define a name.
     pub(crate) names: String,
-    /// The comment lines, as recognized in most languages.
+    /// The comment lines of the passage, found by the comment markers that most languages use.
     pub(crate) comments: String,
     /// The complete text of the passage.
     pub(crate) text: String,
 }
 
-/// Splits a text into passages. A blank passage is merged into the one before.
+/// Splits a text into passages. A blank passage is merged into the preceding one.
 pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -89,8 +90,8 @@ pub(crate) fn split_chunks(text: &str) -> Vec<TextChunk> {
     found
 }
 
-/// Returns the line after the end of the passage that begins at `start`: the best line to begin the
-/// next passage at.
+/// Returns the index of the line after the passage that begins at `start`, chosen so that the next
+/// passage begins at a heading or after an empty line if possible.
 fn find_chunk_end(lines: &[&str], start: usize) -> usize {
     let mut bytes = 0;
     let mut limit = start;
@@ -114,7 +115,7 @@ fn find_chunk_end(lines: &[&str], start: usize) -> usize {
         .unwrap_or(limit)
 }
 
-/// Rates how well a passage begins at line `at`; higher is better.
+/// Rates how suitable line `at` is as the beginning of a passage. Higher is better.
 fn score_boundary(lines: &[&str], at: usize) -> usize {
     let Some(line) = lines.get(at) else { return 3 };
     let before = at
@@ -131,7 +132,7 @@ fn score_boundary(lines: &[&str], at: usize) -> usize {
     }
 }
 
-/// True for a Markdown heading.
+/// True if the line is a Markdown heading.
 fn is_heading(line: &str) -> bool {
     let marks = line.bytes().take_while(|byte| *byte == b'#').count();
     (1..=6).contains(&marks) && line.as_bytes().get(marks) == Some(&b' ')
@@ -144,7 +145,7 @@ fn is_comment(line: &str) -> bool {
         .any(|mark| line.starts_with(mark))
 }
 
-/// True if the line defines a name, as recognized in most languages.
+/// True if the line defines a name. Recognizes the syntax of most languages.
 fn is_definition(line: &str) -> bool {
     let line = line.trim_start();
     if line.starts_with(['/', '*', '#', '"', '\'']) {
@@ -153,7 +154,7 @@ fn is_definition(line: &str) -> bool {
     let mut words = line
         .split(|one: char| !one.is_alphanumeric() && one != '_')
         .filter(|word| !word.is_empty());
-    // Modifiers precede the keyword, as in `pub(crate) async unsafe fn`.
+    // Modifiers may precede the keyword, as in `pub(crate) async unsafe fn`.
     words
         .by_ref()
         .take(5)

@@ -1,4 +1,5 @@
-//! A named collection that a model can query, answered by a local index or a server.
+//! Defines a named collection that a model can query. It is answered by a local index or by a
+//! server.
 
 use std::sync::Arc;
 
@@ -6,16 +7,16 @@ use crate::local::{Local, Passage};
 use crate::remote::{Remote, RemoteError};
 use crate::{PassageResults, RagError, hybrid};
 
-/// A collection that the model can query.
+/// A named collection of documents that the model can query.
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub name: String,
-    /// The subject of the collection. The model selects a collection by this text.
+    /// A description of the subject. The model selects a collection by this text.
     pub description: String,
     pub kind: CollectionKind,
 }
 
-/// The source of a collection's answers.
+/// Determines what answers questions to a collection: an index or a server.
 #[derive(Clone, Debug)]
 pub enum CollectionKind {
     /// An index over local folders.
@@ -24,35 +25,35 @@ pub enum CollectionKind {
     Remote(Arc<Remote>),
 }
 
-/// The answer of a collection.
+/// The answer of a collection to a question: passages of files, or a text from a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CollectionAnswer {
-    /// Passages of files.
+    /// Passages of files, which a collection over local folders returns.
     Passages(PassageResults),
-    /// The answer of a server.
+    /// The text that a server returned.
     Text {
         text: String,
-        /// The sources, if the server reports them.
+        /// The sources on which the text is based. Empty if the server does not report them.
         sources: Vec<String>,
     },
 }
 
-/// An error of a query.
+/// The reason why a question could not be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// An error of the index or the folders.
+    /// The collection over local folders could not be used.
     #[error(transparent)]
     Local(#[from] RagError),
-    /// An error of the server.
+    /// The request to the server failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The search task panicked or was aborted.
+    /// The task that ran the search panicked or was aborted.
     #[error("the search broke off: {0}")]
     Broken(String),
 }
 
 impl Collection {
-    /// Answers a question with text, or with at most `top` passages.
+    /// Answers a question. A server returns text; an index returns at most `top` passages.
     pub async fn ask_question(
         &self,
         question: &str,
@@ -84,7 +85,7 @@ impl Collection {
 }
 
 impl Passage {
-    /// Formats the location as `PATH:FIRST-LAST`.
+    /// Formats the location of the passage as `PATH:FIRST-LAST`.
     pub fn source(&self) -> String {
         format!(
             "{}:{}-{}",

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use haft_text::NameRule;
 use serde::{Deserialize, Serialize};
 
-/// One `[rag.NAME]` section: a collection over folders, or a server that answers for one.
+/// One `[rag.NAME]` section, which defines a collection: the local folders to index, or the server
+/// that answers questions.
 ///
 /// ```
 /// use haft_rag::{CollectionConfig, CollectionSource};
@@ -19,29 +20,29 @@ use serde::{Deserialize, Serialize};
 pub struct CollectionConfig {
     /// The subject of the collection, in one sentence. The model chooses a collection by this text.
     pub description: String,
-    /// The folders to index, absolute or beginning with `~/`.
+    /// The folders to index. Each path is absolute or begins with `~/`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// The URL of the server that answers, ending in `/v1`.
+    /// The URL of the server that answers questions. The URL ends in `/v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The model name to send to the server; defaults to the collection's name.
+    /// The model name that is sent to the server. Default: the name of the collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The environment variable that holds the server's key.
+    /// The environment variable that contains the server's key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
 }
 
-/// The source of a collection's answers.
+/// The source of a collection's answers: local folders or a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectionSource {
-    /// Local folders.
+    /// The local folders to index.
     Folders(Vec<PathBuf>),
     Url(url::Url),
 }
 
-/// The error of a section that defines no valid collection.
+/// The error for a `[rag.NAME]` section that does not define a valid collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`[rag.{name}]`: {why}")]
 pub struct CollectionConfigError {
@@ -50,7 +51,7 @@ pub struct CollectionConfigError {
 }
 
 impl CollectionConfig {
-    /// Returns the source of the collection. `home` replaces `~`.
+    /// Returns the source of the collection. A `~` in a folder is replaced with `home`.
     pub fn source(
         &self,
         name: &str,

@@ -1,25 +1,25 @@
-//! Errors of a collection over local folders.
+//! The errors of a collection over local folders.
 
 use std::path::PathBuf;
 
-/// An error of a collection over local folders.
+/// The reason why a collection over local folders cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RagError {
-    /// None of the folders exists.
+    /// None of the folders of the collection exists.
     #[error("none of the folders of the collection is there ({}); bring them back, or change `folders` in its configuration", show(.0))]
     NoFolder(Vec<PathBuf>),
     /// A file of the index could not be created, locked, or removed.
     #[error("cannot {action} `{}`: {source}", .path.display())]
     Io {
-        /// The action, as a verb for the message.
+        /// A verb for the error message that names the failed action, such as `create`.
         action: &'static str,
         path: PathBuf,
         source: std::io::Error,
     },
-    /// Another process is building the index, which is still empty.
+    /// Another process is still building the index, which contains no passages yet.
     #[error("another process is building the index `{}`; try again when it is done", .0.display())]
     Busy(PathBuf),
-    /// The database failed.
+    /// The database of the index could not be read or written.
     #[error("the index `{}` failed: {source}; it can be deleted, and is made again", .path.display())]
     Database {
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! The RAG extension of a session: the user's collections. A project adds none.
+//! Adds the user's collections to a session. A project cannot add collections.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use crate::local::Local;
 use crate::remote::{Remote, RemoteError};
 use crate::tool::create_rag_tool;
 
-/// The configuration section, and the code of its notices.
+/// The name of the configuration section, which is also the code of notices about it.
 const SECTION: &str = "rag";
 
-/// The notice that a run with a cost limit does not use the configured embedding model.
+/// The notice that a run does not use the configured embedding model, because it has a cost limit.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
 
-/// Adds the tool that queries the user's collections to a session.
+/// Adds a tool to each session that queries the user's collections.
 pub struct RagExtension;
 
 impl Extension for RagExtension {
@@ -80,23 +80,24 @@ enum CollectionSetupError {
     Server(#[from] RemoteError),
 }
 
-/// The configured collections and their problems.
+/// The usable collections in the configuration, and messages about the unusable ones.
 #[derive(Default)]
 pub struct ConfiguredCollections {
     /// The collections that can be queried, ordered by name.
     pub collections: Vec<Collection>,
-    /// The problems of the other collections and of the embedding model.
+    /// A message for each collection that cannot be queried, and for an unusable embedding model.
     pub problems: Vec<String>,
-    /// Keys of servers, which must not be shown or stored.
+    /// The API keys for servers, which must not be shown or stored.
     keys: Vec<String>,
     /// The server that computes embeddings for collections over folders.
     embedder: Option<Arc<Remote>>,
-    /// Notices that are not failures.
+    /// Messages for the user that report no failure.
     remarks: Vec<String>,
 }
 
 impl ConfiguredCollections {
-    /// Loads the configured collections, with the embedding model if one is configured.
+    /// Loads the configured collections. If an embedding model is configured, collections over
+    /// folders are also searched by meaning.
     pub fn load(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
         if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
@@ -217,13 +218,13 @@ impl ConfiguredCollections {
         })
     }
 
-    /// Creates the tool that queries the collections, if there are any.
+    /// Creates the tool that queries the collections. Returns `None` if there are no collections.
     fn create_tool(&self) -> Option<Arc<dyn Tool>> {
         (!self.collections.is_empty())
             .then(|| Arc::new(create_rag_tool(self.collections.clone())) as _)
     }
 
-    /// Returns a notice for each problem and each remark.
+    /// Returns one notice for each problem and for each remark.
     fn notices(&self) -> impl Iterator<Item = Notice> {
         let notice = |failed| {
             move |message: &String| Notice {
@@ -239,7 +240,7 @@ impl ConfiguredCollections {
     }
 }
 
-/// Returns the collection over `folders`, with its index among haft's own files.
+/// Creates a collection over `folders`. Its index is stored in haft's own data folder.
 pub fn create_local_collection(places: &Places, name: &str, folders: Vec<PathBuf>) -> Local {
     let index = format!("{}.db", haft_types::encode_file_name(name));
     Local::new(folders, places.rag_folder().join(index))

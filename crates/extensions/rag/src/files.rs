@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use ignore::WalkBuilder;
 
-/// The size limit of a file in bytes. Larger files are considered to be data and are skipped.
+/// The maximum size of a file, in bytes. Larger files are considered to be data and are skipped.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Names of files that contain secrets, with an optional `*` at the beginning or the end.
+/// The names of files that usually contain secrets. A `*` at the beginning or the end matches any
+/// text.
 const SECRET_NAMES: [&str; 22] = [
     ".env",
     ".env.*",
@@ -40,15 +41,16 @@ const SECRET_NAMES: [&str; 22] = [
     "*.tfstate",
 ];
 
-/// A file of a collection.
+/// A file in a collection's folder that is a candidate for indexing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectionFile {
     pub(crate) path: PathBuf,
-    /// The size and times of the file; different whenever the file may have changed.
+    /// The size and the times of the file, as text. Comparing it shows whether the file may have
+    /// changed.
     pub(crate) stamp: String,
 }
 
-/// Lists the files of a folder that may belong to a collection, in no particular order.
+/// Lists the files below a folder that are candidates for indexing, in no particular order.
 pub(crate) fn list_files(folder: &Path) -> Vec<CollectionFile> {
     let mut builder = WalkBuilder::new(folder);
     builder
@@ -65,7 +67,7 @@ pub(crate) fn list_files(folder: &Path) -> Vec<CollectionFile> {
                 .ok()
                 .filter(|about| about.len() <= MAX_FILE_BYTES)?;
             // The change time of the inode reveals a change even if the modification time was set
-            // back.
+            // back afterwards.
             let stamp = format!(
                 "{}:{}.{:09}:{}.{:09}",
                 about.len(),
@@ -104,7 +106,8 @@ pub(crate) fn read_file(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes a file in its detected encoding. Returns `None` if the file is not text.
+/// Detects the encoding of a file's content and decodes it. Returns `None` if the content is not
+/// text.
 pub(crate) fn decode_text(bytes: &[u8]) -> Option<String> {
     if let Some((encoding, mark)) = encoding_rs::Encoding::for_bom(bytes) {
         let (text, broken) = encoding.decode_without_bom_handling(bytes.get(mark..)?);

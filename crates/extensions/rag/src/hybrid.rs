@@ -12,22 +12,23 @@ use crate::collection::AskError;
 use crate::local::{Local, PassageResults};
 use crate::remote::{EmbeddingCost, Remote, RemoteError};
 
-/// The number of texts in one embedding request.
+/// The number of texts that are sent in one embedding request.
 const BATCH_SIZE: usize = 32;
-/// The maximum number of passages to embed before one question is answered. The remaining passages
-/// are embedded for later questions.
+/// The maximum number of passages that are embedded before a question is answered. The remaining
+/// passages are embedded when later questions are asked.
 const MAX_NEW_VECTORS: usize = 2_048;
-/// The maximum length of a text that is embedded, in characters. Many models accept no more.
+/// The maximum length of a text that is embedded, in characters. Many models reject longer texts.
 const MAX_TEXT_CHARS: usize = 8_000;
 
-/// Returns the passages that answer the question best.
+/// Returns the best passages for a question, at most `top`, searching both by keywords and by
+/// meaning.
 pub(crate) async fn query_hybrid(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
     question: &str,
     top: usize,
 ) -> Result<PassageResults, AskError> {
-    // This query updates the index, and its result is the answer if there are no embeddings.
+    // This query updates the index. Its result is the answer if there are no embeddings.
     let by_words = Arc::clone(local);
     let asked = question.to_owned();
     let mut found = run_blocking(move || by_words.query(&asked, top)).await?;
@@ -61,8 +62,8 @@ fn add_failure_note(mut found: PassageResults, why: &RemoteError) -> PassageResu
     found
 }
 
-/// Computes embeddings for passages without one. Returns the number of passages that still have
-/// none.
+/// Computes embeddings for at most [`MAX_NEW_VECTORS`] passages that have none yet. Returns the
+/// number of passages that remain without an embedding.
 async fn embed_pending_passages(
     local: &Arc<Local>,
     embedder: &Arc<Remote>,
@@ -89,7 +90,7 @@ async fn embed_pending_passages(
     Ok(Ok(all.saturating_sub(pending.len())))
 }
 
-/// Prepares a text for embedding: masks secrets and cuts it to the maximum length.
+/// Prepares a text for embedding: secrets are masked, and the text is cut to the maximum length.
 fn prepare_text(text: &str) -> String {
     let masked = Masker::default().mask(text).into_owned();
     let end = masked
@@ -104,7 +105,8 @@ fn prepare_text(text: &str) -> String {
     }
 }
 
-/// Runs `work` on a blocking thread, because the index reads files and waits for locks.
+/// Runs `work` on a thread for blocking operations, because using the index means reading files and
+/// waiting for locks.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, crate::RagError> + Send + 'static,
 ) -> Result<T, AskError> {

@@ -1,4 +1,4 @@
-//! The database of a collection's index: opened, checked, and recreated if it is damaged.
+//! Opens and checks the database of a collection's index, and recreates it if it is damaged.
 //!
 //! Invariant: opening always returns a usable index, whatever a killed process, a concurrent
 //! process, or a damaged disk left behind; the next update adds the missing parts. A process
@@ -21,11 +21,12 @@ pub(crate) use vectors::{PendingVector, fuse_rankings};
 
 use crate::error::RagError;
 
-/// The id in the header of the database file: "haft".
+/// The id in the header of the database file, which is `haft` in ASCII.
 const APPLICATION_ID: i32 = 0x6861_6674;
-/// The version of the schema. A change makes haft recreate every index.
+/// The version of the schema. An index with another version is recreated.
 const FORMAT_VERSION: i32 = 2;
-/// The time to wait for another process. Writers hold the database only for a batch of files.
+/// The maximum time to wait for another process. Writers lock the database only for a batch of
+/// files.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -41,12 +42,12 @@ const SCHEMA: &str = "
         tokenize = \"porter unicode61 remove_diacritics 2 tokenchars '_'\");
 ";
 
-/// An open index.
+/// An open index of passages, in an SQLite database.
 pub(crate) struct PassageIndex {
     connection: Connection,
 }
 
-/// The condition in which an index was found.
+/// The condition of an index when it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexCondition {
     /// The index was usable or did not exist.
@@ -56,7 +57,8 @@ pub(crate) enum IndexCondition {
 }
 
 impl PassageIndex {
-    /// Opens the index. Creates the index if it doesn't exist, and recreates it if it is unusable.
+    /// Opens the index in the file `path`. Creates the index if it does not exist, and recreates it
+    /// if it is unusable.
     pub(crate) fn open(path: &Path) -> Result<(Self, IndexCondition), RagError> {
         let _alone = lock_index(path)?;
         match Self::open_database(path) {
@@ -71,7 +73,8 @@ impl PassageIndex {
         }
     }
 
-    /// Replaces an index that proved to be damaged during use with an empty one.
+    /// Replaces an index with an empty one. Used if the index proves to be damaged after it was
+    /// opened.
     pub(crate) fn recreate(path: &Path) -> Result<Self, RagError> {
         let _alone = lock_index(path)?;
         remove_database(path)?;
@@ -87,7 +90,8 @@ impl PassageIndex {
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cell_size_check", "ON")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // A power failure may lose the last transactions, whose files are indexed again.
+        // A power failure may lose the last transactions. The files in these transactions are then
+        // indexed again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let read_pragma = |name: &str| {
             connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
@@ -110,7 +114,7 @@ impl PassageIndex {
         Ok(Self { connection })
     }
 
-    /// Counts the files that contain text, and the passages.
+    /// Returns the number of files that contain text, and the number of passages.
     pub(crate) fn count_files_and_passages(&self) -> rusqlite::Result<(u64, u64)> {
         let count =
             |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
@@ -122,7 +126,8 @@ impl PassageIndex {
     }
 }
 
-/// True if the error means that the database is unusable: damaged, or with another schema.
+/// True if `error` shows that the database is unusable, because it is damaged or has a different
+/// schema.
 pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
         // A missing or different table.
@@ -146,8 +151,8 @@ pub(crate) fn index_error(path: &Path, source: rusqlite::Error) -> RagError {
     }
 }
 
-/// Locks the index for opening or recreating. Creates the folder and the database file, readable
-/// only by their owner.
+/// Locks the index for opening or recreating it. Creates the folder and the database file, which
+/// are readable only by their owner.
 fn lock_index(path: &Path) -> Result<LockFile, RagError> {
     let io = |action, path: &Path| {
         let path = path.to_owned();
@@ -172,7 +177,7 @@ fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes the database and the files that SQLite keeps next to it.
+/// Removes the database at `path`, and the files that SQLite creates next to it.
 pub(crate) fn remove_database(path: &Path) -> Result<(), RagError> {
     for file in [
         path.to_owned(),
@@ -198,7 +203,7 @@ pub(crate) fn remove_index(path: &Path) -> Result<(), RagError> {
     let alone = lock_index(path)?;
     remove_database(path)?;
     drop(alone);
-    // A process that waits for the lock creates a new lock file.
+    // Another process that waits for the lock then creates a new lock file.
     let _ = std::fs::remove_file(sibling_path(path, "lock"));
     Ok(())
 }

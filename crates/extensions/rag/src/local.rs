@@ -1,4 +1,4 @@
-//! A collection over local folders.
+//! Answers questions from local folders.
 //!
 //! Invariant: answers reflect the current content of the folders. The index is updated first, and
 //! the passages are read from the files.
@@ -15,12 +15,13 @@ use crate::index::{
 };
 use crate::remote::{EmbeddingCost, Remote};
 
-/// The maximum number of passages of one file in an answer.
+/// The maximum number of passages from one file in an answer.
 const MAX_PASSAGES_PER_FILE: usize = 2;
-/// The number of hits taken from each ranking when two rankings are fused.
+/// The number of hits that are taken from each of the two rankings, by keywords and by embedding,
+/// before they are fused.
 const FUSION_CANDIDATES: usize = 50;
 
-/// A collection over local folders.
+/// A collection of the files in local folders, which are searched through an index.
 #[derive(Clone, Debug)]
 pub struct Local {
     folders: Vec<PathBuf>,
@@ -29,43 +30,44 @@ pub struct Local {
     pub(crate) embedder: Option<Arc<Remote>>,
 }
 
-/// A passage that answers a question.
+/// A passage of a file that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
     pub path: PathBuf,
-    /// The first line, starting at 1.
+    /// The first line of the passage, from 1.
     pub start_line: usize,
-    /// The last line, inclusive.
+    /// The last line of the passage, inclusive.
     pub end_line: usize,
-    /// The text of the lines, with secrets masked.
+    /// The text of the passage, with secrets masked.
     pub text: String,
-    /// The relevance; higher is better. Scores are comparable only within one answer.
+    /// The relevance of the passage; higher is better. Scores are comparable only within one
+    /// answer.
     pub score: f64,
 }
 
-/// The passages that answer a question.
+/// The passages that answer a question, with notes about the index and the costs of embeddings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PassageResults {
-    /// The passages, those of the best file first.
+    /// The passages, grouped by file. The passages of the best file come first.
     pub passages: Vec<Passage>,
-    /// Messages for the user about the index.
+    /// Messages for the user about the index, such as missing folders.
     pub notes: Vec<String>,
-    /// The cost of the embedding requests, as far as it is known.
+    /// The cost of each embedding request whose price is known.
     pub embedding: Vec<EmbeddingCost>,
 }
 
-/// The size of a collection's index.
+/// The number of files in a collection, and the size of its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectionStatus {
     /// The number of indexed files that contain text.
     pub files: u64,
     pub passages: u64,
-    /// The size of the database file in bytes.
+    /// The size of the index database, in bytes.
     pub bytes: u64,
 }
 
 impl Local {
-    /// Creates a collection over `folders` with its index in the file `index`.
+    /// Creates a collection over `folders`. Its index is stored in the file `index`.
     pub fn new(folders: Vec<PathBuf>, index: PathBuf) -> Self {
         Self {
             folders,
@@ -74,8 +76,8 @@ impl Local {
         }
     }
 
-    /// Adds a server that computes embeddings, so that the collection is searched by meaning as
-    /// well as by keywords.
+    /// Sets the server that computes embeddings. The collection is then searched by meaning as well
+    /// as by keywords.
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<Remote>) -> Self {
         Self {
@@ -88,19 +90,21 @@ impl Local {
         &self.folders
     }
 
-    /// Updates the index. Also returns messages for the user.
+    /// Updates the index to the current content of the folders. Returns the numbers of updated
+    /// files, and messages for the user.
     pub fn update(&self) -> Result<(IndexUpdate, Vec<String>), RagError> {
         let (update, notes) = self.run_with_index(|index| index.update(&self.folders))?;
         let notes = self.collect_notes(&update, notes)?;
         Ok((update, notes))
     }
 
-    /// Returns the passages that answer the question best, at most `top`.
+    /// Updates the index, and returns the best passages for a question, at most `top`, searching by
+    /// keywords.
     pub fn query(&self, question: &str, top: usize) -> Result<PassageResults, RagError> {
         let ((update, hits), notes) = self.run_with_index(|index| {
             let update = match index.update(&self.folders) {
-                // Another process is updating the index for a long time: answer from the current
-                // index.
+                // Another process has been updating the index for a long time, so the question is
+                // answered from the current index.
                 Err(error)
                     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
                 {
@@ -125,8 +129,8 @@ impl Local {
         })
     }
 
-    /// Returns up to `limit` passages without an embedding of `model`, and the total number of
-    /// passages without one.
+    /// Returns at most `limit` passages without an embedding of `model`, and the total number of
+    /// such passages.
     pub(crate) fn find_pending_vectors(
         &self,
         model: &str,
@@ -146,7 +150,8 @@ impl Local {
             .map(drop)
     }
 
-    /// Returns the passages that answer the question best, by keywords and by embedding.
+    /// Returns the best passages for a question, at most `top`, searching by keywords and by the
+    /// question's embedding.
     pub(crate) fn query_hybrid(
         &self,
         question: &str,
@@ -168,7 +173,7 @@ impl Local {
         Ok(hits.into_iter().filter_map(read_passage).collect())
     }
 
-    /// Returns the size of the index without updating it.
+    /// Returns the size of the index. The index is not updated.
     pub fn status(&self) -> Result<CollectionStatus, RagError> {
         let Ok(about) = std::fs::metadata(&self.index) else {
             return Ok(CollectionStatus::default());
@@ -182,7 +187,7 @@ impl Local {
         })
     }
 
-    /// Removes the index, but no file of the folders.
+    /// Removes the index. The files in the folders are not touched.
     pub fn remove_index(&self) -> Result<(), RagError> {
         if self.index.exists() {
             index::remove_index(&self.index)
@@ -191,8 +196,8 @@ impl Local {
         }
     }
 
-    /// Runs `work` on the index. If the index proves to be damaged, recreates and updates it, and
-    /// runs `work` again.
+    /// Runs `work` on the index. If the index turns out to be damaged, it is recreated and updated,
+    /// and `work` is run again.
     fn run_with_index<T>(
         &self,
         mut work: impl FnMut(&mut PassageIndex) -> rusqlite::Result<T>,
@@ -241,7 +246,7 @@ impl Local {
     }
 }
 
-/// Reads the passage of a hit. Returns `None` if the file no longer exists.
+/// Reads the passage of a search hit. Returns `None` if the file no longer exists.
 fn read_passage(hit: IndexHit) -> Option<Passage> {
     let text = files::decode_text(&read_regular_file(&hit.path)?)?;
     let lines = text
@@ -258,7 +263,7 @@ fn read_passage(hit: IndexHit) -> Option<Passage> {
     })
 }
 
-/// Reads a file, but not if it was replaced by a link since it was indexed.
+/// Reads a file. Returns `None` if the file was replaced by a link since it was indexed.
 fn read_regular_file(path: &Path) -> Option<Vec<u8>> {
     path.symlink_metadata()
         .ok()

@@ -1,5 +1,5 @@
-//! A server that answers for a collection through the chat completions API: one user message with
-//! the question, one answer, and optional sources. Also computes embeddings.
+//! Sends requests to a server that answers for a collection through the chat completions API: one
+//! user message with the question, one answer, and optional sources. Also computes embeddings.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-/// The size limit of a reply in bytes. Larger replies are an error.
+/// The maximum size of a reply, in bytes. A larger reply is an error.
 const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
-/// The time limit of a request, generous because the server may search and generate text.
+/// The time limit of a request. It is generous, because the server may search and generate text.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A server that answers for a collection or computes embeddings.
+/// A client of a server that answers questions to a collection or computes embeddings.
 #[derive(Clone)]
 pub struct Remote {
     url: Url,
     model: String,
     key: Option<String>,
-    /// The full name of the model and its token price, if known.
+    /// The full name of the model and its price per token, if known.
     price: Option<(String, Price)>,
     client: reqwest::Client,
 }
 
-/// An error of a request to a server.
+/// The reason why a request to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The server could not be reached, or the connection failed.
+    /// The server could not be reached, or the connection was interrupted.
     #[error(
         "the server `{host}` cannot be reached: {why}; check `url` in its configuration, and that it runs"
     )]
@@ -38,7 +38,7 @@ pub enum RemoteError {
     Refused {
         host: String,
         status: u16,
-        /// The beginning of the reply.
+        /// The beginning of the server's reply.
         said: String,
     },
     /// The reply contains no valid embeddings.
@@ -51,22 +51,22 @@ pub enum RemoteError {
     InvalidReply { host: String, why: String },
 }
 
-/// The answer of a server.
+/// The text and the sources with which a server answered a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteAnswer {
     pub text: String,
-    /// The sources, if the server reports them.
+    /// The sources on which the answer is based. Empty if the server does not report them.
     pub sources: Vec<String>,
 }
 
-/// The cost of one embedding request.
+/// The usage and cost of one embedding request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingCost {
-    /// The model, as `provider/model`.
+    /// The name of the model, as `provider/model`.
     pub model: String,
-    /// The tokens that the request used.
+    /// The tokens that the request used, by class.
     pub usage: Usage,
-    /// The price of the tokens.
+    /// The cost of the request.
     pub cost: Cost,
 }
 
@@ -80,10 +80,10 @@ impl std::fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Creates a client for the server at `url`, which ends in `/v1`. Redirects are not followed,
-    /// because they would send the key to another address.
+    /// Creates a client for the server at `url`, which must end in `/v1`. Redirects are not
+    /// followed, because they would send the key to another address.
     pub fn new(url: Url, model: String, key: Option<String>) -> Result<Self, RemoteError> {
-        // An error means that a provider was installed before.
+        // This call fails only if a provider was already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = create_client_builder(&url).build();
         let client = built.map_err(|error| RemoteError::Unreachable {
@@ -99,8 +99,8 @@ impl Remote {
         })
     }
 
-    /// Uses an HTTP proxy. `except` is a comma-separated list of hosts that are reached without the
-    /// proxy.
+    /// Sets the HTTP proxy through which the server is reached. `except` is a comma-separated list
+    /// of hosts that are reached without the proxy.
     pub fn with_proxy(self, proxy: &str, except: Option<&str>) -> Result<Self, RemoteError> {
         let unreachable = |why: String| RemoteError::Unreachable {
             host: host_with_port(&self.url),
@@ -131,7 +131,7 @@ impl Remote {
         }
     }
 
-    /// Returns the server's host, with the port unless it is the default one.
+    /// Returns the host of the server. The port is included unless it is the default port.
     pub fn host(&self) -> String {
         host_with_port(&self.url)
     }
@@ -140,7 +140,7 @@ impl Remote {
         &self.url
     }
 
-    /// Sends a question and returns the answer.
+    /// Sends a question to the server and returns its answer.
     pub async fn ask_question(&self, question: &str) -> Result<RemoteAnswer, RemoteError> {
         let body = json!({
             "model": self.model,
@@ -158,8 +158,8 @@ impl Remote {
         &self.model
     }
 
-    /// Returns an embedding for each text, in order and all of one length, and the cost if a price
-    /// is set.
+    /// Returns one embedding for each text, in the order of the texts, and the cost of the request
+    /// if a price is set. All embeddings have equal length.
     pub(crate) async fn embed_texts(
         &self,
         texts: &[String],
@@ -223,7 +223,8 @@ impl Remote {
     }
 }
 
-/// Parses the embeddings of a reply, in the order of the texts, and the number of tokens.
+/// Parses a reply that contains `wanted` embeddings. Returns them in the order of the texts, with
+/// the number of tokens that the request used.
 fn parse_vectors(bytes: &[u8], wanted: usize) -> Result<(Vec<Vec<f32>>, u64), String> {
     #[derive(Deserialize)]
     struct EmbeddingReply {
@@ -260,7 +261,8 @@ fn host_with_port(url: &Url) -> String {
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Returns the text of the innermost cause. The outer errors only say that the request failed.
+/// Returns the message of an error's innermost cause, because the outer errors only report that the
+/// request failed.
 fn root_cause_text(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time".to_owned();
@@ -302,7 +304,7 @@ fn create_client_builder(url: &Url) -> reqwest::ClientBuilder {
         .connect_timeout(Duration::from_secs(10))
         .timeout(REQUEST_TIMEOUT)
         .no_proxy();
-    // Plain HTTP needs no certificates, and loading those of the system is slow.
+    // Plain HTTP needs no certificates, and loading the certificates of the system is slow.
     if url.scheme() == "http" {
         builder.tls_certs_only([])
     } else {

@@ -25,12 +25,12 @@ use tokio::net::TcpListener;
 
 use crate::collection::{Collection, CollectionAnswer};
 
-/// The size limit of a request in bytes.
+/// The maximum size of a request, in bytes.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// The maximum number of passages in an answer.
 const MAX_PASSAGES: usize = 10;
 
-/// The secret that clients have to send.
+/// A secret that clients of the server must send with each request.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -39,8 +39,8 @@ impl Token {
         Self(word)
     }
 
-    /// True if `given` is the token. Compares hashes, so that the comparison time reveals nothing
-    /// about the token.
+    /// True if `given` equals the token. Hashes are compared, so that the duration of the
+    /// comparison reveals nothing about the token.
     fn matches(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.0.as_bytes())
     }
@@ -48,15 +48,16 @@ impl Token {
 
 /// The collections to serve, with the server's token and clock.
 pub struct RagServer {
-    /// The collections, selected by their names.
+    /// The collections to serve. A client selects one by its name.
     pub collections: Vec<Collection>,
-    /// The token that clients have to send.
+    /// The token that clients must send with each request.
     pub token: Token,
-    /// The source of the time in answers.
+    /// The clock for the timestamps in answers.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Serves requests until `end` resolves. The listener should be bound to a loopback address.
+/// Serves requests until `end` resolves. The listener should accept connections from this machine
+/// only.
 pub async fn serve_collections(
     listener: TcpListener,
     serving: RagServer,
@@ -70,8 +71,8 @@ pub async fn serve_collections(
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of file descriptors, or the client disconnected: wait and accept the next
-            // connection.
+            // Accepting fails if there are no file descriptors left or the client has disconnected.
+            // The next connection may succeed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -81,7 +82,7 @@ pub async fn serve_collections(
                 let serving = Arc::clone(&serving);
                 async move { Ok::<_, Infallible>(serving.handle_request(request).await) }
             });
-            // An error concerns only this client's connection.
+            // An error affects only the connection of this client.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
@@ -91,7 +92,7 @@ pub async fn serve_collections(
 
 type Reply = Response<Full<Bytes>>;
 
-/// An HTTP error for the client.
+/// An HTTP error with which the server answers a request: status and message.
 struct RequestRefusal(StatusCode, String);
 
 impl RagServer {
@@ -138,7 +139,8 @@ impl RagServer {
         }
     }
 
-    /// Checks the host, the origin, and the token of a request.
+    /// Checks the host, the origin, and the token of a request. The error is the answer with which
+    /// the request is rejected.
     fn check_request(&self, request: &Request<Incoming>) -> Result<(), RequestRefusal> {
         let header = |name| {
             request
@@ -225,8 +227,8 @@ impl RagServer {
         ))
     }
 
-    /// Returns the collection that the client names as its model. A single collection matches any
-    /// name.
+    /// Returns the collection that the client names as the model. If there is only one collection,
+    /// it matches any name.
     fn find_collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
@@ -265,8 +267,8 @@ fn build_reply(status: StatusCode, content_type: &'static str, body: String) -> 
     reply
 }
 
-/// True if a `Host` header names this machine. Protects against web pages whose domain resolves to
-/// this machine.
+/// True if the value of a `Host` header is a name of this machine. This check protects against web
+/// pages whose domain resolves to this machine.
 fn is_loopback_host(host: &str) -> bool {
     let is_loopback_name = |name: &str| {
         let address = name
@@ -281,7 +283,8 @@ fn is_loopback_host(host: &str) -> bool {
     is_loopback_name(host) || host.rsplit_once(':').is_some_and(with_port)
 }
 
-/// The fields of a chat request that are used; parameters for models are ignored.
+/// The fields of a chat completion request that the server uses. All other fields, such as the
+/// temperature, are ignored.
 #[derive(Deserialize)]
 struct ChatQuery {
     #[serde(default)]
@@ -292,7 +295,7 @@ struct ChatQuery {
 }
 
 impl ChatQuery {
-    /// Returns the text of the last user message.
+    /// Returns the text of the last user message, or `None` if there is none.
     fn last_question(&self) -> Option<String> {
         let last = self
             .messages
@@ -311,7 +314,7 @@ impl ChatQuery {
     }
 }
 
-/// Formats an answer as text, and returns its sources.
+/// Formats an answer as a text for the client, and returns it with the list of its sources.
 fn format_answer(answer: &CollectionAnswer) -> (String, Vec<String>) {
     match answer {
         CollectionAnswer::Text { text, sources } => (text.clone(), sources.clone()),

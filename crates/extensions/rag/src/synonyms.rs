@@ -1,4 +1,4 @@
-//! Synonyms in programs and their documentation, such as "folder" and "directory".
+//! Finds synonyms that occur in programs and their documentation, such as "folder" and "directory".
 //!
 //! Only questions are expanded, and synonyms weigh less than the words of the question.
 
@@ -6,7 +6,7 @@
 pub(crate) fn find_synonyms(terms: &[String]) -> Vec<&'static str> {
     let asked: Vec<&str> = terms.iter().map(|term| strip_ending(term)).collect();
     let mut found = Vec::new();
-    // Each line is a group of synonyms; a word may be in several groups.
+    // Each line is a group of synonyms. A word may be in several groups.
     for group in include_str!("synonyms.txt")
         .lines()
         .map(|line| line.split(' '))
@@ -25,7 +25,8 @@ pub(crate) fn find_synonyms(terms: &[String]) -> Vec<&'static str> {
     found
 }
 
-/// Removes a common English ending. The result only has to match within a group.
+/// Removes a common English ending from a word of more than four letters. The result need not be a
+/// word, because it is only compared with other results of this function.
 fn strip_ending(word: &str) -> &str {
     if word.len() <= 4 {
         return word;

@@ -6,15 +6,15 @@
 
 use haft_text::{TermScript, TermStyle};
 
-/// The style in which documents and questions are split into words: as source code, because many
-/// documents are source code.
+/// The rules by which documents and questions are split into words. They are those for source code,
+/// because many documents are source code.
 const TERM_STYLE: TermStyle = TermStyle::Code;
 
-/// The length limit of a word in characters. Longer words are considered to be data and are
+/// The maximum length of a word, in characters. Longer words are considered to be data and are
 /// skipped.
 const MAX_WORD_CHARS: usize = 64;
 
-/// Words that don't help to find an answer.
+/// Words that are ignored in questions, because they don't help to find an answer.
 const STOP_WORDS: [&str; 85] = [
     "a", "about", "after", "all", "also", "an", "and", "another", "any", "are", "as", "at", "be",
     "because", "by", "can", "could", "do", "does", "each", "every", "for", "from", "had", "has",
@@ -25,7 +25,7 @@ const STOP_WORDS: [&str; 85] = [
     "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Appends the terms of `text`, each followed by a space.
+/// Appends the search terms in `text` to `into`, each followed by a space.
 pub(crate) fn push_terms(text: &str, into: &mut String) {
     visit_terms(text, &mut |term| {
         into.push_str(term);
@@ -33,15 +33,15 @@ pub(crate) fn push_terms(text: &str, into: &mut String) {
     });
 }
 
-/// Returns the terms of `text`, each followed by a space.
+/// Returns the search terms in `text` as one string, each followed by a space.
 pub(crate) fn split_terms(text: &str) -> String {
     let mut all = String::with_capacity(text.len() + text.len() / 4);
     push_terms(text, &mut all);
     all
 }
 
-/// Returns the terms of a question in order, without stop words unless the question consists only
-/// of stop words.
+/// Returns the search terms of a question, in the order of the question. Stop words are omitted,
+/// unless the question consists only of stop words.
 pub(crate) fn split_question_terms(question: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut stop_words = Vec::new();
@@ -65,7 +65,7 @@ fn visit_terms(text: &str, visit: &mut dyn FnMut(&str)) {
                     continue;
                 }
                 visit(&name.to_lowercase());
-                // A part of a single character would match everywhere.
+                // A part that consists of a single character would match everywhere.
                 for part in TERM_STYLE
                     .split_name(name)
                     .into_iter()

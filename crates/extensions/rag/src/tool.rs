@@ -1,4 +1,4 @@
-//! The tool `use_rag_tool`, which queries a collection.
+//! Defines the tool `use_rag_tool`, which queries a collection.
 //!
 //! Registered only if there are collections. Querying folders counts as reading; querying a server
 //! contacts its host, which needs a permission.
@@ -115,7 +115,7 @@ async fn run_query(
     }
 }
 
-/// Returns the model, usage, and cost of each embedding request.
+/// Returns the model, the usage, and the cost of each embedding request that an answer needed.
 fn list_embedding_requests(answer: &CollectionAnswer) -> Vec<(String, Usage, Option<Cost>)> {
     match answer {
         CollectionAnswer::Passages(found) => found
@@ -127,7 +127,7 @@ fn list_embedding_requests(answer: &CollectionAnswer) -> Vec<(String, Usage, Opt
     }
 }
 
-/// Lists the collections for the model, one per line.
+/// Formats the list of collections for the model, one per line.
 fn list_collections(collections: &[Collection]) -> String {
     let line = |collection: &Collection| {
         let about = match collection.description.trim() {
@@ -155,8 +155,8 @@ fn to_failed_output(error: &AskError) -> ToolOutput {
     }
 }
 
-/// Formats an answer for the model. Text of documents is sanitized, and its fences can't be closed
-/// early.
+/// Formats an answer for the model. The text of documents is sanitized, and enclosed in a code
+/// fence that it cannot close.
 fn format_answer(
     context: &ToolContext,
     collection: &Collection,

@@ -14,7 +14,7 @@ use haft_store::StoreConfig;
 use haft_types::Clock;
 use serde::Serialize;
 
-/// The result of a check.
+/// The outcome of one check of a store, from no problem to lost data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckHealth {
@@ -30,16 +30,16 @@ pub enum CheckHealth {
     Damaged,
 }
 
-/// The result of checking one part of a store. Its JSON form is part of the output of `doctor
+/// A finding about one part of a store. The JSON form of this type is part of the output of `doctor
 /// --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// The part that was checked.
+    /// The name of the part of the store that was checked.
     pub name: &'static str,
     pub health: CheckHealth,
-    /// The result as a sentence.
+    /// The result of the check, as a sentence.
     pub message: String,
-    /// The problems found, one per entry.
+    /// The problems that were found, one per entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
@@ -54,7 +54,8 @@ impl Check {
         }
     }
 
-    /// Sets the details. At most 50 are kept, followed by the number of the others.
+    /// Sets the list of problems. At most 50 entries are kept, followed by an entry with the number
+    /// of omitted entries.
     #[must_use]
     pub fn with_details(mut self, mut details: Vec<String>) -> Self {
         const MAX_DETAILS: usize = 50;
@@ -68,14 +69,14 @@ impl Check {
     }
 }
 
-/// The paths and settings of a store.
+/// The paths of a store's database, backups and file versions, and the settings for checking them.
 #[derive(Clone)]
 pub struct StoreFiles {
-    /// The database.
+    /// The path of the store's database file.
     pub database: PathBuf,
-    /// The folder of backups.
+    /// The folder that contains the backups.
     pub backups: PathBuf,
-    /// The folder of file versions.
+    /// The folder that contains the file versions for undo.
     pub versions: PathBuf,
     pub config: StoreConfig,
     pub clock: Arc<dyn Clock>,
@@ -91,7 +92,7 @@ pub fn examine_store(store: &StoreFiles) -> Vec<Check> {
     checks
 }
 
-/// Returns the size of a file, formatted in megabytes.
+/// Returns the size of a file, formatted in megabytes, or `0.0 MB` if the file cannot be read.
 fn format_file_size(path: &Path) -> String {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     format!("{:.1} MB", bytes as f64 / 1e6)

@@ -14,16 +14,16 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::StoreFiles;
 
-/// Conversations that are related to the ones to purge.
+/// The conversations that contain work or messages of the conversations to purge.
 #[derive(Debug, Default)]
 pub struct RelatedConversations {
-    /// The conversations of sub-agents, at any depth.
+    /// The conversations of sub-agents, including the sub-agents of those sub-agents.
     pub sub_agents: Vec<ConversationId>,
-    /// The conversations that share messages through forks.
+    /// The conversations that, because of forks, share messages with a conversation to purge.
     pub forks: Vec<ConversationId>,
 }
 
-/// Finds the conversations related to `ids`, including those in the trash.
+/// Finds the conversations, in the trash or not, that are related to the conversations in `ids`.
 pub fn find_related_conversations(
     store: &StoreFiles,
     ids: &[ConversationId],
@@ -71,7 +71,7 @@ fn add_unseen_ids(
 }
 
 /// Deletes conversations from all files of a store. Returns the number of backups that contained
-/// any of them.
+/// one of the conversations.
 pub fn purge_conversations(
     store: &StoreFiles,
     ids: &[ConversationId],
@@ -99,7 +99,7 @@ pub fn purge_conversations(
         };
         changed += usize::from(purge_from_database(&place, ids)?);
     }
-    // Their content cannot be read reliably, so they are deleted.
+    // The damaged copies are deleted, because their content cannot be read reliably.
     for copy in find_damaged_copies(&store.database) {
         ["-wal", "-shm", ""]
             .iter()
@@ -128,7 +128,8 @@ fn remove_if_exists(path: &std::path::Path) -> std::io::Result<()> {
     }
 }
 
-/// Statements that delete the rows of a conversation, each row before the rows to which it refers.
+/// The SQL statements that delete all rows of a conversation, in an order in which no row is
+/// deleted before the rows that refer to it.
 const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM requests WHERE conversation = ?1",
     "DELETE FROM facts WHERE conversation = ?1",
@@ -140,8 +141,8 @@ const DELETE_ROWS: [&str; 8] = [
     "DELETE FROM conversations WHERE key = ?1",
 ];
 
-/// Deletes conversations from one database and returns true if it contained any. Overwrites earlier
-/// deleted data in either case.
+/// Deletes conversations from one database. Returns true if the database contained one of them.
+/// Data that was deleted earlier is overwritten even if it contained none.
 fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::open_connection(place)?;
     let mut purge = || {
@@ -162,7 +163,7 @@ fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<b
         }
         delete_unused_texts(&transaction)?;
         transaction.commit()?;
-        // Rewrites every page, so that none contains deleted or replaced data.
+        // VACUUM rewrites every page, so that no page contains deleted or replaced data.
         connection.execute_batch("VACUUM")?;
         let busy: i64 =
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
@@ -177,7 +178,7 @@ fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<b
     purge().map_err(|failure: SqliteFailure| place.to_store_error(failure))
 }
 
-/// Deletes the texts that no logged request refers to.
+/// Deletes texts that are no longer referenced by any logged request.
 fn delete_unused_texts(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut used = HashSet::new();
     let mut bodies = connection.prepare("SELECT body FROM requests")?;

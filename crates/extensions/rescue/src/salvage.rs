@@ -25,32 +25,33 @@ use self::rows::{
     ConversationHeading, SalvagedLineage, SalvagedMessage, SalvagedRevision, SalvagedRows,
 };
 
-/// The metadata key under which a conversation lists its missing messages.
+/// The metadata key under which a salvaged conversation lists its missing messages.
 const SALVAGED_KEY: &str = "salvaged";
 
 /// A recovered conversation, with the number of messages that were lost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Salvaged {
-    /// The conversation.
+    /// The recovered conversation, which can be imported into a store.
     pub document: ConversationDocument,
     pub namespace: String,
-    /// The number of the conversation's messages that could not be read.
+    /// The number of messages of the conversation that could not be read.
     pub lost: u64,
 }
 
-/// The result of salvaging a database.
+/// The total numbers of conversations and messages that were recovered from a database or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SalvageReport {
-    /// The number of conversations.
+    /// The number of recovered conversations.
     pub conversations: u64,
-    /// The number of messages in all conversations. A message that forks share counts once for each
-    /// fork.
+    /// The number of recovered messages in all conversations. A message shared by forks counts once
+    /// for each fork.
     pub messages: u64,
-    /// The number of messages that existed but could not be read.
+    /// The number of messages that are missing from the recovered conversations.
     pub lost: u64,
 }
 
-/// Reads all intact conversations of the database at `path` and passes each to `each`.
+/// Recovers all readable conversations from the damaged database at `path`, and calls `each` with
+/// each of them.
 pub fn salvage_conversations<E: From<StoreError>>(
     path: &Path,
     mut each: impl FnMut(Salvaged) -> Result<(), E>,
@@ -73,7 +74,7 @@ pub fn salvage_conversations<E: From<StoreError>>(
     keys.dedup();
     for key in keys {
         let salvaged = rebuild_conversation(&pages, &found, key);
-        // An empty conversation, or a random number in a damaged row.
+        // The key belongs to an empty conversation or is a random number in a damaged row.
         if salvaged.document.messages.is_empty() && !found.headings.contains_key(&key) {
             continue;
         }
@@ -85,7 +86,8 @@ pub fn salvage_conversations<E: From<StoreError>>(
     Ok(report)
 }
 
-/// Rebuilds a conversation from the messages of its sources.
+/// Rebuilds a conversation from its own messages and from those that it shares with other
+/// conversations.
 fn rebuild_conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvaged {
     let own = [SalvagedLineage {
         step: i64::MAX,
@@ -95,7 +97,7 @@ fn rebuild_conversation(pages: &Pages, found: &SalvagedRows, key: i64) -> Salvag
     }];
     let sources = match found.lineage.get(&key) {
         Some(sources) if sources.iter().any(|source| source.of == key) => sources.as_slice(),
-        // The row that names the conversation as its own source is lost; its own messages are still
+        // The row in which the conversation is its own source is lost. Its own messages are still
         // valid.
         Some(_) | None => &own,
     };
@@ -185,7 +187,7 @@ fn build_document(
     }
 }
 
-/// Rows, grouped by the key of their conversation.
+/// A map from a conversation's key to the rows that belong to the conversation.
 type ByConversation<T> = HashMap<i64, T>;
 
 #[cfg(test)]

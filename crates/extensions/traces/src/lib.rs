@@ -30,7 +30,7 @@ use opentelemetry_sdk::trace::{
     BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
 };
 
-/// Time that the end of the process waits for the collector.
+/// The maximum time that a process waits at its end for the collector.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The environment, which names the collector.
@@ -105,7 +105,7 @@ fn start_processor(environment: &HostEnvironment) -> Option<BatchSpanProcessor> 
     Some(processor)
 }
 
-/// Logs the first failure of the collector, and no further ones.
+/// Exports spans, and logs only the first failure of the collector.
 #[derive(Debug)]
 struct WarnOnce {
     exporter: SpanExporter,
@@ -335,7 +335,7 @@ fn begin_turn(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     }
 }
 
-/// Ends the spans of a turn. Requests and calls that are still open end like the turn.
+/// Ends the spans of a turn. Requests and calls that are still open get the status of the turn.
 fn end_turn(turn: Option<TurnSpans>, result: &TurnResult) {
     let Some(turn) = turn else { return };
     let failed =

@@ -2,33 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The `[web]` section of the configuration.
+/// The `[web]` section of the configuration, which enables reading web pages and searching the web.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
-    /// If true, the model can read web pages.
+    /// True if the model can read web pages.
     pub crawl: bool,
-    /// The search service. Without one the model cannot search.
+    /// The search service. If absent, the model cannot search the web.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchService>,
-    /// The address of the search service: required for `searxng`, optional for the others.
+    /// The URL of the search service. Required for `searxng`, optional for the other services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search_url: Option<String>,
-    /// The environment variable that holds the API key: required for `brave` and `tavily`.
+    /// The environment variable that contains the API key. Required for `brave` and `tavily`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// Hosts that may be reached although they are on this machine or its network.
+    /// Hosts that may be reached even if they are on this machine or a private network.
     pub allow_private: Vec<String>,
 }
 
-/// A search service.
+/// A web search service, which answers the model's searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchService {
-    /// A `SearXNG` server, with its JSON format switched on.
+    /// A `SearXNG` server whose JSON format is enabled.
     Searxng,
-    /// Brave Search.
     Brave,
-    /// Tavily.
     Tavily,
 }

@@ -1,4 +1,4 @@
-//! Crawls pages of one host, one after another, from a first page on.
+//! Reads several pages of one host, following links from a first page.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,25 +7,26 @@ use url::Url;
 use crate::fetch::{Fetcher, ReadContext, WebError};
 use crate::page::WebPage;
 
-/// The limits of a crawl.
+/// The limits of a crawl: the number of pages, and the number of links that may be followed in a
+/// row from the first page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) pages: usize,
     pub(crate) depth: usize,
 }
 
-/// The result of a crawl.
+/// The pages that a crawl read, and those that it could not or did not read.
 #[derive(Debug, Default)]
 pub(crate) struct Crawled {
     pub(crate) pages: Vec<WebPage>,
-    /// Pages that could not be read, with the reasons.
+    /// Pages that could not be read, each with the reason.
     pub(crate) failed: Vec<(Url, WebError)>,
-    /// The number of linked pages that were not read.
+    /// The number of linked pages that were not read because the page limit was reached.
     pub(crate) left: usize,
 }
 
-/// Reads a page, and the pages on its host that it links to. Returns an error only if the first
-/// page cannot be read.
+/// Reads the page `first`, and then pages of its host that can be reached from it through links.
+/// Fails only if the first page cannot be read.
 pub(crate) async fn crawl_site(
     fetcher: &Fetcher,
     first: Url,
@@ -37,7 +38,7 @@ pub(crate) async fn crawl_site(
     let mut seen = HashSet::from([first.clone()]);
     let mut waiting = VecDeque::from([(first, 0)]);
     while let Some((url, depth)) = waiting.pop_front() {
-        // Failed pages count too, because a site of dead links must end.
+        // Failed pages count too, so that a site with many dead links cannot make a crawl long.
         if crawled.pages.len() + crawled.failed.len() >= bounds.pages {
             crawled.left = waiting.len() + 1;
             break;

@@ -3,11 +3,11 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
-/// Bytes at the start of a page that are searched for an encoding that the page declares.
+/// The number of bytes at the start of a page that are searched for a declared encoding.
 const META_SEARCH_BYTES: usize = 1024;
 
-/// Decodes a page. Its encoding comes from the byte order mark, the server's header, the page
-/// itself, or a guess, in this order.
+/// Decodes the bytes of a page to text. The encoding is determined from the byte order mark, else
+/// from the server's header, else from a declaration in the page, else by guessing.
 pub(crate) fn decode_page(bytes: &[u8], content_type: Option<&str>) -> String {
     let said = content_type
         .and_then(parse_charset)
@@ -24,7 +24,7 @@ fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Returns the value after `charset=`.
+/// Returns the name of the encoding that follows `charset=` in `text`, or `None` if there is none.
 fn parse_charset(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let (_, after) = lower.split_once("charset")?;

@@ -1,4 +1,4 @@
-//! The web extension of a session: the two tools that `[web]` configures.
+//! Adds the tools that `[web]` configures to a session.
 
 use std::sync::Arc;
 
@@ -14,20 +14,21 @@ use crate::search::{Searcher, SearcherError};
 use crate::web_crawl::web_crawl;
 use crate::web_search::web_search;
 
-/// The name of the configuration section, and the code of its notices.
+/// The name of the configuration section, which is also the code of notices about it.
 const SECTION_NAME: &str = "web";
 
-/// A function that creates the reader of documents that pages link to, or returns `None` if the
-/// build has none.
+/// A function that creates the reader for documents on the web, such as PDF files. It returns
+/// `None` if the build has no such reader.
 pub type DocumentReaderFactory = fn(&Arc<Supervisor>) -> Option<Arc<dyn DocumentReader>>;
 
-/// Adds the tools that `[web]` enables to a session.
+/// Adds the tools that the `[web]` section enables to each session.
 pub struct WebExtension {
     document_reader: DocumentReaderFactory,
 }
 
 impl WebExtension {
-    /// Creates the extension. `document_reader` is called only if pages can be read.
+    /// Creates the extension. `document_reader` is called only if the tool that reads pages is
+    /// enabled.
     pub fn new(document_reader: DocumentReaderFactory) -> Self {
         Self { document_reader }
     }
@@ -71,7 +72,8 @@ impl Extension for WebExtension {
         vec![Section::for_type::<WebConfig>(SECTION_NAME)]
     }
 
-    /// Adds the tools. A mistake in the section disables the tools, not the session.
+    /// Adds the enabled tools to a session. An error in the `[web]` section disables the tools, not
+    /// the session.
     fn contribute(&self, context: &ExtensionContext<'_>) -> Contribution {
         let mut contribution = Contribution::default();
         if let Err(error) = self.add_tools(&mut contribution, context) {
@@ -101,7 +103,7 @@ impl Extension for WebExtension {
     }
 }
 
-/// The reason why the tools that `[web]` enables cannot be offered.
+/// The reason why the tools that `[web]` enables cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum WebSetupError {
     #[error(

@@ -23,65 +23,66 @@ use crate::page::WebPage;
 use crate::proxy::{WebProxies, can_proxy_resolve};
 use crate::robots::{ROBOTS_AGENT, Robots};
 
-/// Maximum bytes read of a page, after decompression.
+/// The maximum size of a page after decompression, in bytes. The rest of a larger page is not read.
 const MAX_PAGE_BYTES: usize = 5 << 20;
-/// Maximum bytes of a document, which is useless unless it is complete.
+/// The maximum size of a document, in bytes. A larger document is not read, because an incomplete
+/// document is useless.
 const MAX_DOCUMENT_BYTES: usize = 20 << 20;
-/// Maximum bytes read of a `robots.txt`.
+/// The number of bytes after which the rest of a `robots.txt` is ignored.
 const MAX_ROBOTS_BYTES: usize = 512 << 10;
-/// The time limit for a page, including redirects.
+/// The time limit for fetching a page, including redirects.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum redirects that are followed.
+/// The maximum number of redirects that are followed for one page.
 const MAX_REDIRECTS: usize = 5;
 
-/// The reason why a page was not read.
+/// The reason why a page could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The text is not the address of a page.
+    /// The requested address is not a valid page address.
     #[error(
         "`{0}` is not the address of a page; it begins with `https://` or `http://` and holds no password"
     )]
     Address(String),
-    /// The host is on this machine or its network.
+    /// The host is on this machine or a private network, and is not listed in `web.allow_private`.
     #[error(
         "`{0}` is on this machine or a private network and is not reached; the user can name it in `web.allow_private`"
     )]
     Private(String),
-    /// The site's `robots.txt` disallows the page.
+    /// The `robots.txt` of the site disallows reading the page.
     #[error(
         "the site asks robots not to read `{0}` (robots.txt); use another source, or ask the user"
     )]
     Robots(String),
-    /// The page has moved to another host.
+    /// The page redirects to another host.
     #[error("`{from}` has moved to another host; call again with `{to}` if that is what you want")]
     MovedToOtherHost {
-        /// The requested address.
+        /// The address that was requested.
         from: String,
-        /// The new address.
+        /// The address to which the page redirects.
         to: String,
     },
-    /// The page redirects too often.
+    /// The page redirects more often than the limit allows.
     #[error("`{0}` leads from one address to the next without end")]
     TooManyRedirects(String),
     /// The server answered with an error status.
     #[error("`{url}` answers with {status}")]
     Status {
         url: String,
-        /// The HTTP status.
+        /// The HTTP status code.
         status: u16,
     },
-    /// The page cannot be read as text.
+    /// The content of the page is not text.
     #[error("`{url}` is `{kind}`, not a page; download it if it is needed")]
     NotText {
         url: String,
-        /// The content type.
+        /// The content type, such as `image/png`.
         kind: String,
     },
-    /// The page is a document that cannot be read.
+    /// The page is a document, such as a PDF file, that could not be read.
     #[error("`{url}` is {kind} and cannot be read: {why}")]
     Document {
         url: String,
-        /// The document format.
+        /// The format of the document.
         kind: &'static str,
         why: String,
     },
@@ -91,7 +92,7 @@ pub enum WebError {
 }
 
 impl WebError {
-    /// Returns a stable name for programs.
+    /// Returns the error code for programs. Codes never change.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Address(_) => "invalid_arguments",
@@ -106,18 +107,18 @@ impl WebError {
     }
 }
 
-/// The bytes of a page.
+/// A fetched page, before its conversion to text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
-    /// The address after redirects.
+    /// The address of the page after all redirects.
     pub(crate) url: Url,
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: Vec<u8>,
-    /// True if the page is longer than the limit.
+    /// True if the page is larger than the limit and its end is missing.
     pub(crate) cut: bool,
 }
 
-/// Fetches pages within the limits of this module.
+/// Fetches pages, within limits on time, size and the addresses that may be reached.
 #[derive(Clone)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -127,9 +128,9 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Creates a fetcher that reaches public hosts and the hosts in `allow_private`.
+    /// Creates a fetcher that can reach public hosts and the hosts in `allow_private`.
     pub fn new(allow_private: &[String]) -> Result<Self, WebError> {
-        // This fails only if a provider is already installed, which works as well.
+        // This call fails only if a provider is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let private: Arc<Vec<String>> = Arc::new(
             allow_private
@@ -155,13 +156,13 @@ impl Fetcher {
         })
     }
 
-    /// Sends all requests through these proxies.
+    /// Sets the proxies through which all requests are sent.
     #[must_use]
     pub fn with_proxies(self, proxies: WebProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// Adds a reader for pages that are documents, such as PDF.
+    /// Sets the reader for pages that are documents, such as PDF files.
     #[must_use]
     pub fn with_documents(self, documents: Arc<dyn DocumentReader>) -> Self {
         Self {
@@ -170,7 +171,7 @@ impl Fetcher {
         }
     }
 
-    /// Converts a fetched page into the text that a model reads.
+    /// Converts a fetched page to the text that a model reads.
     pub(crate) async fn read_page(
         &self,
         fetched: Fetched,
@@ -224,7 +225,8 @@ impl Fetcher {
         })
     }
 
-    /// Returns the client for an address. Checks the name here if a proxy will resolve it.
+    /// Returns the HTTP client with which an address is fetched. If a proxy will resolve the host
+    /// name, this method first checks that the name does not belong to a private address.
     async fn build_client_for(&self, url: &Url) -> Result<reqwest::Client, WebError> {
         let unreachable = |why: String| WebError::Unreachable {
             url: url.to_string(),
@@ -252,8 +254,8 @@ impl Fetcher {
             .map_err(|error| unreachable(error.to_string()))
     }
 
-    /// Fetches a page, unless the robots rules of its site disallow it. `known` caches the rules of
-    /// each site.
+    /// Fetches a page, unless the `robots.txt` of its site disallows it. `known` caches the rules
+    /// of each site.
     pub(crate) async fn fetch_page(
         &self,
         url: &Url,
@@ -296,8 +298,8 @@ impl Fetcher {
         Err(WebError::TooManyRedirects(first.to_string()))
     }
 
-    /// Returns the robots rules for the site of a page. If the server fails to deliver its rules,
-    /// nothing may be read; if it has none, everything may be read.
+    /// Returns the robots rules for the site of `url`. If the site has no rules, everything may be
+    /// read; if its server fails to deliver them, nothing may be read.
     async fn load_robots<'a>(
         &self,
         url: &Url,
@@ -397,7 +399,8 @@ impl Fetcher {
         Ok(FetchStep::Read(fetched))
     }
 
-    /// Checks that an address may be requested. Names are checked when they are resolved.
+    /// Checks that an address may be requested. Host names are checked later, when they are
+    /// resolved.
     fn check_address(&self, url: &Url) -> Result<(), WebError> {
         let wrong = || WebError::Address(url.to_string());
         if !matches!(url.scheme(), "http" | "https")
@@ -439,16 +442,16 @@ fn new_client_builder() -> reqwest::ClientBuilder {
         .connect_timeout(Duration::from_secs(10))
 }
 
-/// The folder where a document may be stored while it is read, and the token that cancels the
-/// reading.
+/// The folder in which a document may be stored while it is being read, and the token with which
+/// reading is canceled.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadContext<'a> {
     pub(crate) spill: &'a std::path::Path,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// True for PDF and office files, by content type or, for PDF, by the first bytes. Office files are
-/// archives, so only the server's content type tells them apart.
+/// True for PDF and office files. PDF files are detected by content type or by their first bytes.
+/// Office files are archives, so they are detected by content type alone.
 fn is_document(content_type: Option<&str>, bytes: &[u8]) -> bool {
     let kind = content_type.unwrap_or_default().to_ascii_lowercase();
     bytes.starts_with(b"%PDF-")
@@ -466,12 +469,13 @@ fn is_allowed_host(private: &[String], host: &str) -> bool {
     private.contains(&host)
 }
 
-/// Resolves host names, and rejects a name with a private address unless the user allowed the host.
+/// A DNS resolver that rejects a host name with a private address, unless the user allowed the
+/// host.
 struct GuardedResolver {
     private: Arc<Vec<String>>,
 }
 
-/// The error for a name with a private address.
+/// The error for a host name that resolves to a private address.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` has a private address")]
 struct PrivateName(String);

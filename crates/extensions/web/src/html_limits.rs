@@ -15,18 +15,18 @@ use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, local_name, ns, parse_document};
 
-/// Maximum nesting of elements; deeper nesting makes no sense on a page.
+/// The maximum nesting depth of elements. No useful page is nested more deeply.
 const MAX_DEPTH: usize = 1_000;
-/// Maximum moves of an element's children into another element, each of which adds a level of
-/// nesting.
+/// The maximum number of times that the children of one element are moved into another element.
+/// Each move adds a level of nesting.
 const MAX_MOVES: usize = 4_000;
-/// Maximum nodes of a page.
+/// The maximum number of nodes in a page.
 const MAX_NODES: usize = 200_000;
-/// Bytes that are parsed between two checks of the counters.
+/// The number of bytes that are parsed between two checks of the limits.
 const CHECK_INTERVAL_BYTES: usize = 512;
 
-/// True if the page is safe to parse: its nesting and its size stay below the limits, which no page
-/// written by a person exceeds.
+/// True if the page is safe to parse because its nesting and its number of nodes stay below the
+/// limits. No page written by a person exceeds the limits.
 pub(crate) fn has_bounded_tree(html: &str) -> bool {
     let tree_builder = TreeBuilderOpts {
         scripting_enabled: false,
@@ -51,7 +51,8 @@ pub(crate) fn has_bounded_tree(html: &str) -> bool {
     parser.finish().is_bounded()
 }
 
-/// Counts the nodes, nesting and moves of a page.
+/// Measures a page while it is parsed: the number of nodes, the nesting depth, and the number of
+/// moves.
 #[derive(Default)]
 struct TreeCounter {
     nodes: Cell<usize>,
@@ -59,7 +60,7 @@ struct TreeCounter {
     moves: Cell<usize>,
 }
 
-/// The properties of a node that the parser may query.
+/// The properties of a parsed node that are counted or that the parser may query.
 struct CountedNode {
     name: Option<QualName>,
     holds_html: bool,

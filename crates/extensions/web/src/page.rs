@@ -17,31 +17,31 @@ use crate::decode::decode_page;
 use crate::fetch::{Fetched, WebError};
 use crate::html_limits::has_bounded_tree;
 
-/// Maximum links kept of a page.
+/// The maximum number of links kept for one page.
 const MAX_LINKS: usize = 1_000;
-/// The time limit of a conversion. If it is exceeded, the page is shown without its tags.
+/// The time limit for converting one page. A page that takes longer is shown without its tags.
 const CONVERSION_TIMEOUT: Duration = if cfg!(test) {
-    // A test must not fail because the machine is busy.
+    // A long limit, so that no test fails because the machine is busy.
     Duration::from_mins(10)
 } else {
     Duration::from_secs(10)
 };
-/// The stack of the conversion thread, large enough for nested elements.
+/// The stack size of the conversion thread, in bytes. Nested elements need a large stack.
 const CONVERSION_STACK_BYTES: usize = 64 << 20;
-/// Elements whose content is never text of the page.
+/// The names of HTML elements whose content is not part of a page's text.
 const SKIPPED_TAGS: [&str; 10] = [
     "title", "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form",
 ];
 
-/// A page converted to the text that the model reads.
+/// A web page, converted to the text that a model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WebPage {
     pub(crate) url: Url,
     pub(crate) title: String,
     pub(crate) text: String,
-    /// Links to pages on this page's host.
+    /// The page's links to other pages on its own host.
     pub(crate) links: Vec<Url>,
-    /// True if the page is longer than the text.
+    /// True if the page was too large to be read completely.
     pub(crate) cut: bool,
 }
 
@@ -51,7 +51,7 @@ enum PageKind {
 }
 
 impl WebPage {
-    /// Converts a fetched page; returns an error if it is not text.
+    /// Converts a fetched page to text. Fails if the content of the page is not text.
     pub(crate) fn from_fetched(fetched: Fetched) -> Result<Self, WebError> {
         let Fetched {
             url,
@@ -111,8 +111,8 @@ fn detect_page_kind(content_type: Option<&str>, bytes: &[u8]) -> Option<PageKind
     }
 }
 
-/// Returns title, Markdown and links. The conversion runs on its own thread, which has a large
-/// stack and is abandoned if it takes too long.
+/// Returns the title, the Markdown and the links of a page. The conversion runs on a thread of its
+/// own, which has a large stack and is abandoned if it takes too long.
 fn convert_html(html: &str, url: &Url) -> (String, String, Vec<Url>) {
     let plain = || (String::new(), strip_tags(html), Vec::new());
     let page = html.to_owned();
@@ -153,7 +153,7 @@ fn html_to_markdown(html: &str, url: &Url) -> (String, String, Vec<Url>) {
             title = article.title;
         }
     }
-    // The page is no article: convert everything except the skipped elements.
+    // The page is not an article, so everything except the skipped elements is converted.
     if text.trim().len() < 200 {
         let whole = markdown.convert(html).unwrap_or_default();
         if whole.trim().len() > text.trim().len() {

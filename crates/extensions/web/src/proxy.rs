@@ -1,20 +1,21 @@
-//! Proxies between this machine and the web, as configured by the caller.
+//! Selects the proxy for an address, as configured by the caller.
 
 use reqwest::Proxy;
 use url::{Host, Url};
 
-/// The proxies of a machine; none by default. This crate does not read them from the environment.
+/// The proxies for requests to the web. There are none by default; this crate does not read them
+/// from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebProxies {
-    /// The proxy for addresses that begin with `http://`.
+    /// The proxy for `http://` addresses.
     pub http: Option<String>,
-    /// The proxy for addresses that begin with `https://`.
+    /// The proxy for `https://` addresses.
     pub https: Option<String>,
     /// Hosts that are reached without a proxy, separated by commas; `*` means all hosts.
     pub except: Option<String>,
 }
 
-/// Name endings that are only used on private networks.
+/// Endings of host names that are used only on private networks.
 const PRIVATE_ENDINGS: [&str; 8] = [
     "local",
     "localhost",
@@ -27,8 +28,8 @@ const PRIVATE_ENDINGS: [&str; 8] = [
 ];
 
 impl WebProxies {
-    /// Returns the proxy for an address, or `None` if the address is reached directly. The error
-    /// for an invalid proxy does not repeat the proxy's address, which may contain a password.
+    /// Returns the proxy for an address, or `None` if the address is reached directly. If a proxy
+    /// is invalid, the error does not repeat its address, which may contain a password.
     pub(crate) fn proxy_for(&self, url: &Url) -> Result<Option<Proxy>, String> {
         let named = if url.scheme() == "https" {
             &self.https
@@ -79,8 +80,8 @@ impl WebProxies {
     }
 }
 
-/// True if a proxy may resolve a name that this machine cannot resolve. Names that could belong to
-/// a private network are excluded.
+/// True if a proxy may be asked for a host name that this machine cannot resolve. False for names
+/// that could belong to a private network.
 pub(crate) fn can_proxy_resolve(url: &Url) -> bool {
     let Some(Host::Domain(name)) = url.host() else {
         return true;

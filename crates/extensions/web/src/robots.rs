@@ -1,9 +1,9 @@
-//! The rules of a site for robots (RFC 9309).
+//! Parses and applies the rules of a site for robots (RFC 9309).
 
-/// The user agent by which sites address haft.
+/// The name by which the rules in a site's `robots.txt` refer to haft.
 pub(crate) const ROBOTS_AGENT: &str = "haft";
 
-/// The rules of one site for haft.
+/// The rules in a site's `robots.txt` that apply to haft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Robots {
     rules: Vec<(RobotsDirective, String)>,
@@ -16,14 +16,15 @@ enum RobotsDirective {
 }
 
 impl Robots {
-    /// Returns rules that forbid everything, for a site that failed to deliver its `robots.txt`.
+    /// Returns rules that disallow every page, for a site that failed to deliver its `robots.txt`.
     pub(crate) fn disallow_all() -> Self {
         Self {
             rules: vec![(RobotsDirective::Disallow, "/".to_owned())],
         }
     }
 
-    /// Parses a `robots.txt`: the group that names haft, or otherwise the group for all robots.
+    /// Parses a `robots.txt`. The result contains the rules of the group that names haft, else the
+    /// rules of the group for all robots.
     pub(crate) fn parse(text: &str) -> Self {
         let mut own = Vec::new();
         let mut everybodys = Vec::new();
@@ -69,8 +70,9 @@ impl Robots {
         }
     }
 
-    /// True if a path with its query may be read. The longest matching pattern decides; if two are
-    /// equally long, `allow` wins.
+    /// True if the rules allow reading `path`, which may have a query. The rule with the longest
+    /// matching pattern decides; if two patterns are equally long, `allow` takes precedence over
+    /// `disallow`.
     pub(crate) fn allows(&self, path: &str) -> bool {
         let fitting = self
             .rules
@@ -83,7 +85,8 @@ impl Robots {
     }
 }
 
-/// True if the pattern matches the beginning of the path. `*` matches any text, `$` the end.
+/// True if the pattern matches the beginning of the path. In a pattern, `*` matches any text, and
+/// `$` matches the end of the path.
 fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (pattern, whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),

@@ -1,4 +1,4 @@
-//! Clients of web search services.
+//! Sends queries to web search services.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use url::Url;
 use crate::config::SearchService;
 use crate::proxy::WebProxies;
 
-/// Maximum bytes of a reply.
+/// The maximum size of a search service's reply, in bytes.
 const MAX_REPLY_BYTES: usize = 2 << 20;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -28,28 +28,26 @@ pub enum SearcherError {
     /// The `[web]` section is incomplete or invalid.
     #[error("`[web]`: {0}")]
     Config(String),
-    /// The service could not be reached, or the connection broke off.
+    /// The service could not be reached, or the connection was interrupted.
     #[error("the search service `{host}` cannot be reached: {why}")]
     Unreachable { host: String, why: String },
-    /// The service refused the request.
     #[error("the search service `{host}` refused with {status}; {hint}")]
     Refused {
         host: String,
-        /// The HTTP status.
         status: u16,
-        /// The setting to check.
+        /// A hint for the user about which setting to check.
         hint: &'static str,
     },
-    /// The reply does not contain results.
+    /// The service's reply is not a list of search results.
     #[error("the search service `{host}` did not answer with results: {why}")]
     InvalidReply {
         host: String,
-        /// The problem with the reply.
+        /// A description of the problem with the reply.
         why: String,
     },
 }
 
-/// A page found by a search.
+/// A page that a search found: its title, its address, and an excerpt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundPage {
     pub(crate) title: String,
@@ -58,7 +56,7 @@ pub(crate) struct FoundPage {
 }
 
 impl Searcher {
-    /// Creates a client for the service at its configured address.
+    /// Creates a client for `service` at `url`, or at the default URL of the service.
     pub fn new(
         service: SearchService,
         url: Option<&str>,
@@ -88,10 +86,10 @@ impl Searcher {
                 "this search service needs a key; name the variable that holds it in `api_key_env`",
             ));
         }
-        // This fails only if a provider is already installed, which works as well.
+        // This call fails only if a provider is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
-            // A redirect would send the key to another address.
+            // Redirects are not followed, because a redirect would send the key to another address.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
             .timeout(REQUEST_TIMEOUT)
@@ -110,12 +108,12 @@ impl Searcher {
         })
     }
 
-    /// Returns the host of the service.
+    /// Returns the host name of the service.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Returns at most `max_results` pages found for `query`.
+    /// Sends a query to the service and returns at most `max_results` of the pages found.
     pub(crate) async fn search(
         &self,
         query: &str,
@@ -215,7 +213,7 @@ fn parse_results(
     };
     let found = match reply.pointer(list) {
         Some(Value::Array(found)) => found.as_slice(),
-        // Brave omits the list if nothing was found.
+        // The reply of Brave has no list if nothing was found.
         None if service == SearchService::Brave && reply.is_object() => &[],
         Some(_) | None => return Err(format!("it has no list `{}`", list.trim_start_matches('/'))),
     };

@@ -37,7 +37,7 @@ struct WebCrawlParameters {
     max_depth: Option<u32>,
 }
 
-/// Creates the tool `web_crawl`, which reads pages through this fetcher.
+/// Creates the tool `web_crawl`, which reads pages through `fetcher`.
 pub fn web_crawl(fetcher: Fetcher) -> impl Tool {
     let fetcher = Arc::new(fetcher);
     ToolDefinition::new(
@@ -60,7 +60,7 @@ fn parse_intent(arguments: &Value) -> Intent {
         .and_then(|url| Url::parse(url.trim()).ok());
     match url.as_ref().and_then(Url::host_str) {
         Some(host) => Intent::Hosts(vec![host.to_owned()]),
-        // The tool itself reports the invalid address.
+        // An invalid address is reported when the tool runs.
         None => Intent::Nothing,
     }
 }
@@ -151,8 +151,8 @@ fn format_pages(context: &ToolContext, asked: &str, crawled: &Crawled) -> Envelo
     Envelope::success(told).with_data(data)
 }
 
-/// Writes the whole text to a file and returns its path. Returns `None` on failure; the model then
-/// gets only the shortened text.
+/// Writes the complete text of pages to a file, and returns the path of the file. Returns `None` if
+/// that fails; the model then receives only the shortened text.
 fn spill_to_file(folder: &Path, text: &str) -> Option<String> {
     let mut file = haft_files::create_temporary_file(folder, "web-", ".md").ok()?;
     file.write_all(text.as_bytes()).ok()?;

@@ -1,5 +1,5 @@
-//! The tool `web_search`: queries the configured search service. The tool is registered only if
-//! there is one.
+//! The tool `web_search`: queries the configured search service. The tool is registered only if a
+//! search service is configured.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct WebSearchParameters {
     max_results: Option<u32>,
 }
 
-/// Creates the tool `web_search`, which queries this service.
+/// Creates the tool `web_search`, which queries `searcher`.
 pub fn web_search(searcher: Searcher) -> impl Tool {
     let host = searcher.host().to_owned();
     let searcher = Arc::new(searcher);

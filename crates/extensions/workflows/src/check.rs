@@ -1,4 +1,4 @@
-//! Finds all errors of a workflow file, with their lines.
+//! Checks workflow files and reports all errors, with their lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,13 +10,13 @@ use serde_saphyr::Spanned;
 use crate::template::{self, TemplateVariable};
 use crate::workflow::{StepEntry, WorkflowFile, first_content_line, line_number};
 
-/// The maximum number of steps.
+/// The maximum number of steps in a workflow.
 const MAX_STEPS: usize = 100;
 
-/// The name of the main agent in events, which no step can have.
+/// The name of the main agent in events. No step can have this name.
 const MAIN_AGENT: &str = "main";
 
-/// Returns all errors of a workflow file; empty if the workflow can be run.
+/// Returns all errors of a workflow file, or an empty list if the workflow can be run.
 pub(crate) fn find_problems(path: &Path, text: &str, written: &WorkflowFile) -> Vec<FileProblem> {
     let mut found = ProblemList {
         path,
@@ -51,7 +51,8 @@ pub(crate) fn find_problems(path: &Path, text: &str, written: &WorkflowFile) -> 
     found.problems
 }
 
-/// The rule for names of steps and inputs, because templates write `steps.NAME`.
+/// The rule for the names of steps and inputs: they are identifiers, because templates contain
+/// expressions such as `steps.NAME`.
 const NAME_RULE: NameRule = NameRule::Identifier;
 
 struct ProblemList<'a> {
@@ -123,8 +124,8 @@ fn check_needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     }
 }
 
-/// Finds a cycle of needs. Steps that need no remaining step are removed repeatedly; the steps that
-/// are left lie on a cycle or need a step on a cycle.
+/// Reports a problem if steps need each other in a cycle. Steps that need no remaining step are
+/// removed repeatedly; each step that is left is part of a cycle or depends on one.
 fn check_cycles(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
@@ -229,7 +230,7 @@ fn check_templates(text: &str, written: &WorkflowFile, found: &mut ProblemList<'
     }
 }
 
-/// Returns all steps that are done before `step` starts: its needs, and their needs.
+/// Returns all steps that `step` needs, directly or indirectly. They are done before `step` starts.
 fn collect_transitive_needs<'a>(step: &'a StepEntry, steps: &'a [StepEntry]) -> BTreeSet<&'a str> {
     let mut all = BTreeSet::new();
     let mut open: Vec<&StepEntry> = vec![step];

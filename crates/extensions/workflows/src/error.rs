@@ -3,18 +3,18 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error that stops a run before or between its steps. An error that keeps a single step from
-/// starting is the result of that step instead.
+/// The reason why a workflow run stopped before or between its steps. An error that only prevents a
+/// single step from starting is not such an error, but becomes the result of the step.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
-    /// There is no run to resume.
+    /// There is no run of the workflow to resume.
     #[error("there is no run of `{0}` here to go on with")]
     NoRun(String),
-    /// The workflow's file has changed since the run began.
+    /// The file of the workflow has changed since the run began.
     #[error("`{}` was changed since the run `{run}` began", path.display())]
     Changed {
         path: PathBuf,
-        /// The id of the run.
+        /// The id of the run that was to be resumed.
         run: String,
     },
     /// Another process has locked the run.
@@ -23,7 +23,7 @@ pub enum WorkflowError {
     /// A file of a run could not be read, written, or locked.
     #[error("cannot {verb} `{}`", path.display())]
     File {
-        /// The failed operation, as a verb for the message.
+        /// A verb for the error message that names the failed operation, such as `read`.
         verb: &'static str,
         path: PathBuf,
         source: io::Error,

@@ -9,23 +9,23 @@ use haft_engine::EventSink;
 use haft_tools::MergeReport;
 use haft_types::{ConversationId, Event, EventBody, SubagentPhase};
 
-/// Receives the events of a run.
+/// Receives the events of a workflow run.
 pub trait WorkflowObserver: Send {
-    /// Called for each event of a step. Events are numbered over the whole run.
+    /// Called for each event of a step. Events are numbered consecutively over the whole run.
     fn on_event(&mut self, event: &Event);
 
-    /// Called with a message of a hook that ran when the session of a step was closed, too late for
-    /// an event.
+    /// Called with a message from a hook that ran while a step's session was being closed, when
+    /// events could no longer be sent.
     fn on_closing_message(&mut self, message: &str);
 }
 
-/// Numbers the events of all steps for one observer.
+/// Passes the events of all steps to one observer, numbered consecutively.
 pub(crate) struct EventStream {
     observer: Box<dyn WorkflowObserver>,
     seq: u64,
 }
 
-/// An event stream that steps share.
+/// The event stream of a run, shared by all steps of the run.
 pub(crate) type SharedStream = Arc<Mutex<EventStream>>;
 
 impl EventStream {
@@ -48,18 +48,18 @@ impl EventStream {
     }
 }
 
-/// Sends the events of one step to the stream.
+/// Sends the events of one step to the event stream of the run.
 pub(crate) struct StepEvents {
     pub(crate) stream: SharedStream,
     pub(crate) step: String,
     pub(crate) run: ConversationId,
-    /// The model, known from the first event on.
+    /// The name of the step's model. Empty before the first event.
     pub(crate) model: String,
     pub(crate) task: String,
 }
 
 impl StepEvents {
-    /// Sends an event for each file of the project that was changed by merging the step's work.
+    /// Sends an event for each project file that was changed by merging the step's work.
     pub(crate) fn send_merged_changes(&self, merged: &MergeReport, conversation: &ConversationId) {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         for change in &merged.changes {

@@ -1,4 +1,4 @@
-//! Serializes the questions of steps that run in parallel, so that the user sees one question at a
+//! Queues the questions of steps that run in parallel, so that the user sees one question at a
 //! time.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use haft_agent::{Approval, ApprovalReply, Approver};
 use haft_types::{Form, FormOutcome};
 use tokio::sync::Mutex;
 
-/// Passes questions on to an approver, one at a time.
+/// Forwards the questions of parallel steps to an approver, one at a time.
 pub(crate) struct QueuedApprover {
     approver: Arc<dyn Approver>,
     turn: Mutex<()>,

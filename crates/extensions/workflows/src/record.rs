@@ -18,19 +18,20 @@ use serde_json::{Value, json};
 use crate::error::WorkflowError;
 use crate::workflow::Workflow;
 
-/// The number of runs to keep.
+/// The maximum number of runs whose records are kept. If there are more, the oldest records are
+/// removed.
 const MAX_RUNS: usize = 200;
 
-/// All workflow runs of one user.
+/// The records of all workflow runs of one user, stored in a folder.
 pub struct WorkflowRuns {
     folder: PathBuf,
     listener: Option<RecordListener>,
 }
 
-/// A function that is called with the bytes of a run's record after each write.
+/// A function that is called with the content of a run's record each time the record is written.
 pub type RecordListener = Arc<dyn Fn(&[u8]) -> io::Result<()> + Send + Sync>;
 
-/// A run that is locked by this process.
+/// A workflow run that this process has locked, so that no other process can resume it.
 pub struct HeldRun {
     pub(crate) record: RunRecord,
     file: PathBuf,
@@ -38,35 +39,35 @@ pub struct HeldRun {
     _lock: LockFile,
 }
 
-/// The record of one run.
+/// The stored state of one workflow run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The id of the run, also used in its events.
+    /// The id of the run, which its events also contain.
     pub id: String,
-    /// The name of the workflow.
+    /// The name of the workflow that is run.
     pub workflow: String,
-    /// The namespace of the project.
+    /// The namespace of the project in which the run was started.
     project: String,
-    /// The hash of the workflow's file when the run began.
+    /// The hash of the workflow file at the start of the run.
     hash: ContentHash,
-    /// The values of all inputs, given or default.
+    /// The values of all inputs, including defaults.
     pub inputs: BTreeMap<String, String>,
     started_at: Timestamp,
-    /// The steps that have begun, by name.
+    /// The steps that have been started, by name.
     pub steps: BTreeMap<String, StepRecord>,
 }
 
-/// The state of a step.
+/// The recorded state of one step of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// The conversation of the step, once it has begun.
+    /// The id of the step's conversation. Set when the step starts.
     pub conversation: Option<ConversationId>,
-    /// The result, once the step has ended.
+    /// The result of the step. Set when the step has ended.
     pub result: Option<TurnResult>,
 }
 
 impl StepRecord {
-    /// True if the step is completed, so that other steps can use its answer.
+    /// True if the step was completed, so that other steps can use its answer.
     pub fn is_done(&self) -> bool {
         self.result
             .as_ref()
@@ -75,7 +76,8 @@ impl StepRecord {
 }
 
 impl RunRecord {
-    /// Adds the run and the state of every step to `result`, the result of the run as JSON.
+    /// Adds the id of the run and the state of every step to `result`, the result of the run as
+    /// JSON.
     #[must_use]
     pub fn add_to_result(&self, mut result: Value, workflow: &Workflow) -> Value {
         let step = |name: &str| match self.steps.get(name) {
@@ -105,7 +107,7 @@ impl RunRecord {
 }
 
 impl WorkflowRuns {
-    /// Creates the set of runs stored in `folder`, which need not exist.
+    /// Creates a handle for the runs that are stored in `folder`. The folder need not exist.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -113,7 +115,7 @@ impl WorkflowRuns {
         }
     }
 
-    /// Sets a function that is called with each record that is written.
+    /// Sets a function that is called with each record after it is written.
     #[must_use]
     pub fn with_listener(self, listener: RecordListener) -> Self {
         Self {
@@ -122,7 +124,7 @@ impl WorkflowRuns {
         }
     }
 
-    /// Begins a new run.
+    /// Begins a new run of a workflow and locks the run.
     pub fn begin_run(
         &self,
         workflow: &Workflow,
@@ -148,8 +150,8 @@ impl WorkflowRuns {
         Ok(held)
     }
 
-    /// Locks the newest run of a workflow in a project, to resume it. Fails if the workflow's file
-    /// has changed since the run began.
+    /// Locks the newest run of a workflow in a project so that it can be resumed. Fails if the file
+    /// of the workflow has changed since the run began.
     pub fn resume_newest(
         &self,
         workflow: &Workflow,
@@ -170,7 +172,7 @@ impl WorkflowRuns {
         self.lock_run(record)
     }
 
-    /// Loads all runs, newest first.
+    /// Loads the records of all runs, newest first.
     fn load_all(&self) -> Vec<RunRecord> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries
@@ -205,8 +207,8 @@ impl WorkflowRuns {
         })
     }
 
-    /// Removes the oldest runs beyond [`MAX_RUNS`]. Errors are ignored, because the next run tries
-    /// again.
+    /// Removes the oldest runs beyond [`MAX_RUNS`]. Errors are ignored, because the next run
+    /// repeats the removal.
     fn remove_old_runs(&self) {
         for old in self.load_all().into_iter().skip(MAX_RUNS) {
             drop(fs::remove_file(self.file_path(&old.id, "json")));
@@ -216,7 +218,7 @@ impl WorkflowRuns {
 }
 
 impl HeldRun {
-    /// Changes the record and writes it to its file.
+    /// Changes the record of the run with `change`, then writes the record to its file.
     pub(crate) fn update_record(
         &mut self,
         change: impl FnOnce(&mut RunRecord),

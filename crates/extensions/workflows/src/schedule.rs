@@ -31,55 +31,55 @@ use crate::workflow::{Workflow, WorkflowStep};
 /// The maximum number of steps that run in parallel.
 const MAX_PARALLEL_STEPS: usize = 8;
 
-/// A workflow to be run, with everything needed to open its steps.
+/// A workflow to run, with everything that is needed to open the sessions of its steps.
 pub struct WorkflowRun {
-    /// Opens the sessions of the steps.
+    /// The agent that opens a session for each step.
     pub agent: Agent,
-    /// The folders of haft's own files.
+    /// The folders in which haft stores its own files.
     pub places: Places,
-    /// The configuration that the agent was made from.
+    /// The configuration from which the agent was created.
     pub config: Config,
-    /// The project that the steps work in.
+    /// The project in which the steps work.
     pub project: Project,
-    /// The workflow to run.
+    /// The workflow whose steps are run.
     pub workflow: Workflow,
-    /// The agents that steps may name.
+    /// The agents that the steps may refer to by name.
     pub agents: NamedItems<AgentDefinition>,
-    /// The model for steps that name no model, neither in the workflow nor in the agent's file.
+    /// The model of steps for which neither the workflow nor the agent's file names a model.
     pub model: Option<String>,
-    /// The permission mode; overrides the configured one.
+    /// The permission mode of the steps. `None` uses the configured mode.
     pub mode: Option<PermissionMode>,
-    /// The limits of the run. The number of turns is limited for each step; money and time are
+    /// The limits of the run. The number of turns is limited for each step; cost and time are
     /// limited for all steps together.
     pub limits: TurnLimits,
-    /// Answers the questions of steps, one at a time. Without an approver, every question is
-    /// declined.
+    /// Answers the questions of steps, one at a time. If `None`, every question is declined.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Cancels the run.
+    /// The token with which the run is canceled.
     pub cancel: CancellationToken,
 }
 
-/// The report of a run.
+/// The result of a workflow run, with its final record.
 pub struct WorkflowReport {
-    /// The outcome, answer, and cost. The message is left for the front end to write.
+    /// The outcome, the answer, and the cost of the run. The front end fills in the message.
     pub result: TurnResult,
-    /// The final record, with the state of every step.
+    /// The final record of the run, with the state of every step.
     pub record: RunRecord,
-    /// The number of steps that are done.
+    /// The number of completed steps.
     pub completed: usize,
-    /// True if no request of any step ever got a valid reply.
+    /// True if none of the steps' requests was ever answered with a valid reply.
     pub never_valid: bool,
-    /// The sequence number for the event that ends the stream.
+    /// The sequence number that the final event of the stream must have.
     pub seq: u64,
 }
 
-/// The state that all steps of a run share.
+/// The state shared by all steps of a run.
 pub(crate) struct SharedRun {
     run: WorkflowRun,
-    /// The tokens and money that all steps have used.
+    /// The tokens and money that the steps have used so far.
     pub(crate) budget: SharedBudget,
     pub(crate) stream: SharedStream,
-    /// Locked while a copy of the project is created or merged.
+    /// A lock that a step holds while it creates or merges its copy of the project, so that only
+    /// one step does this at a time.
     pub(crate) merging: tokio::sync::Mutex<()>,
     held: RefCell<HeldRun>,
 }
@@ -93,7 +93,7 @@ impl Deref for SharedRun {
 }
 
 impl SharedRun {
-    /// Changes the record of the run and writes it to disk.
+    /// Changes the record of the run with `change`, then writes the record to disk.
     pub(crate) fn update_record(
         &self,
         change: impl FnOnce(&mut RunRecord),
@@ -101,7 +101,7 @@ impl SharedRun {
         self.held.borrow_mut().update_record(change)
     }
 
-    /// Returns the id of the run that its events use.
+    /// Returns the id of the run, in the form that events use.
     pub(crate) fn run_id(&self) -> ConversationId {
         ConversationId::new(&self.held.borrow().record.id)
     }
@@ -112,8 +112,8 @@ impl SharedRun {
 }
 
 impl WorkflowRun {
-    /// Runs the steps that aren't done yet. Must be called in a [`tokio::task::LocalSet`], because
-    /// steps are not moved between threads.
+    /// Runs all steps of a workflow that are not done yet. Must be called in a
+    /// [`tokio::task::LocalSet`], because steps are not moved between threads.
     pub async fn run(
         mut self,
         held: HeldRun,
@@ -163,8 +163,8 @@ impl WorkflowRun {
             let Some(ended) = running.join_next().await else {
                 break;
             };
-            // A panic of a step ends the run. The work so far is stored, and `--continue` resumes
-            // the run.
+            // If a step panicked, the run ends here. The work so far is stored, and `--continue`
+            // resumes the run.
             let (name, report) = ended?;
             progress.record_result(&shared, &name, report)?;
         }
@@ -186,7 +186,8 @@ impl WorkflowRun {
 }
 
 impl SharedRun {
-    /// Prepares the start of a step. The error is the result of a step that cannot start.
+    /// Renders the prompt of a step and checks the limits of the run. The error is the result of a
+    /// step that cannot start.
     fn prepare_step(
         &self,
         step: &WorkflowStep,
@@ -229,15 +230,15 @@ impl SharedRun {
     }
 }
 
-/// The progress of the run in this process.
+/// The steps that this process has started in the run, and their total usage and cost.
 struct RunProgress {
     began: Instant,
-    /// The steps that this process has started.
+    /// The names of the steps that this process has started.
     started: BTreeSet<String>,
     turns: u32,
     usage: Usage,
     cost: CostSum,
-    /// True if no request of any step ever got a valid reply.
+    /// True if none of the steps' requests was ever answered with a valid reply.
     never_valid: bool,
     answered: bool,
 }
@@ -270,7 +271,7 @@ impl RunProgress {
         Some(step)
     }
 
-    /// Records the result of a step that has ended.
+    /// Records the result of an ended step.
     fn record_result(
         &mut self,
         shared: &SharedRun,
@@ -283,7 +284,7 @@ impl RunProgress {
         } = report;
         self.turns += result.turns;
         self.usage += result.usage;
-        // A step without requests cost nothing.
+        // A step that sent no requests has no cost.
         if result.turns > 0 || result.cost.is_some() {
             self.cost.add(result.cost);
         }
@@ -294,7 +295,7 @@ impl RunProgress {
         })
     }
 
-    /// Returns the result of the whole run and the number of steps that are done.
+    /// Returns the result of the whole run and the number of completed steps.
     fn summarize(&self, shared: &SharedRun, record: &RunRecord) -> (TurnResult, usize) {
         let workflow = &shared.workflow;
         let done = |step: &&WorkflowStep| {
@@ -338,8 +339,8 @@ impl RunProgress {
     }
 }
 
-/// Returns the answer of the last step. If the workflow has several last steps, returns all their
-/// answers with headings.
+/// Returns the answer of the step that no other step needs. If there are several such steps,
+/// returns all of their answers, with headings.
 fn combine_answers(workflow: &Workflow, record: &RunRecord) -> String {
     let done = |step: &WorkflowStep| {
         let kept = record.steps.get(&step.name).filter(|kept| kept.is_done())?;

@@ -1,6 +1,6 @@
 //! Selects a workflow and its inputs for a run.
 //!
-//! Every error that could keep a step from starting is reported before the first step starts.
+//! All errors that can be found before the run are reported before the first step starts.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::workflow::{Workflow, load_workflows};
 pub enum SelectError {
     #[error("there is no workflow `{name}`; there are: {known}")]
     Unknown {
-        /// The given name.
+        /// The name of the workflow, as the user wrote it.
         name: String,
-        /// The names of the workflows, as text.
+        /// A text that lists the names of the existing workflows.
         known: String,
     },
     /// No workflow outside the project has this name, and the project is not trusted.
@@ -27,48 +27,48 @@ pub enum SelectError {
     )]
     Untrusted {
         name: String,
-        /// The existing workflows, as text.
+        /// A text that lists the names of the existing workflows outside the project.
         known: String,
-        /// The root of the project.
+        /// The path of the project's root folder.
         project: String,
     },
-    /// The workflow's file has errors.
+    /// The file of the workflow has errors.
     #[error("the workflow `{name}` cannot be run; nothing was started")]
     Invalid {
         name: String,
-        /// The problems, with file and line.
+        /// The errors in the file, each with its line.
         problems: Vec<String>,
     },
-    /// The model of a step cannot be used.
+    /// The model of a step is unknown or cannot be used.
     #[error("the step `{step}` cannot be run: {reason}; nothing was started")]
     Step {
         step: String,
         reason: Box<StepModelError>,
     },
-    /// The project's knowledge cannot be read.
+    /// The agents or the workflows of the project could not be loaded.
     #[error(transparent)]
     Setup(#[from] SetupError),
 }
 
-/// The reason why a step has no usable model.
+/// The reason why no model can be used for a step.
 #[derive(Debug, thiserror::Error)]
 pub enum StepModelError {
-    /// The step, its agent, the command line, and the configuration name no model.
+    /// No model is chosen by the step, its agent, the command line, or the configuration.
     #[error("no model is chosen; use `-m provider/model`, or set `model` in config.toml")]
     NoModel,
-    /// The named model is unknown.
+    /// The chosen model does not exist or cannot be used.
     #[error(transparent)]
     Model(#[from] SetupError),
 }
 
-/// An error in the inputs of a run.
+/// The reason why the inputs that the user gave cannot be used for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowInputError {
     #[error("`{workflow}` has no input `{name}`; there are: {known}")]
     Unknown {
         workflow: String,
         name: String,
-        /// The existing inputs, as text.
+        /// A text that lists the names of the workflow's inputs.
         known: String,
     },
     /// An input without a default was not given.
@@ -76,9 +76,9 @@ pub enum WorkflowInputError {
     Missing { workflow: String, name: String },
 }
 
-/// Finds the workflow `name` and the agents that its steps may name, and checks the models of all
-/// steps. `model` is the model for steps that name no model, neither in the workflow nor in the
-/// agent's file.
+/// Finds the workflow `name` and the agents that its steps may use, and checks the models of all
+/// steps. `model` is used for steps for which neither the workflow nor the agent's file names a
+/// model.
 pub fn select_workflow(
     places: &Places,
     config: &Config,
@@ -180,7 +180,8 @@ fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Workflow {
-    /// Returns the values of all inputs: the given ones, and the defaults of the others.
+    /// Returns the values of all inputs: the values in `given`, and the defaults of all other
+    /// inputs.
     pub fn fill_inputs(
         &self,
         given: &BTreeMap<String, String>,

@@ -22,16 +22,18 @@ use crate::schedule::SharedRun;
 use crate::work_copy::WorkCopy;
 use crate::workflow::WorkflowStep;
 
-/// The values needed to start a step.
+/// The data that is needed to start a step: its definition, its rendered prompt, and its earlier
+/// state.
 pub(crate) struct StepStart {
     pub(crate) step: WorkflowStep,
     pub(crate) prompt: String,
-    /// The state that an earlier process recorded.
+    /// The state that an earlier process recorded when it ran the step. Empty if the step runs for
+    /// the first time.
     pub(crate) earlier: StepRecord,
     pub(crate) time: Option<Duration>,
 }
 
-/// The reason why a step did not start.
+/// The reason why a step could not be started.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -42,8 +44,8 @@ enum StepError {
     Copy(String),
 }
 
-/// Runs a step. An error that keeps the step from starting becomes the step's result and doesn't
-/// affect other steps.
+/// Runs a step. If the step cannot start, the error becomes its result, and other steps are not
+/// affected.
 pub(crate) async fn run_step(shared: Rc<SharedRun>, start: StepStart) -> RunReport {
     match Box::pin(open_and_run(&shared, start)).await {
         Ok(report) => report,
@@ -130,8 +132,8 @@ async fn open_and_run(shared: &SharedRun, start: StepStart) -> Result<RunReport,
     Ok(report)
 }
 
-/// Runs the session. When it ends with a question that the approver answers, runs it again with the
-/// answer.
+/// Runs the session of a step. Whenever the session ends with a question and the approver answers
+/// it, the session is run again with the answer.
 async fn run_with_questions(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -200,7 +202,8 @@ fn add_usage(earlier: &TurnResult, mut report: RunReport) -> RunReport {
     report
 }
 
-/// Adds the report of the merge to the result. A conflict turns the result into a failure.
+/// Adds the outcome of merging the step's copy to the result of the step. A conflict turns the
+/// result into a failure.
 fn add_merge_report(result: &mut TurnResult, merged: MergeReport) {
     if merged.conflict {
         (result.outcome, result.code) = (Outcome::Failed, "not_merged".to_owned());
@@ -212,8 +215,9 @@ fn add_merge_report(result: &mut TurnResult, merged: MergeReport) {
     }
 }
 
-/// Opens the existing conversation of the step, or a new one. Also returns the input for the
-/// session: the prompt for a new conversation, else `None`.
+/// Opens a session with the existing conversation of the step, or with a new one. For a new
+/// conversation, the prompt is returned as the session's input; for an existing one, the input is
+/// `None`.
 async fn open_session(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -230,7 +234,8 @@ async fn open_session(
         )?;
         match open_planned_session(shared, step, plan).await {
             Ok((session, copy)) => return Ok((session, copy, None)),
-            // It was killed before its first message was stored.
+            // The earlier process was killed before the first message of the conversation was
+            // stored.
             Err(StepError::Setup(SetupError::Open(OpenError::Unknown(_)))) => {}
             Err(error) => return Err(error),
         }
@@ -245,7 +250,7 @@ async fn open_session(
     Ok((session, copy, Some(prompt.to_owned())))
 }
 
-/// Opens a session in the project or, for a step that uses a copy of the project, in the copy.
+/// Opens the session of a step in the project, or in a copy of the project if the step uses one.
 async fn open_planned_session(
     shared: &SharedRun,
     step: &WorkflowStep,
@@ -255,7 +260,7 @@ async fn open_planned_session(
         return Ok((Box::pin(shared.agent.open(plan)).await?, None));
     }
     let copy = ConversationId::new(format!("{}-{}", shared.run_id(), step.name));
-    // git locks the repository, and fails if another process holds the lock.
+    // The lock is needed because git fails if another process has locked the repository.
     let _alone = shared.merging.lock().await;
     let (mut config, mut services, which) = Box::pin(shared.agent.prepare_session(plan)).await?;
     let copy = WorkCopy::open(&copy, &mut config, &mut services)
@@ -278,8 +283,8 @@ impl WorkflowStep {
         self.worktree.or_else(of_agent).unwrap_or(false)
     }
 
-    /// Returns the model that the step or its agent names, else `default`. `None` leaves the choice
-    /// to the configuration.
+    /// Returns the model that the step or its agent chooses, else `default`. If the result is
+    /// `None`, the configuration chooses the model.
     pub fn choose_model(
         &self,
         agents: &NamedItems<AgentDefinition>,
@@ -293,7 +298,8 @@ impl WorkflowStep {
     }
 }
 
-/// Builds the plan for the session of a step, as a front end does for a task.
+/// Builds the plan from which the session of a step is opened, as a front end does for its own
+/// sessions.
 fn build_plan(
     shared: &SharedRun,
     step: &WorkflowStep,

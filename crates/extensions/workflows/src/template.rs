@@ -1,4 +1,4 @@
-//! Renders the prompts of steps, which are templates, and finds the variables that they use.
+//! Renders prompt templates of steps, and finds the variables that a template uses.
 //!
 //! Invariant: rendering always ends, because fuel is limited, and a template can neither read files
 //! nor include others.
@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 
-/// The fuel of a template; every instruction uses some. Far more than any prompt needs.
+/// The maximum number of units of fuel for rendering one template. Every instruction uses fuel, so
+/// an endless loop ends with an error. Prompts need far less.
 const TEMPLATE_FUEL: u64 = 100_000;
-/// The size limit of a rendered prompt, in bytes.
+/// The maximum size of a rendered prompt, in bytes.
 const MAX_PROMPT_BYTES: usize = 2_000_000;
-/// The functions that a template may call, in addition to filters.
+/// The names of the functions that a template may call, in addition to filters.
 const FUNCTIONS: [&str; 3] = ["range", "dict", "namespace"];
 
-/// An error message and its line in the template, counted from 1.
+/// An error in a template: the message and the line number, from 1.
 pub(crate) type TemplateProblem = (String, usize);
 
 fn create_environment() -> Environment<'static> {
@@ -25,14 +26,14 @@ fn create_environment() -> Environment<'static> {
     environment
 }
 
-/// A variable that a template uses.
+/// A variable in a template: the output of a step, an input, or an unknown variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TemplateVariable {
-    /// The output of the step with this name.
+    /// The output of the step with this name, as in `steps.NAME`.
     Step(String),
-    /// The input with this name.
+    /// The input with this name, as in `inputs.NAME`.
     Input(String),
-    /// Any other variable, which is an error.
+    /// Any other variable, which is an error. The value is the variable's name.
     Other(String),
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn find_variables(text: &str) -> Result<BTreeSet<TemplateVariable>, T
             (Some("steps"), Some(name), Some("output")) => {
                 Some(TemplateVariable::Step(name.to_owned()))
             }
-            // A template may use the whole map, as in a loop.
+            // A template may use the whole map, for example in a loop.
             (Some("steps" | "inputs"), None, None) => None,
             (Some(name), None, None) if FUNCTIONS.contains(&name) => None,
             _ => Some(TemplateVariable::Other(path)),
@@ -62,7 +63,7 @@ pub(crate) fn find_variables(text: &str) -> Result<BTreeSet<TemplateVariable>, T
         .collect())
 }
 
-/// Renders a template with the inputs and the outputs of steps.
+/// Renders a template with the given inputs and step outputs.
 pub(crate) fn render_template(
     text: &str,
     inputs: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Runs a session in a copy of the project, and merges its changes.
+//! Runs a session in a copy of the project, and merges the changes back.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
 use haft_types::{ConversationId, Envelope, Outcome};
 use tokio::task::spawn_blocking;
 
-/// The name of the merge in the record of changes, as shown by undo.
+/// The tool name under which the merge of a copy is recorded, so that it can be undone like a tool
+/// call.
 const MERGE_CALL: &str = "worktree";
 
-/// The copy of the project that a session works in.
+/// The copy of the project in which a session works.
 pub(crate) struct WorkCopy {
     copy: Box<dyn ProjectCopy>,
     /// The folders of the original project.
@@ -22,8 +23,8 @@ pub(crate) struct WorkCopy {
 }
 
 impl WorkCopy {
-    /// Creates the copy with this name, or reuses an existing one, and changes the configuration of
-    /// the session so that it works in the copy.
+    /// Creates a copy of the project, or reuses the existing copy with this name, and changes
+    /// `config` so that the session works in the copy.
     pub(crate) async fn open(
         name: &ConversationId,
         config: &mut SessionConfig,
@@ -79,8 +80,8 @@ impl WorkCopy {
         })
     }
 
-    /// Merges the changes into the project if the work is completed, as a change that undo can
-    /// revert in the session's conversation. Removes the copy unless changes would be lost.
+    /// Merges the changes into the project if the session completed its work. The merge can be
+    /// undone in the session's conversation. The copy is removed unless changes would be lost.
     pub(crate) async fn merge_changes(self, session: &Session, outcome: Outcome) -> MergeReport {
         let conversation = session.conversation().id.clone();
         let Some(message_id) = session

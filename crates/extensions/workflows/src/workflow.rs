@@ -19,21 +19,21 @@ use serde_saphyr::Spanned;
 
 use crate::{check, template};
 
-/// A valid workflow.
+/// A workflow without errors, loaded from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workflow {
-    /// The file's name without its extension.
+    /// The name of the file without its extension.
     pub name: String,
     pub description: String,
-    /// The inputs, with their default values. An input without a default must be given.
+    /// The inputs, with their default values. An input without a default must be given by the user.
     pub inputs: BTreeMap<String, Option<String>>,
-    /// The steps, in file order.
+    /// The steps, in the order of the file.
     pub steps: Vec<WorkflowStep>,
-    /// The content of the file.
+    /// The content of the workflow file.
     pub text: String,
-    /// The path of the file.
+    /// The path of the workflow file.
     pub path: PathBuf,
-    /// The level of the folder in which the file was found, such as the project's or the user's.
+    /// The level of the folder that contains the file, such as the project's or the user's.
     pub level: Level,
 }
 
@@ -54,19 +54,19 @@ impl Named for Workflow {
 /// A step of a workflow: a task for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowStep {
-    /// An identifier, so that templates can write `steps.NAME`.
+    /// The name of the step, which is an identifier, so that templates can contain `steps.NAME`.
     pub name: String,
-    /// The agent that does the step; the main agent if absent.
+    /// The agent that runs the step. `None` for the main agent.
     pub agent: Option<String>,
-    /// The model, which overrides the agent's own.
+    /// The model of the step. Takes precedence over the agent's model.
     pub model: Option<String>,
-    /// The task: a template over inputs and the outputs of other steps.
+    /// The task, as a template that can contain inputs and the outputs of other steps.
     pub prompt: String,
-    /// The steps that must be done first.
+    /// The names of the steps that must be completed before this step starts.
     pub needs: Vec<String>,
-    /// True if the step works in a copy of the project. If absent, the agent's file decides.
+    /// True if the step works in a copy of the project. With `None`, the agent's file decides.
     pub worktree: Option<bool>,
-    /// The lines of the agent's name and of the beginning of the prompt.
+    /// The line numbers of the agent's name and of the beginning of the prompt, for error messages.
     lines: StepLines,
 }
 
@@ -98,7 +98,8 @@ pub(crate) struct StepEntry {
     pub(crate) worktree: Option<bool>,
 }
 
-/// Loads all workflows. A file with errors is skipped, and its errors are added to `problems`.
+/// Loads the workflows of all levels. A file with errors is skipped, and its errors are added to
+/// `problems`.
 pub fn load_workflows(
     paths: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
@@ -119,7 +120,7 @@ fn parse_workflow(path: &Path, level: Level, text: String) -> Result<Workflow, V
             .map_or(1, |location| location.line() as usize);
         let message = error.without_snippet().to_string();
         let message = message.lines().next().unwrap_or("it is not YAML");
-        // The problem shows the line before its message.
+        // The line is removed, because [`FileProblem`] shows it before the message.
         let message = message
             .rsplit_once(" at line ")
             .map_or(message, |(message, _)| message);
@@ -164,8 +165,8 @@ pub(crate) fn line_number(at: &Spanned<String>) -> usize {
     at.referenced.line() as usize
 }
 
-/// Returns the line of the file on which the content of `text` begins. In a block (`|` or `>`),
-/// that is the line after the mark.
+/// Returns the line number at which the content of `text` begins in `file`. The content of a block
+/// (`|` or `>`) begins on the line after the mark.
 pub(crate) fn first_content_line(text: &Spanned<String>, file: &str) -> usize {
     let line = line_number(text);
     let written = file.lines().nth(line.saturating_sub(1)).unwrap_or_default();
@@ -178,7 +179,7 @@ pub(crate) fn first_content_line(text: &Spanned<String>, file: &str) -> usize {
 }
 
 impl Workflow {
-    /// Returns a problem for each step whose agent doesn't exist or has no role.
+    /// Returns a problem for each step whose agent does not exist or has no role definition.
     pub fn find_agent_problems(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {
             let name = step.agent.as_deref()?;
@@ -213,7 +214,7 @@ impl Workflow {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// Returns the steps that no other step needs. Their answers are the answer of the workflow.
+    /// Returns the steps that no other step needs. Their answers form the answer of the workflow.
     pub fn last_steps(&self) -> impl Iterator<Item = &WorkflowStep> {
         let needed: BTreeSet<&str> = self
             .steps
@@ -226,8 +227,8 @@ impl Workflow {
             .filter(move |step| !needed.contains(step.name.as_str()))
     }
 
-    /// Renders the prompt of a step. `outputs` contains the outputs of the steps that are done,
-    /// including all that `step` needs.
+    /// Renders the prompt of a step. `outputs` contains the outputs of completed steps, including
+    /// all that `step` needs.
     pub fn render_prompt(
         &self,
         step: &WorkflowStep,

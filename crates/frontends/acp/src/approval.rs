@@ -20,7 +20,7 @@ const ALLOW_ONCE: &str = "allow-once";
 const ALLOW_ALWAYS: &str = "allow-always";
 const REJECT_ONCE: &str = "reject-once";
 
-/// Sends approvals and forms to the editor.
+/// Asks the user for approvals, and to fill in forms, through the editor.
 pub(crate) struct EditorApprover {
     pub(crate) sender: UpdateSender,
     pub(crate) calls: SharedCalls,
@@ -94,8 +94,8 @@ impl Approver for EditorApprover {
     }
 }
 
-/// Returns the options of an approval. "Always" lists the rules it would save, and is offered only
-/// if a rule would match the call.
+/// Returns the choices that the user has for an approval. "Always" names the rules that it would
+/// save, and is offered only if there are such rules.
 fn permission_options(rules: &[String]) -> Vec<PermissionOption> {
     let mut choices = vec![PermissionOption::new(
         ALLOW_ONCE,

@@ -6,11 +6,10 @@ use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
 use haft_text::reveal_controls;
 use serde_json::Value;
 
-/// The maximum size of a changed file in bytes, for which the text before and after the change is
-/// shown.
+/// The maximum size of a changed file whose text is shown as a diff, in bytes.
 const MAX_SHOWN_BYTES: u64 = 256 * 1024;
 
-/// The text of a file before a call.
+/// The text that a file had before a call changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileBefore {
     path: PathBuf,
@@ -18,8 +17,8 @@ pub(crate) struct FileBefore {
     text: Option<String>,
 }
 
-/// Returns the first text argument with one of these names. Several names are needed because haft's
-/// tools and the classic tools name their arguments differently.
+/// Returns the value of the first name in `names` whose argument is a text. Several names are
+/// needed because haft's tools and the classic tools name their arguments differently.
 fn find_text_argument(arguments: &Value, names: &[&str]) -> Option<String> {
     names
         .iter()
@@ -31,7 +30,7 @@ fn find_path_argument(arguments: &Value) -> Option<String> {
     find_text_argument(arguments, &["path", "file_path"])
 }
 
-/// Returns the old text of an edit, or `None` if it is empty, and the new text.
+/// Returns the old and the new text of an edit. The old text is `None` if it is missing or empty.
 fn parse_edit_texts(edit: &Value) -> (Option<String>, String) {
     let old = find_text_argument(edit, &["old_text", "old_string", "old_str"])
         .filter(|old| !old.is_empty());
@@ -41,7 +40,8 @@ fn parse_edit_texts(edit: &Value) -> (Option<String>, String) {
     )
 }
 
-/// Returns the list of edits with the file of each. An edit without a path uses the call's path.
+/// Returns the edits in a call's arguments, each with the path of its file. An edit without a path
+/// of its own applies to the call's path.
 fn list_edits_with_paths(arguments: &Value) -> impl Iterator<Item = (String, &Value)> {
     let edits = arguments
         .get("edits")
@@ -138,14 +138,14 @@ pub(crate) fn derive_proposed_changes(
     }
 }
 
-/// One hunk of a unified diff, while it is parsed.
+/// A hunk of a unified diff that is being parsed.
 #[derive(Default)]
 struct Hunk {
     old_lines_left: usize,
     new_lines_left: usize,
     old: String,
     new: String,
-    /// The first character of the last line.
+    /// The first character of the line that was added last. `None` before the first line.
     last_sign: Option<char>,
 }
 
@@ -198,8 +198,8 @@ impl Hunk {
     }
 }
 
-/// Converts a unified diff, the preview of a call, to diffs of the protocol. Control characters are
-/// spelled out.
+/// Converts the preview of a call, if it is a unified diff, to the diff format of the protocol.
+/// Control characters are replaced by visible names.
 ///
 /// Returns `None` if `subject` is anything but one complete diff, and for changes that the protocol
 /// cannot express: deleted and renamed files, and carriage returns.
@@ -259,7 +259,8 @@ fn parse_replace_blocks(text: &str) -> Vec<(String, String)> {
 }
 
 impl FileBefore {
-    /// Reads a file as it is now. Returns `None` if the file is not text or too large to be shown.
+    /// Reads the current text of a file. Returns `None` if the file is not text or is too large to
+    /// be shown.
     pub(crate) fn read(path: PathBuf) -> Option<Self> {
         match std::fs::metadata(&path) {
             Ok(found) if found.is_file() && found.len() <= MAX_SHOWN_BYTES => {

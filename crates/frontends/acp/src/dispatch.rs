@@ -43,14 +43,14 @@ const PAGE_SIZE: usize = 100;
 /// The id of the authentication method with which users choose their first model.
 const SETUP_METHOD_ID: &str = "setup";
 
-/// A message from the editor.
+/// A message from the editor: a request to be answered, or a notification.
 enum Incoming {
     Request(Box<(ClientRequest, Responder, ConnectionTo<Client>)>),
     Notification(ClientNotification),
 }
 
-/// Serves the Agent Client Protocol over these streams, until the input ends or `end` resolves.
-/// Running turns are then canceled and can be resumed later.
+/// Serves the Agent Client Protocol over `input` and `output`, until the input ends or `end`
+/// resolves. At the end, running turns are canceled; they can be resumed later.
 pub async fn serve(
     host: Arc<Host>,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -105,7 +105,7 @@ struct Dispatcher {
     capabilities: RefCell<ClientCapabilities>,
 }
 
-/// The fields shared by all requests that open a session.
+/// The fields that all requests for opening a session have in common.
 struct SessionRequest {
     cwd: PathBuf,
     added_folders: Vec<PathBuf>,
@@ -122,7 +122,8 @@ impl SessionRequest {
     }
 }
 
-/// Selects whether the history of a session is sent to the editor when the session is opened again.
+/// Selects whether the history of a stored session is sent to the editor when the session is
+/// opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplayScope {
     All,
@@ -277,7 +278,7 @@ impl Dispatcher {
             .auth_methods(vec![method])
     }
 
-    /// Reloads the configuration, and fails if it still has no model.
+    /// Reloads the configuration. Fails if the configuration names no model.
     fn authenticate(&self) -> Result<AuthenticateResponse, Error> {
         self.host.reload_config().map_err(host_error)?;
         self.host.default_model().map_err(host_error)?;
@@ -311,8 +312,8 @@ impl Dispatcher {
         }
     }
 
-    /// Opens a stored conversation. A session that has the conversation open on this connection is
-    /// closed first.
+    /// Opens a stored conversation as a session. If the conversation is already open on this
+    /// connection, its session is closed first.
     fn reopen_session(
         self: &Rc<Self>,
         wanted: SessionRequest,
@@ -519,7 +520,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Converts an MCP server of the editor to JSON in the shape of `.mcp.json`.
+/// Converts the editor's declaration of an MCP server to JSON in the format of `.mcp.json`.
 fn to_mcp_json(server: McpServer) -> Result<String, Error> {
     let (name, declared) = match server {
         McpServer::Stdio(server) => {
@@ -559,7 +560,8 @@ fn to_mcp_json(server: McpServer) -> Result<String, Error> {
     Ok(json!({ "mcpServers": { name: declared } }).to_string())
 }
 
-/// Answers a request. Errors are ignored, because they mean that the editor has disconnected.
+/// Sends the answer to a request. Errors while sending are ignored, because they mean that the
+/// editor has disconnected.
 fn send_reply<T: Serialize>(responder: Responder, answer: Result<T, Error>) {
     let answer =
         answer.and_then(|answer| serde_json::to_value(answer).map_err(Error::into_internal_error));

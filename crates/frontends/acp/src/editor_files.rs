@@ -23,12 +23,12 @@ use tokio::runtime::Handle;
 use crate::diffs;
 use crate::terminal::EditorTerminals;
 
-/// The time an editor may take to answer a request for one file.
+/// The time limit for the editor's answer to a request that concerns a file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum size of a file that is requested from or sent to the editor.
+/// The maximum size of a file whose text is requested from the editor or sent to it, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// The editor's files, for one session.
+/// Gives one session access to the editor's view of files, including changes that are not saved.
 #[derive(Clone)]
 pub(crate) struct EditorFiles {
     editor: ConnectionTo<Client>,
@@ -39,8 +39,8 @@ pub(crate) struct EditorFiles {
 }
 
 impl EditorFiles {
-    /// Creates the editor's files, or returns `None` if the editor offers neither files nor
-    /// terminals.
+    /// Creates the access to the editor's files, or returns `None` if the editor offers neither
+    /// files nor terminals.
     pub(crate) fn new(
         editor: ConnectionTo<Client>,
         session: SessionId,
@@ -57,7 +57,7 @@ impl EditorFiles {
         })
     }
 
-    /// Returns the editor's text of a file if it differs from the text on disk.
+    /// Returns the text that the editor has for a file, if it differs from the text on disk.
     async fn read_unsaved_text(&self, path: &Path) -> Option<String> {
         if !self.offered.read_text_file
             || !std::fs::metadata(path).is_ok_and(|found| found.len() <= MAX_FILE_BYTES)

@@ -7,8 +7,8 @@ use agent_client_protocol::v1::schema::{
 use haft_types::{Choice, FieldKind, Form, FormOutcome};
 use serde_json::{Map, Value, json};
 
-/// True if the editor can show forms. Capabilities that name no kind mean forms, because older
-/// versions of the protocol had no other kind.
+/// True if the editor can show forms. If its capabilities name no kind of elicitation, forms are
+/// meant, because older versions of the protocol had no other kind.
 pub(crate) fn supports_forms(offered: Option<&ElicitationCapabilities>) -> bool {
     offered.is_some_and(|offered| offered.form.is_some() || offered.url.is_none())
 }
@@ -61,7 +61,8 @@ pub(crate) fn build_form_request(
     ))
 }
 
-/// Converts the editor's answer. A form without a required value counts as declined.
+/// Converts the editor's answer to the outcome of a form. An answer in which a required value is
+/// missing counts as declined.
 pub(crate) fn parse_form_answer(form: &Form, action: ElicitationAction) -> FormOutcome {
     let accepted = match action {
         ElicitationAction::Accept(accepted) => accepted,

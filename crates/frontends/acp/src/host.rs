@@ -15,7 +15,7 @@ use haft_store::{ConversationRow, ConversationScope, Store, StoreError};
 use haft_types::{ConversationId, IdSource as _, Message, PermissionMode, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-/// An operation of the host that failed, with a message for users.
+/// The reason why an operation of the host failed, with a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// No model is configured yet.
@@ -37,15 +37,16 @@ pub struct OpenRequest {
     pub added_folders: Vec<PathBuf>,
     /// The conversation to open or create.
     pub which: ConversationChoice,
-    /// The model to use instead of the configured one, as `provider/model`.
+    /// The model that replaces the configured one, as `provider/model`.
     pub model: Option<String>,
-    /// The mode to use instead of the configured one.
+    /// The permission mode that replaces the configured one.
     pub mode: Option<PermissionMode>,
-    /// MCP servers for this session alone, each as JSON in the shape of `.mcp.json`.
+    /// The MCP servers for this session alone, each as JSON in the format of `.mcp.json`.
     pub servers: Vec<String>,
-    /// The client's observers, and the files that its user has changed but not saved.
+    /// The contribution of the client to the session: observers, and access to files that the
+    /// client's user has changed but not saved.
     pub client: Contribution,
-    /// The limits of a run and the approver of its calls. By default, background tasks go on
+    /// The limits of each run, and the approver of its calls. By default, background tasks continue
     /// between turns.
     pub task: TaskSettings,
 }
@@ -69,23 +70,23 @@ impl OpenRequest {
     }
 }
 
-/// A conversation of the store.
+/// An entry in a list of stored conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
     pub id: ConversationId,
     /// The folder of the conversation's project.
     pub folder: PathBuf,
     pub name: String,
-    /// The time of the newest message.
+    /// The time of the conversation's newest message.
     pub updated_at: Timestamp,
-    /// The number of messages.
+    /// The number of messages in the conversation.
     pub messages: u64,
 }
 
 /// A prompt that users can call by name, such as a command or a prompt of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedCommand {
-    /// The name, without the slash.
+    /// The name of the command, without the slash.
     pub name: String,
     pub description: String,
 }
@@ -94,13 +95,13 @@ pub struct OfferedCommand {
 pub struct WrittenPrompt<'a> {
     /// The working folder of the session.
     pub cwd: &'a Path,
-    /// The text as typed.
+    /// The text of the prompt, as the user typed it.
     pub text: String,
-    /// The permission mode for inline command lines.
+    /// The permission mode in which inline command lines run.
     pub mode: PermissionMode,
-    /// Answers approvals for inline command lines.
+    /// The approver that is asked before inline command lines run, if they need an approval.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Cancels the expansion.
+    /// The token with which the expansion is canceled.
     pub cancel: CancellationToken,
 }
 

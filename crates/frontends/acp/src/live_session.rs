@@ -29,11 +29,11 @@ use crate::updates::{SharedCalls, TurnUpdates, UpdateSender};
 /// The slash command that resumes an interrupted turn.
 const CONTINUE: &str = "continue";
 
-/// The parts of a session that do not change.
+/// The parts of a session that are fixed when the session is created.
 pub(crate) struct SessionSetup {
     pub(crate) cwd: PathBuf,
     pub(crate) added_folders: Vec<PathBuf>,
-    /// MCP servers of the editor, each as JSON in the shape of `.mcp.json`.
+    /// The MCP servers that the editor declares, each as JSON in the format of `.mcp.json`.
     pub(crate) servers: Vec<String>,
     pub(crate) files: Option<EditorFiles>,
     pub(crate) calls: SharedCalls,
@@ -53,7 +53,7 @@ pub(crate) struct LiveSession {
 struct LiveState {
     /// The open session, or `None` before the first prompt and while a turn runs.
     session: Option<Box<Session>>,
-    /// Cancels the running turn and the prompts that wait for its end.
+    /// The token that cancels the running turn and the prompts that wait for its end.
     turns_cancel: CancellationToken,
     mode: PermissionMode,
     switch: Option<ModeSwitch>,
@@ -64,7 +64,8 @@ struct LiveState {
 }
 
 impl LiveSession {
-    /// Creates a session for a new conversation, which is stored with the first prompt.
+    /// Creates a session for a new conversation. The conversation is stored when the first prompt
+    /// arrives.
     pub(crate) fn new(setup: SessionSetup, id: ConversationId) -> Result<Self, HostError> {
         let state = LiveState {
             session: None,
@@ -83,7 +84,7 @@ impl LiveSession {
         })
     }
 
-    /// Opens the stored conversation.
+    /// Opens the stored conversation of this session.
     pub(crate) async fn open_stored(&self) -> Result<(), HostError> {
         let session = self
             .open_session(ConversationChoice::Named(self.id.to_string()))
@@ -92,7 +93,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Sends the whole history to the editor.
+    /// Sends the whole history of the conversation to the editor.
     pub(crate) fn send_history(&self) {
         let state = self.state.borrow();
         let Some(session) = &state.session else {
@@ -103,7 +104,8 @@ impl LiveSession {
         }
     }
 
-    /// Sends the available commands, and a notice if the last turn was interrupted.
+    /// Sends the list of available commands to the editor, and a notice if the last turn was
+    /// interrupted.
     pub(crate) fn send_introduction(&self) {
         let hint =
             |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
@@ -149,7 +151,7 @@ impl LiveSession {
         )
     }
 
-    /// Switches to another mode, starting with the next call.
+    /// Changes the permission mode, starting with the next tool call.
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
         let mode = options::parse_mode(name)
             .ok_or_else(|| invalid_params(format!("there is no mode `{name}`")))?;
@@ -167,7 +169,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Switches to another model, starting with the next turn.
+    /// Changes the model, starting with the next turn.
     pub(crate) fn set_model(&self, name: &str) -> Result<(), Error> {
         if !self
             .setup
@@ -187,7 +189,7 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Sets the mode or the model, depending on the name of the option.
+    /// Sets the permission mode or the model, depending on the name of the option.
     pub(crate) fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
         match option {
             options::MODE_OPTION => {
@@ -233,7 +235,7 @@ impl LiveSession {
         self.state.borrow().turns_cancel.child_token()
     }
 
-    /// Runs one turn, after the turns of earlier prompts.
+    /// Runs one turn, after waiting for the turns of earlier prompts to end.
     pub(crate) async fn run_prompt(
         &self,
         blocks: Vec<ContentBlock>,
@@ -410,17 +412,17 @@ fn to_prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
     Ok(PromptResponse::new(reason))
 }
 
-/// Returns the error for invalid parameters.
+/// Returns the protocol's error for a request with invalid parameters.
 pub(crate) fn invalid_params(message: String) -> Error {
     Error::new(-32602, message)
 }
 
-/// Returns the error for a request that is invalid in the current state.
+/// Returns the protocol's error for a request that is invalid in the current state.
 pub(crate) fn invalid_request(message: &str) -> Error {
     Error::new(-32600, message)
 }
 
-/// Converts an error of the host to one of the protocol.
+/// Converts an error of the host to an error of the protocol.
 pub(crate) fn host_error(error: HostError) -> Error {
     match error {
         HostError::NoModel(message) => Error::new(-32000, message),

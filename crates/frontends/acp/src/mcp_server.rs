@@ -39,8 +39,8 @@ pub struct TaskServer {
 }
 
 impl TaskServer {
-    /// Serves the client behind these streams, until the input ends or `end` resolves. Running
-    /// tasks are canceled then and can be continued later.
+    /// Serves one client over `input` and `output`, until the input ends or `end` resolves. At the
+    /// end, running tasks are canceled; they can be continued later.
     pub async fn serve(
         self,
         input: impl AsyncRead + Send + Unpin + 'static,

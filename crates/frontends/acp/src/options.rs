@@ -9,8 +9,8 @@ use haft_types::PermissionMode;
 pub(crate) const MODE_OPTION: &str = "mode";
 pub(crate) const MODEL_OPTION: &str = "model";
 
-/// The modes an editor may choose. `Yolo`, which has no protection, can be chosen only on the
-/// command line.
+/// The permission modes that an editor may choose, with names and descriptions for users. `Yolo`,
+/// which has no protection, can be chosen only on the command line.
 const EDITOR_MODES: [(PermissionMode, &str, &str); 4] = [
     (
         PermissionMode::Plan,
@@ -42,7 +42,8 @@ pub(crate) fn parse_mode(name: &str) -> Option<PermissionMode> {
         .find(|mode| mode.name() == name)
 }
 
-/// Returns the modes to choose from and the current one. `Yolo` is listed only if it is current.
+/// Returns the current permission mode and the modes that the editor may choose. `Yolo` is listed
+/// only if it is current.
 pub(crate) fn mode_state(current: PermissionMode) -> SessionModeState {
     let shown = |(mode, name, about): &(PermissionMode, &str, &str)| {
         SessionMode::new(mode.name(), (*name).to_owned()).description((*about).to_owned())
@@ -57,8 +58,8 @@ pub(crate) fn mode_state(current: PermissionMode) -> SessionModeState {
     SessionModeState::new(current.name(), all)
 }
 
-/// Returns the modes and the models as options of the protocol. The current model is listed even if
-/// `models` does not contain it.
+/// Returns the session options of the protocol for choosing the permission mode and the model. The
+/// current model is listed even if `models` does not contain it.
 pub(crate) fn config_options(
     mode: PermissionMode,
     model: &str,

@@ -5,7 +5,7 @@ use std::path::Path;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
 use haft_types::Image;
 
-/// A prompt as the model receives it.
+/// A prompt from the editor, converted to the text and the images that the model receives.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EditorPrompt {
     /// The text, followed by the contents of attached files.
@@ -14,7 +14,7 @@ pub(crate) struct EditorPrompt {
 }
 
 impl EditorPrompt {
-    /// Converts the blocks of a prompt. The error names the block that is not supported.
+    /// Converts the content blocks of a prompt. The error names a block that is not supported.
     pub(crate) fn from_blocks(blocks: Vec<ContentBlock>, cwd: &Path) -> Result<Self, String> {
         let mut prompt = Self::default();
         let mut attached = String::new();
@@ -70,8 +70,8 @@ impl EditorPrompt {
     }
 }
 
-/// Formats a link: a file as a mention, as a user would type it at the terminal, and anything else
-/// as a Markdown link.
+/// Formats a link in a prompt. A link to a file becomes a mention, as a user would type it at the
+/// terminal; any other link becomes a Markdown link.
 fn format_link(link: &ResourceLink, cwd: &Path) -> String {
     match parse_file_uri(&link.uri) {
         Some(_) => format_mention(&link.uri, cwd),

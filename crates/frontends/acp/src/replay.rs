@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::tool_calls;
 use crate::updates::parse_plan;
 
-/// Returns all prompts, replies and calls in order. Messages that the engine added for the model
-/// alone are left out.
+/// Converts a stored history to the updates that show its prompts, replies and calls in the editor.
+/// Messages that the engine added for the model alone are omitted.
 pub(crate) fn convert_history(history: &[Arc<Entry>], cwd: &Path) -> Vec<SessionUpdate> {
     history
         .iter()

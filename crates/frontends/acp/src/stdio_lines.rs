@@ -11,7 +11,8 @@ use tokio::io::{
     AsyncWriteExt as _, BufReader,
 };
 
-/// The maximum length of a line in bytes, enough for a prompt with several images.
+/// The maximum length of an input line, in bytes. It is large enough for a prompt with several
+/// images.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 pub(crate) fn read_lines(
@@ -56,7 +57,7 @@ async fn read_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option
     ))
 }
 
-/// Skips the rest of a line.
+/// Skips the rest of the current line, including its line break.
 async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     loop {
         let piece = input.fill_buf().await?;

@@ -21,12 +21,12 @@ use tokio::time::timeout;
 use crate::host::Host;
 use crate::updates::{SharedCalls, UpdateSender};
 
-/// The time an editor may take to answer a request that does not wait for the command.
+/// The time limit for the editor's answer to a request that does not wait for a command to end.
 const EDITOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of output bytes that the editor is asked to keep.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
-/// The editor's terminals, for one session.
+/// Runs the commands of one session in terminals of the editor.
 #[derive(Clone)]
 pub(crate) struct EditorTerminals {
     pub(crate) sender: UpdateSender,
@@ -34,7 +34,7 @@ pub(crate) struct EditorTerminals {
     pub(crate) host: Arc<Host>,
 }
 
-/// The way in which a command ended.
+/// The way in which a command in a terminal ended.
 enum TerminalEnd {
     Exited(TerminalExitStatus),
     TimedOut,
@@ -42,8 +42,8 @@ enum TerminalEnd {
     Lost(String),
 }
 
-/// A terminal in the editor. Dropping it releases the terminal, which ends a command that still
-/// runs.
+/// An open terminal in the editor. Dropping this value releases the terminal and kills its command
+/// if that is still running.
 struct OpenTerminal<'a> {
     sender: &'a UpdateSender,
     id: TerminalId,
@@ -57,7 +57,8 @@ impl Drop for OpenTerminal<'_> {
 }
 
 impl EditorTerminals {
-    /// Runs a command line. Returns `None` if the editor rejects the request and has run nothing.
+    /// Runs a command line in a new terminal. Returns `None` if the editor rejects the request, in
+    /// which case nothing has run.
     pub(crate) async fn run_command(
         &self,
         context: &ToolContext,
@@ -127,8 +128,8 @@ impl EditorTerminals {
         ))
     }
 
-    /// Builds the request that runs a command line. Variables that haft withholds from its own
-    /// commands are unset with `env -u`.
+    /// Builds the request to the editor for running a command line in a terminal. Variables that
+    /// haft withholds from its own commands are unset with `env -u`.
     fn create_request(
         &self,
         context: &ToolContext,

@@ -14,13 +14,14 @@ use serde_json::Value;
 
 use crate::diffs::{self, FileBefore};
 
-/// The maximum number of bytes of a running call's output that are shown; older output is dropped.
+/// The maximum amount of a running call's output that is shown, in bytes. If there is more, the
+/// oldest output is dropped.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 /// The maximum length of a call's title in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
-/// True if the model addresses the user with `tool`. Such calls are shown as text or as a plan, not
-/// as calls.
+/// True if the model uses `tool` to address the user. Calls of such a tool are shown as text or as
+/// a plan, not as tool calls.
 pub(crate) fn is_dialog_tool(tool: &str) -> bool {
     matches!(
         tool,
@@ -58,7 +59,7 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     }
 }
 
-/// A call that has started and not ended.
+/// A tool call that has started but not ended.
 #[derive(Debug)]
 struct OpenCall {
     agent: String,
@@ -66,7 +67,7 @@ struct OpenCall {
     arguments: Value,
     files_before: Vec<FileBefore>,
     output: String,
-    /// True if a terminal of the editor shows the output.
+    /// True if the call's output is shown by a terminal of the editor.
     at_terminal: bool,
 }
 
@@ -75,7 +76,7 @@ struct OpenCall {
 pub(crate) struct OpenCalls {
     cwd: PathBuf,
     calls: HashMap<String, OpenCall>,
-    /// The number of approvals that belonged to no known call.
+    /// The number of approvals so far that belonged to no known call.
     unknown_calls: u32,
 }
 
@@ -159,8 +160,8 @@ impl OpenCalls {
         Some(ToolCallUpdate::new(id, fields))
     }
 
-    /// Records that a call runs in a terminal of the editor. `id` comes without the agent's name,
-    /// so any agent's call matches.
+    /// Records that a call runs in a terminal of the editor. `id` does not contain the agent's
+    /// name, so a call with this id matches whichever agent made it.
     pub(crate) fn attach_terminal(
         &mut self,
         id: &str,
@@ -226,8 +227,8 @@ impl OpenCalls {
         self.calls.drain().map(|(id, _)| failed(id)).collect()
     }
 
-    /// Returns the call that an approval is about, with the reason for asking. An approval for an
-    /// unknown call gets an id of its own.
+    /// Returns the update that shows the call for which an approval is requested, with the reason
+    /// for the request. An approval for an unknown call gets an id of its own.
     ///
     /// Invariant: the content shows the approval's whole subject, with control characters spelled
     /// out. It is not derived from the arguments, which may claim something other than what the
@@ -282,7 +283,8 @@ pub(crate) fn replayed_call(id: &str, tool: &str, arguments: &Value, cwd: &Path)
     .raw_input(arguments.clone())
 }
 
-/// Returns the output of a call: a code block for commands, plain text otherwise.
+/// Formats the output of a call for the editor: as a code block for commands, otherwise as plain
+/// text.
 pub(crate) fn output_content(tool: &str, text: &str) -> ToolCallContent {
     let text = text.trim_end();
     if tool_kind(tool) == ToolKind::Execute {
@@ -317,8 +319,8 @@ fn longest_backtick_run(text: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// Returns the id under which the editor knows a call. Ids are unique only within one agent, so the
-/// ids of sub-agents get the agent's name as a prefix.
+/// Returns the id that the editor uses for a call. Because call ids are unique only within one
+/// agent, the calls of a sub-agent get the agent's name as a prefix.
 fn editor_call_id(agent: &str, id: &str) -> String {
     if agent == MAIN_AGENT {
         id.to_owned()
@@ -327,7 +329,7 @@ fn editor_call_id(agent: &str, id: &str) -> String {
     }
 }
 
-/// Describes a call in one line.
+/// Returns a one-line title for a call, derived from its tool and its arguments.
 fn format_call_title(agent: &str, tool: &str, arguments: &Value) -> String {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let about = match (
@@ -370,7 +372,7 @@ fn shorten_to_line(text: &str) -> String {
     }
 }
 
-/// Returns the files that a call reads or writes.
+/// Returns the files that a call reads or writes, so that the editor can follow the agent.
 fn list_call_locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
     let mut files = diffs::list_files_to_write(tool, arguments);
     if files.is_empty() && !matches!(tool_kind(tool), ToolKind::Execute | ToolKind::Fetch) {

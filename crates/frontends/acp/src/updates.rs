@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::tool_calls::{self, OpenCalls};
 
-/// The optional features that an editor supports.
+/// The optional protocol features that the editor supports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EditorFeatures {
     /// True if the editor shows notices that are not part of the conversation.
@@ -34,8 +34,8 @@ pub(crate) struct UpdateSender {
 }
 
 impl UpdateSender {
-    /// Sends one update. Errors are ignored, because they mean that the editor has disconnected,
-    /// which is handled elsewhere.
+    /// Sends one update of the session to the editor. Errors are ignored, because they mean that
+    /// the editor has disconnected, which is handled elsewhere.
     pub(crate) fn send_update(&self, update: SessionUpdate) {
         drop(
             self.editor
@@ -58,7 +58,7 @@ impl UpdateSender {
     }
 }
 
-/// The running calls, which the event sink shares with approvals and terminals.
+/// The running calls of a session, which event conversion, approvals and terminals share.
 #[derive(Clone)]
 pub(crate) struct SharedCalls(Arc<Mutex<OpenCalls>>);
 
@@ -72,13 +72,14 @@ impl SharedCalls {
     }
 }
 
-/// Converts the events of a turn to updates.
+/// Converts the events of a turn to updates, and sends these to the editor.
 pub(crate) struct TurnUpdates {
     sender: UpdateSender,
     calls: SharedCalls,
     /// The cost of the conversation since it was opened.
     cost: CostSum,
-    /// The tokens of the last request, and the size of the model's context window.
+    /// The number of tokens in the last request, and the size of the model's context window in
+    /// tokens.
     window_usage: (u64, u64),
     compactions: u32,
     /// True if the message so far has text, so that the next paragraph needs a blank line.
@@ -97,7 +98,7 @@ impl TurnUpdates {
         }
     }
 
-    /// Reports the calls that never ended as failed, and returns the conversation's cost.
+    /// Reports all calls that have not ended as failed, and returns the cost of the conversation.
     pub(crate) fn finish(self) -> CostSum {
         let abandoned = self.calls.lock().fail_open_calls();
         for update in abandoned {

@@ -73,10 +73,11 @@ pub(crate) fn parse_line(line: &str) -> Result<StreamInput, String> {
     )
 }
 
-/// The media types of images that models accept.
+/// The media types of the images that a message may contain.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Returns the text and the images of a message. Any other block is an error.
+/// Returns the text and the images of a user message. Fails if the message contains another kind of
+/// block.
 fn parse_prompt(blocks: &[Value]) -> Result<UserPrompt, String> {
     let mut texts = Vec::new();
     let mut images = Vec::new();
@@ -98,7 +99,8 @@ fn parse_prompt(blocks: &[Value]) -> Result<UserPrompt, String> {
     })
 }
 
-/// Parses an image that the message contains. Images are never fetched.
+/// Parses an image whose data is in the message. An image that is given by its address is rejected,
+/// because images are never fetched.
 fn parse_image(source: &Value) -> Result<Image, String> {
     let is_base64 = |data: &str| {
         data.bytes()
@@ -176,7 +178,7 @@ pub(crate) fn parse_response(line: &str) -> Option<(String, Result<Value, String
     ))
 }
 
-/// Returns the line that sends a request to the client.
+/// Returns the line with which haft sends a request to the client.
 pub(crate) fn build_request_line(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }

@@ -90,13 +90,13 @@ fn blocks_on_failure(point: HookPoint, on_failure: Option<&str>) -> bool {
     }
 }
 
-/// A hook that the client implements, for one hook point.
+/// A hook that runs in the client, registered for one hook point.
 struct ClientHook {
     id: String,
     point: HookPoint,
     matcher: Matcher,
     limit: Duration,
-    /// True if the call or the prompt is blocked when this hook fails.
+    /// True if a failure of the hook blocks the tool call or the prompt.
     blocks: bool,
     naming: ToolNaming,
     control: Arc<StreamControl>,
@@ -138,7 +138,8 @@ impl Callback for ClientHook {
 }
 
 impl ClientHook {
-    /// Returns the hook's input, and the tool call under the names that the input uses.
+    /// Returns the input for the hook and, if the event has a tool call, the call as it appears in
+    /// the input, under the names that the client knows.
     fn build_input(&self, context: &HookContext<'_>) -> (Value, Option<ClaudeCall>) {
         let mut input = json!({
             "session_id": context.conversation_id,
@@ -161,7 +162,7 @@ impl ClientHook {
         (input, call)
     }
 
-    /// Translates the arguments in a hook's outcome back to those of haft's tool.
+    /// Translates tool arguments that a hook returned back to the arguments of haft's tool.
     fn translate_outcome(
         &self,
         mut outcome: HookOutcome,

@@ -10,12 +10,12 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::StreamControl;
 
-/// The maximum number of bytes in transit in each direction.
+/// The size of the buffer for each direction of a connection, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// Connects to MCP servers inside the client.
+/// Connects to MCP servers that run inside the client's process.
 pub struct ClientServers(Arc<StreamControl>);
 
 impl ClientServers {
@@ -37,7 +37,8 @@ impl ServerLink for ClientServers {
     }
 }
 
-/// Forwards messages, one per line, until the sender closes the pipe.
+/// Forwards JSON-RPC messages, one per line, between `pipe` and a server inside the client, until
+/// the pipe is closed.
 async fn forward_messages(control: Arc<StreamControl>, server: String, pipe: DuplexStream) {
     let (read, mut write) = tokio::io::split(pipe);
     let (answers, mut ready) = unbounded_channel::<Value>();

@@ -32,7 +32,7 @@ impl<T: Into<String>> From<T> for UserPrompt {
     }
 }
 
-/// A parsed input line.
+/// An input line from the client, parsed from either format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StreamInput {
     /// A prompt for the main agent.
@@ -43,53 +43,53 @@ pub(crate) enum StreamInput {
         agent: String,
         text: String,
     },
-    /// Ends the running turn.
+    /// A request to end the running turn.
     Interrupt {
-        /// The acknowledgment to print, if the client waits for one.
+        /// The line that acknowledges the interrupt, if the client waits for one.
         acknowledgment: Option<Value>,
     },
-    /// The answer to an approval request.
+    /// The client's answer to an approval request.
     Answer {
-        /// The id of the request.
+        /// The id of the approval request.
         id: String,
         answer: ApprovalReply,
     },
-    /// The answer to a form.
+    /// The client's answer to a form.
     Filled {
         /// The id of the form.
         id: String,
-        /// The values, or the decision not to fill in the form.
+        /// The values of the fields, or the decision not to fill in the form.
         filled: FormOutcome,
     },
-    /// The client declares its hooks, MCP servers and agents.
+    /// A request in which the client declares its hooks, MCP servers and agents.
     Initialize {
-        /// The request id for the response.
+        /// The id of the request, which the response repeats.
         id: String,
-        /// The whole request.
+        /// The complete `initialize` request.
         request: Value,
     },
-    /// Changes the model, starting with the next turn.
+    /// A request to change the model, starting with the next turn.
     UseModel {
-        /// The request id for the response.
+        /// The id of the request, which the response repeats.
         id: String,
-        /// The name of the model. Without it, the run's first model is used.
+        /// The name of the model. If absent, the model with which the run started is used.
         model: Option<String>,
     },
-    /// Changes the permission mode.
+    /// A request to change the permission mode.
     UseMode {
-        /// The request id for the response.
+        /// The id of the request, which the response repeats.
         id: String,
         /// The name of the mode.
         mode: String,
     },
-    /// A line to print, with no other effect.
+    /// An input line whose only effect is that this reply is printed.
     Reply(Value),
-    /// A line without an effect.
+    /// An input line that has no effect.
     Ignored,
 }
 
 impl Dialect {
-    /// Parses a line. The error is meant for the client.
+    /// Parses a line of the input. The error is a message for the client.
     pub(crate) fn parse_line(self, line: &str) -> Result<StreamInput, String> {
         match self {
             Self::Haft => parse_haft_line(line),
@@ -97,8 +97,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the id and the content of a line that responds to one of haft's requests. haft's own
-    /// format has no such line.
+    /// Returns the request id and the content of a line that responds to one of haft's requests, or
+    /// `None` for any other line. In haft's own format, no line is a response.
     pub(crate) fn parse_response(self, line: &str) -> Option<(String, Result<Value, String>)> {
         match self {
             Self::Haft => None,
@@ -106,7 +106,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that requests an approval.
+    /// Returns the line that asks the client to approve a tool call.
     pub(crate) fn approval_line(self, id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
         match self {
             Self::Haft => to_value(&ControlLine::ApprovalRequest {
@@ -122,7 +122,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the line that sends a form, or `None` if the format has no such line.
+    /// Returns the line that asks the client to fill in a form, or `None` if the format has no such
+    /// line.
     pub(crate) fn form_line(self, id: &str, form: &Form) -> Option<Value> {
         match self {
             Self::Haft => Some(to_value(&ControlLine::FormRequest {

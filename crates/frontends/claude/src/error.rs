@@ -2,7 +2,7 @@
 
 use haft_permission::RuleError;
 
-/// An option or a request of a client that haft cannot follow.
+/// The reason why haft cannot follow an option or a request of a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaudeError {
     /// The value of `--settings` cannot be read.
@@ -21,10 +21,11 @@ pub enum ClaudeError {
         flag: &'static str,
         /// The path of the file, as given.
         file: String,
-        /// The cause.
+        /// The error that occurred while reading the file.
         error: std::io::Error,
     },
-    /// An ask or deny rule cannot be parsed, and no wider rule can replace it.
+    /// An ask or deny rule cannot be parsed, and there is no more general rule that could replace
+    /// it.
     #[error("{0}")]
     Rule(RuleError),
     /// The hooks that a client declares for a hook point cannot be read.
@@ -32,7 +33,7 @@ pub enum ClaudeError {
     Hooks {
         /// The name of the hook point, as given.
         point: String,
-        /// The cause.
+        /// The error that occurred while parsing the hooks.
         error: serde_json::Error,
     },
     /// The matcher of a client's hook is not a regular expression.

@@ -41,6 +41,6 @@ pub use stream_control::{
 };
 pub use tool_names::{ClaudeCall, ToolNaming};
 
-/// The version reported to Claude's SDKs, which reject or warn about versions older than they need.
-/// Nothing else depends on this version.
+/// The version of Claude Code that is reported to its SDKs. They reject versions that are too old
+/// for them, or warn about such versions. Nothing else depends on this version.
 const CLAUDE_CODE_VERSION: &str = "2.1.0";

@@ -8,21 +8,21 @@ use haft_permission::RuleError;
 pub enum ClaudeNotice {
     /// A flag that has no effect in haft.
     IgnoredFlag(String),
-    /// The tool that `--permission-prompt-tool` names; only `stdio` is supported.
+    /// A value of `--permission-prompt-tool` other than `stdio`, which is the only supported one.
     PromptTool(String),
     /// A key of `--settings` that is not supported.
     IgnoredSetting(String),
     /// A hook of `--settings` that is not supported.
     IgnoredHook(String),
-    /// A rule for a tool that haft does not have.
+    /// A permission rule for a tool that haft does not have.
     ForeignRule(String),
-    /// An allow rule that cannot be parsed and is ignored.
+    /// An allow rule that cannot be parsed and is therefore ignored.
     InvalidRule(RuleError),
-    /// An ask or deny rule that cannot be expressed, so a rule that covers more replaces it.
+    /// An ask or deny rule that haft cannot express. A more general rule replaces it.
     WiderRule {
         /// The rule, as given.
         rule: String,
-        /// The rule that is used instead.
+        /// The more general rule that is used in its place.
         wider: String,
     },
 }

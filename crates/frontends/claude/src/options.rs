@@ -20,39 +20,40 @@ use crate::{ClaudeError, ClaudeNotice, ToolNaming};
 /// The options of a Claude Code command line that haft has no flags for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaudeOptions {
-    /// The allow rules, as given.
+    /// The permission rules that allow calls, as given.
     pub allow: Vec<String>,
-    /// The deny rules, as given.
+    /// The permission rules that deny calls, as given.
     pub deny: Vec<String>,
-    /// The built-in tools to offer, if given. An empty list offers none.
+    /// The names of the built-in tools to offer. If `None`, all are offered; if empty, none.
     pub tools: Option<Vec<String>>,
-    /// The MCP servers, as JSON or as paths of JSON files.
+    /// The declarations of MCP servers, each as JSON or as the path of a JSON file.
     pub mcp_config: Vec<String>,
     /// True if the MCP servers of the configuration are ignored.
     pub strict_mcp_config: bool,
-    /// The settings, as JSON or as paths of JSON files.
+    /// The settings objects, each as JSON or as the path of a JSON file.
     pub settings: Vec<String>,
-    /// The settings sources whose files are read, if given.
+    /// The names of the settings sources whose files are read, such as `project`. If `None`, all
+    /// are read.
     pub setting_sources: Option<Vec<String>>,
-    /// The agents, as JSON.
+    /// The declarations of agents, as one JSON object.
     pub agents: Option<String>,
     /// The fallback models, separated by commas.
     pub fallback_model: Option<String>,
-    /// The id of the new conversation.
+    /// The id that the new conversation gets, if one was given.
     pub session_id: Option<String>,
-    /// True if approvals are requested from the client.
+    /// True if calls that need an approval are sent to the client for a decision.
     pub asks_client: bool,
-    /// True if approvals are never requested.
+    /// True if no approvals are requested, even if another flag enables them.
     pub never_asks: bool,
     /// True if the run may switch to the mode that skips all approvals.
     pub bypass_allowed: bool,
     /// True if the client knows tools by Claude Code's names.
     pub renames_tools: bool,
-    /// The notices about ignored options.
+    /// The notices about options that haft ignores, to be reported to the user.
     pub notices: Vec<ClaudeNotice>,
 }
 
-/// The parts of a run that [`ClaudeOptions::apply_to_run`] changes.
+/// The settings of a run that [`ClaudeOptions::apply_to_run`] reads and changes.
 pub struct RunSettings<'a> {
     pub config: &'a mut Config,
     /// The folders that the run may use outside the project.
@@ -61,11 +62,11 @@ pub struct RunSettings<'a> {
     pub mode: &'a mut Option<PermissionMode>,
     /// The model, if a flag names it.
     pub model: &'a mut Option<String>,
-    /// True if approvals are requested.
+    /// True if approvals are requested from the user or the client.
     pub ask: &'a mut bool,
-    /// The home folder, written as `~` in rules.
+    /// The home folder, which rules abbreviate as `~`.
     pub home: Option<&'a Path>,
-    /// Reports a notice to the user.
+    /// A function that reports a notice to the user.
     pub notify: &'a mut dyn FnMut(&ClaudeNotice),
 }
 
@@ -97,8 +98,8 @@ struct GivenAgent {
     model: Option<String>,
 }
 
-/// Translates a model name of Claude Code. A declared model keeps its name, and any other model of
-/// Claude's vendor is looked up under `anthropic/`.
+/// Translates a model name of Claude Code to a name that haft knows. A configured model keeps its
+/// name; any other name that begins with `claude` gets the prefix `anthropic/`.
 pub fn translate_model_name(environment: &HostEnvironment, config: &Config, name: &str) -> String {
     let is_vendors = name.starts_with("claude")
         && !name.contains('/')
@@ -116,7 +117,7 @@ const DEFAULT_HOOK_TIMEOUT_SECONDS: u64 = 60;
 const SUPPORTED_SETTINGS: [&str; 3] = ["permissions", "model", "hooks"];
 
 impl ClaudeOptions {
-    /// Applies the options to a run, and reports the notices.
+    /// Applies the options to the settings of a run, and reports the notices about ignored options.
     pub fn apply_to_run(&self, mut run: RunSettings<'_>) -> Result<(), ClaudeError> {
         for notice in &self.notices {
             (run.notify)(notice);
@@ -149,7 +150,8 @@ impl ClaudeOptions {
         }
     }
 
-    /// Returns the MCP servers of the command line, as JSON.
+    /// Returns the MCP servers that the command line declares, each declaration as JSON. Reads
+    /// files where paths were given.
     pub fn read_servers(&self) -> Result<Vec<String>, ClaudeError> {
         let texts = self
             .mcp_config
@@ -158,8 +160,8 @@ impl ClaudeOptions {
         texts.collect()
     }
 
-    /// Returns the names of the command line's MCP servers, each with a flag that is true if the
-    /// server runs inside the client and is therefore connected already.
+    /// Returns the names of the MCP servers that the command line declares, each with a flag. The
+    /// flag is true if the server runs inside the client and is therefore connected already.
     pub fn server_names(&self) -> Vec<(String, bool)> {
         let texts = self.read_servers().unwrap_or_default();
         let values = texts
@@ -175,8 +177,9 @@ impl ClaudeOptions {
         values.flat_map(named).collect()
     }
 
-    /// Returns the tools to offer, as patterns of haft's tool names. `--tools` selects built-in
-    /// tools only, so the tools of MCP servers are always included.
+    /// Returns the tools to offer, as patterns of haft's tool names. The tools of the command
+    /// line's MCP servers are always included, because `--tools` selects only built-in tools.
+    /// Returns `None` if all tools are offered.
     pub fn offered_tools(&self) -> Option<Vec<String>> {
         let of_servers = || (!self.mcp_config.is_empty()).then(|| "mcp__*".to_owned());
         match self.tools.as_deref()? {
@@ -241,7 +244,8 @@ impl ClaudeOptions {
         Ok(Some(ConversationId::from(id)))
     }
 
-    /// True if the project's own files are ignored.
+    /// True if the project's settings files are ignored, because `--setting-sources` does not
+    /// include `project`.
     pub fn ignores_project(&self) -> bool {
         self.setting_sources
             .as_ref()
@@ -250,8 +254,8 @@ impl ClaudeOptions {
 }
 
 impl RunSettings<'_> {
-    /// Adds rules for this run. Ask and deny rules must not be dropped, so a rule that can neither
-    /// be parsed nor replaced by a wider rule is an error.
+    /// Adds permission rules to the run. Fails if an ask or deny rule can neither be parsed nor
+    /// replaced by a more general rule, because such rules must not be dropped.
     fn add_rules(&mut self, decision: Decision, rules: &[String]) -> Result<(), ClaudeError> {
         let permissions = &mut self.config.permissions;
         for rule in rules {
@@ -284,7 +288,7 @@ impl RunSettings<'_> {
         Ok(())
     }
 
-    /// Applies settings, given as JSON or as the path of a JSON file.
+    /// Applies one settings object to the run. It is given as JSON or as the path of a JSON file.
     fn apply_settings(&mut self, given: &str) -> Result<(), ClaudeError> {
         let wrong = |why: &dyn Display| ClaudeError::Settings(why.to_string());
         let text = read_json_or_file("--settings", given)?;
@@ -342,7 +346,7 @@ impl RunSettings<'_> {
     }
 }
 
-/// Parses a hook of `--settings`. The error is the kind of the hook, which is not supported.
+/// Parses a hook of `--settings`. The error is the kind of the hook, if that kind is not supported.
 fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
     let kind = hook["type"].as_str().unwrap_or("command");
     match (kind, hook["command"].as_str()) {
@@ -358,13 +362,13 @@ fn parse_hook_command(hook: &Value) -> Result<HookCommand, &str> {
     }
 }
 
-/// True if a rule is for a tool that Claude Code and haft both have.
+/// True if a permission rule names a tool that both Claude Code and haft have.
 fn is_for_known_tool(rule: &str) -> bool {
     let tool = rule.split('(').next().unwrap_or_default().trim();
     ToolNaming::Claude.is_known(tool)
 }
 
-/// Returns JSON unchanged, or reads the file with that path.
+/// Returns `given` unchanged if it is a JSON object, else the content of the file with that path.
 fn read_json_or_file(flag: &'static str, given: &str) -> Result<String, ClaudeError> {
     if given.trim_start().starts_with('{') {
         return Ok(given.to_owned());

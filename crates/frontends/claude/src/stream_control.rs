@@ -28,7 +28,8 @@ use crate::dialect::{Dialect, StreamInput, UserPrompt};
 /// The maximum length of an input line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// A function that returns the full name of a usable model. The error is meant for the client.
+/// A function that takes a model name from the client and returns the full name of a usable model.
+/// The error is a message for the client.
 pub type FindModel = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 /// A function that prints a line to standard output.
 pub type PrintLine = dyn Fn(&Value) + Send + Sync;
@@ -42,7 +43,8 @@ pub enum RequestedModel {
     Named(String),
 }
 
-/// The permissions of the client, and the functions with which haft reaches it.
+/// The rules for a client: the names and permissions that apply to it, and the functions that serve
+/// it.
 pub struct ClientTerms {
     /// The names under which the client knows tools.
     pub naming: ToolNaming,
@@ -50,15 +52,15 @@ pub struct ClientTerms {
     pub cwd: PathBuf,
     /// True if the client may switch to the mode that skips all approvals.
     pub bypass_allowed: bool,
-    /// Finds models by the names the client uses.
+    /// The function that finds a model by the name that the client uses.
     pub find_model: Box<FindModel>,
-    /// Prints a line for the client.
+    /// The function that prints a line for the client.
     pub print_line: Box<PrintLine>,
-    /// Creates the ids of requests.
+    /// The source of the ids of haft's requests to the client.
     pub ids: Box<dyn IdSource>,
 }
 
-/// The client's requests before its first prompt.
+/// The requests that the client made before its first prompt.
 #[derive(Default)]
 pub struct ClientSetup {
     /// The `initialize` request, or null if there was none.
@@ -67,19 +69,20 @@ pub struct ClientSetup {
     pub mode: Option<PermissionMode>,
 }
 
-/// The state shared by the reading thread and the turns.
+/// Controls a run through lines on standard input. The state is shared by the thread that reads the
+/// lines and by the turns.
 pub struct StreamControl {
     dialect: Dialect,
     terms: ClientTerms,
     state: Mutex<ControlState>,
-    /// Delivers prompts to sub-agents. The futures of the hub run on `runtime`.
+    /// The hub that delivers prompts to sub-agents, once it is set. Its futures run on `runtime`.
     hub: OnceLock<Arc<Hub>>,
     runtime: Handle,
 }
 
 #[derive(Default)]
 struct ControlState {
-    /// Cancels the running turn.
+    /// The token that cancels the running turn, if there is one.
     turn: Option<CancellationToken>,
     /// The pending approval requests, by id.
     waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
@@ -87,15 +90,15 @@ struct ControlState {
     forms: HashMap<String, oneshot::Sender<FormOutcome>>,
     /// The pending requests to the client, by id.
     calls: HashMap<String, oneshot::Sender<Result<Value, String>>>,
-    /// The client's requests before the session started.
+    /// The requests that the client made before the session started.
     setup: ClientSetup,
-    /// Changes the mode, once the session has started.
+    /// The switch that changes the permission mode, once the session has started.
     switch: Option<ModeSwitch>,
     /// True once the session has taken the client's setup.
     session_started: bool,
-    /// The model for the following turns, if the client requested another one.
+    /// The model that the client requested for the following turns, if it has not been taken yet.
     model: Option<RequestedModel>,
-    /// True after the end of the input.
+    /// True once the end of the input has been reached.
     input_ended: bool,
 }
 
@@ -141,15 +144,15 @@ impl StreamControl {
         (control, receiver)
     }
 
-    /// Returns the client's requests from before the session. Later requests can no longer change
-    /// the setup.
+    /// Returns the requests that the client made so far, and marks the session as started. Later
+    /// requests can no longer change the setup.
     pub fn take_setup(&self) -> ClientSetup {
         let mut state = self.lock_state();
         state.session_started = true;
         std::mem::take(&mut state.setup)
     }
 
-    /// Uses `switch` for all further changes of the mode.
+    /// Sets the switch that makes all further changes of the permission mode.
     pub fn set_mode_switch(&self, switch: ModeSwitch) {
         let mut state = self.lock_state();
         // The client may have set a mode while the session was being opened.
@@ -165,7 +168,7 @@ impl StreamControl {
         self.lock_state().model.take()
     }
 
-    /// Sends a request to the client and waits for its response, at most for `limit`.
+    /// Sends a request to the client and waits for the response, but no longer than `limit`.
     pub async fn call_client(
         &self,
         request: &Value,
@@ -199,7 +202,7 @@ impl StreamControl {
         answer.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Handles an `initialize` request.
+    /// Handles an `initialize` request of the client, and returns the line that answers it.
     fn initialize(&self, id: &str, request: Value) -> Value {
         let brings_hooks = request["hooks"]
             .as_object()
@@ -252,7 +255,7 @@ impl StreamControl {
         claude_lines::success_line(id, &json!({"mode": name}))
     }
 
-    /// Records the running turn. An interrupt cancels `turn`.
+    /// Registers the token of the turn that begins. An interrupt cancels `turn`.
     pub fn begin_turn(&self, turn: CancellationToken) {
         self.lock_state().turn = Some(turn);
     }
@@ -262,13 +265,13 @@ impl StreamControl {
         self.lock_state().turn = None;
     }
 
-    /// Uses `hub` for all further prompts to sub-agents.
+    /// Sets the hub that delivers all further prompts to sub-agents.
     pub fn set_hub(&self, hub: Arc<Hub>) {
         // A run has a single session, which is opened once.
         drop(self.hub.set(hub));
     }
 
-    /// Delivers a prompt to a sub-agent.
+    /// Delivers a prompt of the client to the sub-agent `to`.
     fn send_to_agent(self: &Arc<Self>, to: String, text: String) {
         let Some(hub) = self.hub.get().map(Arc::clone) else {
             return self.report_input_error(&format!("no agent `{to}` is running"));
@@ -331,8 +334,8 @@ impl StreamControl {
         }
     }
 
-    /// Passes a response to the request that it answers. Returns false if `line` is not a response
-    /// to a pending request.
+    /// Passes a response in the input to the pending request that it answers. Returns false if
+    /// `line` is not a response to a pending request.
     fn complete_call(&self, line: &str) -> bool {
         if self.lock_state().calls.is_empty() {
             return false;
@@ -358,7 +361,7 @@ impl StreamControl {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an approval request, and waits for the answer.
+    /// Sends an approval request to the client, and waits for the answer.
     pub async fn request_approval(&self, approval: &Approval) -> ApprovalReply {
         let no = ApprovalReply::No {
             reason: String::new(),
@@ -404,7 +407,7 @@ impl StreamControl {
         }
     }
 
-    /// Sends a form, and waits for the answer.
+    /// Sends a form to the client, and waits for the answer.
     pub async fn request_form(&self, form: &Form) -> FormOutcome {
         let id = self.terms.ids.new_uuid().to_string();
         let Some(line) = self.dialect.form_line(&id, form) else {
@@ -430,8 +433,8 @@ impl StreamControl {
     }
 }
 
-/// Returns the next line, or a description of its error. Returns `None` at the end of the input. If
-/// a line is too long, its rest is skipped.
+/// Reads the next line of the input. Returns a message for a line that is too long, whose rest is
+/// skipped, or not UTF-8. Returns `None` at the end of the input.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     if input
@@ -454,7 +457,7 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, Strin
     ))
 }
 
-/// Skips the rest of a line.
+/// Skips the rest of the current line, including its line break.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let piece = input.fill_buf()?;

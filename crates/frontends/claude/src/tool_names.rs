@@ -50,7 +50,7 @@ const TOOL_NAMES: [ToolNames; 13] = [
     ("run_named_subagents", "Task", &[]),
 ];
 
-/// The tool that calls tools of MCP servers.
+/// The name of haft's tool through which tools of MCP servers are called.
 const USE_MCP_TOOL: &str = "use_mcp_tool";
 
 /// The names under which a client knows tools.
@@ -63,7 +63,7 @@ pub enum ToolNaming {
     Claude,
 }
 
-/// A call under the names that the client knows.
+/// A tool call with the tool name and the argument names that the client knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaudeCall {
     pub name: String,
@@ -82,14 +82,15 @@ impl ToolNaming {
         }
     }
 
-    /// True if a tool of this name exists.
+    /// True if a tool with this name exists in haft or, for [`Self::Claude`], in Claude Code.
     pub fn is_known(self, name: &str) -> bool {
         TOOL_NAMES
             .iter()
             .any(|(own, other, _)| name == *own || self == Self::Claude && name == *other)
     }
 
-    /// Translates a call of haft's tool `own`. Relative paths refer to `cwd`.
+    /// Translates a call of haft's tool `own` to the names that the client knows. Relative paths
+    /// refer to `cwd`.
     pub fn translate_call(self, own: &str, arguments: &Value, cwd: &Path) -> ClaudeCall {
         let (Self::Claude, Value::Object(fields)) = (self, arguments) else {
             return ClaudeCall {

@@ -21,8 +21,8 @@ use crate::haft::Haft;
 use crate::interactive::InterfaceStyle;
 use crate::output::usage;
 
-/// The commands of optional extensions, each with the feature that adds the command. The flag is
-/// true if this build has the feature.
+/// Commands of optional extensions: the words of the command, the cargo feature that adds the
+/// command, and true if this build has the feature.
 const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
     (&["acp"], "acp", cfg!(feature = "acp")),
     (
@@ -43,7 +43,7 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
 ];
 
 /// Returns an error message if the arguments are a command of an extension that this build lacks.
-/// Without the message, they would be taken for a prompt.
+/// Without this check, the arguments would be treated as a prompt.
 fn explain_absent_command(args: &[OsString]) -> Option<String> {
     let is_named = |command: &[&str]| {
         args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
@@ -75,7 +75,7 @@ fn insert_default_command(haft: &clap::Command, mut args: Vec<OsString>) -> Vec<
     args
 }
 
-/// The options that `haft --help` shows: the most used ones of `haft run --help`.
+/// The ids of the options that `haft --help` shows: the most used options of `haft run`.
 const SHOWN_OPTIONS: [&str; 8] = [
     "print",
     "plain",
@@ -111,7 +111,8 @@ fn set_id_value_names(command: clap::Command, noun: &str) -> clap::Command {
     })
 }
 
-/// Candidates for the default command of a noun. The first one that the noun has is used.
+/// The possible default commands of a noun such as `haft models`. The first command in this list
+/// that the noun has is used.
 const DEFAULT_COMMANDS: [&str; 3] = ["list", "show", "status"];
 
 /// A coding agent for the terminal, built around a context engine.
@@ -157,7 +158,7 @@ impl Cli {
         if let Some(run) = Self::parse_plain_run(&args) {
             return Ok(run);
         }
-        // Without a terminal, there is no user for an interactive session.
+        // Without a terminal, no interactive session is possible, so a lone `haft` prints the help.
         let mut definition =
             usage::disable_wrapping(Self::definition()).arg_required_else_help(!is_at_terminal());
         let claude = match haft_claude::lower_arguments(&args, &definition) {
@@ -323,8 +324,8 @@ impl Cli {
         } else {
             InterfaceStyle::AsConfigured
         };
-        // Outside the `match`, whose scrutinee would keep all definitions in memory until haft
-        // exits.
+        // Computed outside the `match`, whose scrutinee would keep all definitions in memory until
+        // haft exits.
         let lone_word = lone_word::resolve_lone_word(&Self::definition(), &self.run)?;
         match lone_word {
             LoneWord::Prompt => crate::interactive::run(haft, &self.run, style),

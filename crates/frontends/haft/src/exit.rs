@@ -14,7 +14,7 @@ use haft_types::Outcome;
 
 use crate::output::hints;
 
-/// The documented exit codes.
+/// The exit status of haft. Each variant has a documented exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
     /// The task is done.
@@ -25,7 +25,7 @@ pub(crate) enum ProcessExit {
     Usage,
     /// The run stopped because it needs a person, such as for an approval.
     Waiting,
-    /// A limit was reached.
+    /// A limit of the run was reached, such as its budget or its time.
     Exhausted,
     /// The run was canceled.
     Aborted,
@@ -67,7 +67,7 @@ pub(crate) fn usage_error(message: impl Into<String>) -> anyhow::Error {
 }
 
 /// Installs a panic hook that prints a panic like any failure: on one line, with secrets masked,
-/// including those of `environment`.
+/// including the secret values in `environment`.
 pub(crate) fn install_panic_hook(environment: HostEnvironment) {
     std::panic::set_hook(Box::new(move |panic| {
         // A panic message may contain anything, so the log gets only the location.
@@ -85,8 +85,8 @@ pub(crate) fn install_panic_hook(environment: HostEnvironment) {
     }));
 }
 
-/// Logs the failure that ends a command: its kind, and for wrong configuration the place of the
-/// mistake.
+/// Logs the failure that ends a command: the kind of failure and, if the configuration is wrong,
+/// the location of the mistake.
 ///
 /// Messages are not logged, because they may repeat an argument, a prompt, a value, or a server's
 /// answer.
@@ -102,7 +102,7 @@ pub(crate) fn log_failure(failure: &anyhow::Error, environment: &HostEnvironment
     tracing::error!(code, reason, "command failed");
 }
 
-/// Returns the code of a known error, and its message if the message may be logged.
+/// Returns the code of a known error, and a description of the error if it may be logged.
 fn classify_error(cause: &(dyn Error + 'static)) -> Option<(&'static str, Option<String>)> {
     if let Some(error) = cause.downcast_ref::<SetupError>() {
         return Some(classify_setup_error(error));
@@ -144,13 +144,13 @@ fn classify_setup_error(error: &SetupError) -> (&'static str, Option<String>) {
         SetupError::UnknownAgent { .. } => ("agent", None),
         SetupError::Schema(_) => ("schema", None),
         SetupError::Store(_) => ("store", None),
-        // The message contains the conversation's name, which starts as the text of a prompt.
+        // The message contains the conversation's name, which is initially the text of a prompt.
         SetupError::Open(_) => ("conversation", None),
         SetupError::Io(_) => ("io", None),
     }
 }
 
-/// Returns the place of a mistake in the configuration, without the wrong value.
+/// Returns the location of a mistake in the configuration, without the invalid value.
 fn config_error_place(error: &ConfigError) -> String {
     match error {
         ConfigError::InFile {
@@ -228,8 +228,8 @@ fn is_usage_error(cause: &(dyn Error + 'static)) -> bool {
             .is_some_and(InspectError::is_usage_error)
 }
 
-/// Formats the failure and its causes on one line, or on one line per broken place of a file. Omits
-/// causes whose text is already included.
+/// Formats the failure and its causes on one line, or on one line per mistake if a configuration
+/// file has several. Omits causes whose text is already included.
 pub(crate) fn format_failure(failure: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in failure.chain().map(ToString::to_string) {

@@ -1,9 +1,10 @@
-//! The command helper: one [`Haft`] is created before anything is printed, and commands receive it.
+//! The command helper: one [`Haft`] is created before anything is printed, and is passed to every
+//! command.
 //!
-//! It holds the environment of the process and finds the user's folders, the project and the
+//! [`Haft`] holds the environment of the process and finds the user's folders, the project and the
 //! configuration. [`Settings`] is a loaded configuration; it opens stores, sessions and prompt
-//! sources. Invariant: no static holds the environment, so that a test can give a command another
-//! one.
+//! sources. Invariant: no static holds the environment, so that a test can pass a command another
+//! environment.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -26,12 +27,12 @@ use crate::cli::options::Common;
 use crate::output;
 use crate::wiring::{self, ClientParts};
 
-/// The environment of this process, from which folders, project and configuration are found.
-/// Cloning is cheap.
+/// Holds the environment of the process, and finds the user's folders, the project and the
+/// configuration with it. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Haft {
     environment: HostEnvironment,
-    /// Completed once variables without effect have been reported.
+    /// Ensures that each process reports environment variables without effect only once.
     reported: Arc<Once>,
 }
 
@@ -59,12 +60,12 @@ impl Haft {
         &self.environment
     }
 
-    /// Finds the folders of this user.
+    /// Finds the folders in which haft stores this user's files.
     pub(crate) fn places(&self) -> Result<Places, FolderError> {
         Places::from_environment(self.environment.clone())
     }
 
-    /// Finds the project around `cwd`, or around the current folder.
+    /// Finds the project that contains `cwd`, or the current folder if `cwd` is `None`.
     pub(crate) fn project(&self, cwd: Option<&Path>) -> Result<Project, FolderError> {
         Project::find(&self.environment, cwd)
     }
@@ -74,8 +75,8 @@ impl Haft {
         Masker::with_values(self.environment.secret_values())
     }
 
-    /// Loads the configuration of this user with the flags of a command, and reports variables
-    /// without effect.
+    /// Loads this user's configuration, changed by the options in `common`. Reports environment
+    /// variables that begin with `HAFT_` but have no effect.
     pub(crate) fn load(&self, common: &Common) -> anyhow::Result<Settings> {
         let settings = self.load_quietly(common)?;
         self.report_unknown_variables(&settings.config);
@@ -89,7 +90,7 @@ impl Haft {
         Ok(Settings::new(places, loaded.config))
     }
 
-    /// Like [`Self::load`], but also returns each value with its origin.
+    /// Like [`Self::load`], but also returns the origin of each value.
     pub(crate) fn load_with_origins(
         &self,
         common: &Common,
@@ -104,7 +105,7 @@ impl Haft {
         let places = self.places()?;
         let loaded = load_config(&ConfigSources {
             user_file: places.config_file(),
-            // Names and values that are not UTF-8 cannot be ours.
+            // Variables whose names or values are not UTF-8 cannot be settings of haft.
             environment: places.environment.text_variables(),
             set: common.set.clone(),
             sections: wiring::config_sections(),
@@ -125,7 +126,7 @@ impl Haft {
     }
 }
 
-/// A loaded configuration with the user's folders. A command may change `config` afterwards.
+/// A loaded configuration with the user's folders. A command may change `config` after loading.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) places: Places,
@@ -149,7 +150,7 @@ impl Settings {
         haft_agent::open_store(&self.places, &self.config, &wiring::list_extensions())
     }
 
-    /// Opens the record of file contents from before haft changed them.
+    /// Opens the store of the contents that files had before haft changed them.
     pub(crate) fn open_versions(&self) -> Arc<SqliteVersions> {
         Arc::new(SqliteVersions::new(
             &self.places.versions_folder(),
@@ -158,12 +159,13 @@ impl Settings {
         ))
     }
 
-    /// Returns the declaration of a model, from the configuration or built in.
+    /// Returns the declaration of a model, which is in the configuration or built in.
     pub(crate) fn resolve_model(&self, model: &str) -> Result<Declared, SetupError> {
         haft_agent::resolve_model(self.environment(), &self.config, model)
     }
 
-    /// Reads the key of a model's provider. Returns `None` if the provider declares no source.
+    /// Reads the key of a model's provider. Returns `None` if the provider declares no source of
+    /// keys.
     pub(crate) fn read_key(&self, declared: &Declared) -> Result<Option<Secret>, KeyError> {
         haft_agent::find_key(
             self.environment(),
@@ -190,13 +192,13 @@ impl Settings {
         )
     }
 
-    /// Reads the policy of a project, whether or not the project is trusted.
+    /// Reads the restrictions that a project's configuration adds, whether or not the project is
+    /// trusted.
     pub(crate) fn load_project_policy(&self, project: &Project) -> ProjectPolicy {
         ProjectPolicy::load(&project.root, self.environment().home().as_deref())
     }
 
-    /// Describes the folders of a project that calls may access, for a project without an open
-    /// session.
+    /// Returns the folders that tool calls may access in a project without an open session.
     pub(crate) fn workspace(&self, project: &Project) -> Workspace {
         Workspace {
             root: project.root.clone(),
@@ -207,7 +209,7 @@ impl Settings {
         }
     }
 
-    /// Builds the agent for these folders and this configuration, with all extensions of this
+    /// Builds an agent that uses these folders and this configuration, with all extensions of this
     /// build.
     pub(crate) fn build_agent(&self) -> Agent {
         self.build_agent_for_client(ClientParts::default())
@@ -224,7 +226,7 @@ impl Settings {
             .with_masker_listener(|masker| haft_log::set_masker(masker.clone()))
     }
 
-    /// Opens the session a run works in.
+    /// Opens a session for the run that `plan` describes.
     pub(crate) async fn open_session(&self, plan: RunPlan) -> Result<Session, SetupError> {
         self.open_driven_session(plan, ClientParts::default()).await
     }

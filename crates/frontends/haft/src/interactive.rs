@@ -1,8 +1,8 @@
 //! `haft` without a command: an interactive session at the terminal.
 //!
-//! The interface runs on a thread of its own; this thread holds the session, carries out the user's
-//! operations, and sends back the results. Invariant: while a turn runs, an interrupt and quitting
-//! take effect at once.
+//! The interface runs on a thread of its own. The main thread holds the session, carries out the
+//! user's operations, and sends the results back. Invariant: while a turn runs, an interrupt and
+//! quitting take effect at once.
 
 mod context_edits;
 mod context_parts;
@@ -47,7 +47,7 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::wiring;
 
-/// Selects between the configured look of the interface and plain lines.
+/// The style of the interface: as configured, or plain lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterfaceStyle {
     /// The style that `[tui]` and the terminal determine.
@@ -189,7 +189,7 @@ pub(crate) fn run(
     })
 }
 
-/// Runs the setup of the first start, and opens no session afterwards.
+/// Runs the setup that haft offers at its first start. Opens no session afterwards.
 #[cfg(feature = "acp")]
 pub(crate) fn run_setup(haft: &Haft, common: &Common) -> anyhow::Result<ProcessExit> {
     if !is_at_terminal() {
@@ -211,8 +211,8 @@ fn without_empty_resume(args: &RunArgs) -> RunArgs {
     }
 }
 
-/// Returns the names and descriptions of custom commands, and of the prompts that servers are known
-/// to have. Starts no server.
+/// Returns the names and descriptions of custom commands and of the known prompts of MCP servers.
+/// Starts no server.
 fn list_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String, String)> {
     // Problems with a file are reported when it is called, and by `haft commands list`.
     let found = commands::load_commands(paths, &mut Vec::new());
@@ -241,7 +241,8 @@ fn choose_palette() -> Palette {
     }
 }
 
-/// Returns the operation in `carried`, or waits for the next one.
+/// Returns the operation in `carried` and empties `carried`. If there is none, waits for the next
+/// operation from the interface.
 async fn next_operation(
     carried: &mut Option<Operation>,
     wanted: &mut UnboundedReceiver<Operation>,
@@ -252,13 +253,14 @@ async fn next_operation(
     }
 }
 
-/// The decision whether the session continues.
+/// The decision whether the session continues or haft exits.
 enum Continuation {
     Stay,
     Leave,
 }
 
-/// Settings that the user has chosen since the start.
+/// The user's latest choices for the sessions of this process. `model` is `None` until the user
+/// switches the model.
 struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
@@ -272,17 +274,17 @@ struct TuiSession<'a> {
     settings: Settings,
     project: Project,
     paths: KnowledgePaths,
-    /// Resolves prompts and resources of servers that the user mentions. The session has servers of
-    /// its own.
+    /// Resolves prompts and resources of MCP servers that the user mentions. Its servers are
+    /// separate from the servers of the session.
     sources: PromptSources,
     ui: UiHandle,
     side_actions: SideActions,
     chosen: SessionChoices,
-    /// Images for the first prompt.
+    /// The images to send with the first prompt.
     images: Vec<Image>,
-    /// `None` until the first prompt, because a conversation is named after it.
+    /// The open session; `None` until the first prompt, because a conversation is named after it.
     session: Option<Session>,
-    /// The page of `/inspect`, once it is open.
+    /// The inspector page of `/inspect`; `None` until the user opens it.
     page: Option<inspect_page::OpenPage>,
 }
 
@@ -384,7 +386,8 @@ impl TuiSession<'_> {
                         .send_message(UiMessage::Context(self.context_parts().map(Box::new)));
                     Ok(())
                 }
-                // No turn runs; the interface sends this prompt again as a turn of its own.
+                // No turn is running, so there is nothing to join or to interrupt. The interface
+                // sends a joined prompt again as a turn of its own.
                 Operation::Join(_) | Operation::Interrupt => Ok(()),
                 Operation::Quit => return,
                 Operation::Side(action) => {
@@ -466,7 +469,8 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    /// Shows which conversation is open, its last messages, and whether its last turn was cut off.
+    /// Shows the name of the open conversation, its last messages, and a note if its last turn was
+    /// cut off.
     fn show_opened_conversation(&self) {
         let Some(session) = &self.session else { return };
         let conversation = session.conversation();

@@ -1,7 +1,7 @@
-//! Background runs. Each has a folder with its request, its events, and a lock that it holds while
-//! it runs.
+//! Background runs. Each run has a folder with its request, its events, and a lock that its process
+//! holds until it ends.
 //!
-//! Invariant: only the lock tells whether a job runs. The system releases the lock however the
+//! Invariant: only the lock determines whether a job runs. The system releases the lock however the
 //! process ends, so another process that reuses the process id is never mistaken for the job.
 
 mod follow;
@@ -22,10 +22,11 @@ use crate::exit::usage_error;
 pub(crate) use follow::follow_events;
 pub(crate) use start::{become_job, start_job};
 
-/// The maximum age and the maximum number of ended jobs that are kept.
+/// The maximum age of an ended job, and the maximum number of ended jobs. Jobs beyond either limit
+/// are removed.
 const RETENTION_LIMITS: (Duration, usize) = (Duration::from_hours(24 * 30), 200);
 
-/// The folder with all background jobs of a user.
+/// The folder that contains all background jobs of a user.
 pub(crate) struct JobFolder {
     folder: PathBuf,
 }
@@ -46,10 +47,9 @@ pub(crate) struct JobRequest {
     pub(crate) task: Option<String>,
 }
 
-/// The state of a job.
 #[derive(Debug)]
 pub(crate) enum JobState {
-    /// The process is running.
+    /// The job's process is running.
     Running,
     /// The job ended with a result.
     Ended(Box<TurnResult>),
@@ -160,7 +160,7 @@ impl BackgroundJob {
         LockFile::is_held(&self.file_path("lock")).unwrap_or(false)
     }
 
-    /// Returns the id of the job's process while it runs.
+    /// Returns the process id in the job's lock file. Meaningful only while the job runs.
     pub(crate) fn process_id(&self) -> Option<i32> {
         fs::read_to_string(self.file_path("lock"))
             .ok()?
@@ -177,7 +177,7 @@ impl BackgroundJob {
             .map_or(JobState::Died, |result| JobState::Ended(Box::new(result)))
     }
 
-    /// Returns the job's result, which is its last event.
+    /// Returns the result of the job, which is the content of its last event.
     fn result(&self) -> Option<TurnResult> {
         // A result contains the whole answer. Few results exceed this size; for those, the whole
         // file is read.

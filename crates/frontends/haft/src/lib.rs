@@ -1,11 +1,13 @@
 //! The `haft` binary: arguments, environment, headless output, and the extensions of its build.
 //!
-//! The only crate that reads the environment, the home folder and the terminal. [`run`] maps a
-//! result to an exit code and nothing else; `cli` parses the command line, `commands` carries out
-//! the parsed command, `haft` is the helper that commands receive, `wiring` registers the
-//! extensions. It is a library only so that the workspace can build the binary with every feature.
+//! This is the only crate that reads the environment, the home folder and the terminal. [`run`]
+//! maps a result to an exit code and nothing else; `cli` parses the command line, `commands`
+//! carries out the parsed command, `haft` is the helper that commands receive, `wiring` registers
+//! the extensions. The crate is a library only so that the workspace can build the binary with
+//! every feature.
 
-/// Returns the message of `messages/LANGUAGE` with this key: `text!("jobs-unknown", text = id)`.
+/// Returns the message with the given key from `messages/LANGUAGE`, as in `text!("jobs-unknown",
+/// text = id)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::output::MESSAGES, $($message)+) };
 }
@@ -27,7 +29,8 @@ use crate::haft::Haft;
 
 /// Runs the command line of this process and returns its exit code.
 pub fn run() -> ExitCode {
-    // This comes first, because the executable is also the supervisor of the commands it runs.
+    // This check comes first, because the executable is also the supervisor of the commands it
+    // runs.
     if let Some(code) = haft_sandbox::helper_entry(std::env::args_os()) {
         return code;
     }

@@ -1,4 +1,4 @@
-//! Prints everything: results for programs, tables and progress for people.
+//! Prints all output: results for programs, tables and progress for people.
 //!
 //! Text for people is sanitized; in JSON, characters that a terminal would interpret are escaped. A
 //! reader that closes the pipe (`haft … | head`) is not an error.
@@ -39,7 +39,7 @@ pub(crate) fn available_columns() -> Option<usize> {
     said.or_else(shown).filter(|columns| *columns > 0)
 }
 
-/// Sanitizes text for people and prints it to stdout. Names of files and folders in it are
+/// Sanitizes text for people and prints it to stdout. Names of files and folders in the text are
 /// untrusted, too.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     print_exact(&haft_text::sanitize(text))
@@ -76,7 +76,7 @@ pub(crate) fn print_json_line(value: &impl Serialize) {
 
 /// Prints a message for people on stderr, with secrets masked.
 pub(crate) fn print_to_stderr(line: &str) {
-    // If stderr is closed, there is nowhere to report it.
+    // If stderr is closed, the error cannot be reported anywhere.
     drop(writeln!(
         std::io::stderr(),
         "{}",
@@ -84,7 +84,7 @@ pub(crate) fn print_to_stderr(line: &str) {
     ));
 }
 
-/// Translates a library's message to the language of this process.
+/// Translates a library's message into the language of this process.
 pub(crate) fn localize_text(text: impl Display) -> String {
     haft_messages::translate_error(&text.to_string()).into_owned()
 }
@@ -134,7 +134,7 @@ pub(crate) fn format_bytes(count: u64) -> String {
     let mut size = count as f64 / 1_000.0;
     let mut unit = UNITS[0];
     for larger in &UNITS[1..] {
-        // Rounded to one decimal, this size would print as 1000.0 of the smaller unit.
+        // From 999.95 on, the size would print as `1000.0` of the smaller unit.
         if size < 999.95 {
             break;
         }

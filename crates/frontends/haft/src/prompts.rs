@@ -23,14 +23,14 @@ use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::output;
 
-/// The limits of a command's output in the prompt.
+/// The limits on the output of a command line that is inserted into a prompt.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 400,
     bytes: 40_000,
 };
 
-/// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The pieces may
-/// contain command lines to run. Text that only looks like a command, such as a path, stays
+/// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The returned
+/// pieces may be command lines to run. Text that only looks like a command, such as a path, stays
 /// unchanged. Problems with the command's file are printed on stderr.
 pub(crate) fn expand_prompt(
     prompt: String,
@@ -96,20 +96,20 @@ pub(crate) fn convert_extension_error(error: PromptError) -> anyhow::Error {
 }
 
 /// Runs the command lines in custom commands (`` !`command` ``) and replaces them with their
-/// output. They need permission and run in the sandbox, like commands of the model.
+/// output. The command lines need permission and run in the sandbox, like commands of the model.
 pub(crate) struct InlineCommands<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) project: &'a Project,
     pub(crate) mode: PermissionMode,
-    /// The approver; `None` in a headless run.
+    /// Asks the user for permission; `None` in a headless run.
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Displays the running line; `None` in a headless run.
+    /// Displays the running command line; `None` in a headless run.
     pub(crate) ui: Option<&'a UiHandle>,
-    /// Cancels the running line.
+    /// Cancels the running command line.
     pub(crate) cancel: CancellationToken,
 }
 
-/// The id of the running line in the interface.
+/// The id of the running command line in the interface.
 pub(crate) const INLINE_COMMAND_ID: u64 = u64::MAX;
 
 impl InlineCommands<'_> {
@@ -163,7 +163,7 @@ impl InlineCommands<'_> {
             self.mode,
             confined,
         )?;
-        // A line that ran before may have changed what is trusted.
+        // An earlier command line may have changed which projects are trusted.
         let (_, trust_state) = find_knowledge_and_trust(&self.settings.places, self.project)?;
         permissions::restrict_to_project(rules, self.settings, self.project, &trust_state)
     }
@@ -226,7 +226,7 @@ impl InlineCommands<'_> {
         }
     }
 
-    /// Returns an error unless a rule or the user allows the line.
+    /// Returns an error unless a rule or the user allows the command line.
     async fn check_permission(&self, line: &str, verdict: &Verdict) -> anyhow::Result<()> {
         let refused = || {
             Err(usage_error(text!(

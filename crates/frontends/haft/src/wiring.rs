@@ -1,5 +1,5 @@
-//! The parts that this binary adds to the core: the extensions of its build, the configuration
-//! sections of these extensions, and the language.
+//! Connects the binary to the core: the extensions of this build, their configuration sections, and
+//! the log.
 //!
 //! Sessions are opened through [`haft_agent::Agent`] alone. Extensions implement
 //! [`haft_agent::Extension`] themselves.
@@ -40,8 +40,8 @@ pub(crate) fn build_runtime() -> anyhow::Result<Runtime> {
 pub(crate) struct Runtime(tokio::runtime::Runtime);
 
 impl Runtime {
-    /// Runs `work` to its end, then shuts down without waiting for other tasks: a host name lookup
-    /// of the system cannot be canceled, and must not delay the exit.
+    /// Runs `work` to completion, then shuts down without waiting for other tasks: the system's
+    /// host name lookup cannot be canceled, and must not delay the exit.
     pub(crate) fn block_on<T>(self, work: impl Future<Output = T>) -> T {
         let done = self.0.block_on(work);
         self.0.shutdown_background();
@@ -49,7 +49,8 @@ impl Runtime {
     }
 }
 
-/// Returns the tools of the extensions for lists and documentation. The tools cannot be called.
+/// Returns the tools of the extensions for use in lists and documentation. The tools cannot be
+/// called.
 pub(crate) fn list_described_tools(environment: &HostEnvironment) -> Vec<Arc<dyn Tool>> {
     // Lists begin with the tools of the last extension.
     list_extensions()
@@ -92,8 +93,8 @@ pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Ext
     ]
 }
 
-/// Returns the configuration sections besides those of the core: the sections of the extensions,
-/// the terminal interface, the log, and the language.
+/// Returns the configuration sections that the core does not define: those of the extensions, the
+/// terminal interface, the log, and the language.
 pub(crate) fn config_sections() -> Vec<Section> {
     let of_extensions = list_extensions()
         .into_iter()
@@ -132,7 +133,8 @@ pub(crate) fn lower_config(table: toml::Table) -> Result<Config, ConfigError> {
     haft_agent::config::config_from_table(table, &config_sections())
 }
 
-/// The parts of a session that its client, the program that drives it, provides.
+/// The parts of a session that its client provides. The client is the program that drives the
+/// session, such as an editor.
 #[derive(Clone, Default)]
 pub(crate) struct ClientParts {
     /// The client's callbacks and observers, and the unsaved files that its user has open.

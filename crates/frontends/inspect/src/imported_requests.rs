@@ -1,9 +1,9 @@
 //! Requests of an imported conversation, rebuilt from its messages: each reply has a request with
 //! the messages before it.
 //!
-//! Content that the recording lacks is left out, not invented: the tools, mostly the system prompt,
-//! and the body as it was sent. Commands that print rebuilt requests also print a note about the
-//! missing content.
+//! Content that the recording lacks is left out, not invented: the tools, in most cases the system
+//! prompt, and the body as it was sent. Commands that print rebuilt requests also print a note
+//! about the missing content.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ impl ImportedRequests {
             .map(|(index, _)| index)
             .filter(|index| *index > 0)
             .collect();
-        // The API of agents that use only one; the others use several.
+        // Agents that always use one API. Other agents use several APIs; the most common one is
+        // assumed.
         let api = match agent {
             "claude-code" | "cline" => Api::Anthropic,
             "codex" | "codex-exec" => Api::OpenaiResponses,
@@ -63,7 +64,7 @@ impl ImportedRequests {
             .is_some_and(|entry| entry.message.role == Role::System)
     }
 
-    /// Returns the messages of the request whose answer is the message at index `reply`. A summary
+    /// Returns the messages of the request that the message at index `reply` answers. A summary
     /// replaces all earlier messages except the system messages.
     fn sent_messages(&self, reply: usize) -> Vec<(Layer, &'static str, &Entry)> {
         let before = &self.entries[..reply];

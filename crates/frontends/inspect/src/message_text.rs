@@ -36,7 +36,7 @@ pub fn full_message_text(message: &Message, masker: &Masker) -> String {
     }
 }
 
-/// Things that are counted in sentences about a context.
+/// The kinds of items that are counted in sentences about a context.
 #[derive(Clone, Copy)]
 pub enum Countable {
     Break,

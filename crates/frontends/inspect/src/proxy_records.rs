@@ -1,4 +1,4 @@
-//! Lets commands read requests that `haft proxy` recorded as if haft had sent them.
+//! Treats requests that `haft proxy` recorded like requests that haft sent.
 
 #[cfg(feature = "proxy")]
 mod in_build {

@@ -1,4 +1,4 @@
-//! Views of requests as lists of segments, for requests that were sent and for the next one.
+//! Views of requests as lists of segments, for requests that were sent and for the next request.
 
 use haft_store::LoggedRequest;
 use haft_text::Masker;
@@ -32,7 +32,7 @@ pub struct SegmentView<'a> {
     pub boundary: bool,
 }
 
-/// The part of a message's text to include.
+/// The amount of a message's text to include: its beginning, or all of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TextExtent {
     First,

@@ -20,7 +20,7 @@ pub struct RequestColumn {
     layers: [LayerTokens; Layer::ALL.len()],
     /// The share of the input that came from the cache, as counted by the provider.
     cached_share: Option<f64>,
-    /// The text about the break of the prefix at this request, if there is one.
+    /// A description of the break of the prefix at this request; `None` if the prefix is unbroken.
     broken: Option<String>,
     window: u64,
 }
@@ -262,7 +262,7 @@ fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64)
     svg.add_label("faint", (LEFT_MARGIN, 54.0), Anchor::Start, &line);
 }
 
-/// Maps token counts to heights.
+/// Maps token counts to heights in the chart.
 struct TokenScale {
     top: u64,
     step: u64,

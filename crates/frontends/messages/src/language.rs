@@ -1,20 +1,20 @@
-//! The language of this process's messages, and yes-or-no answers in every language.
+//! Stores the language of this process's messages, and parses yes-or-no answers in every language.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A language of messages.
+/// A language in which messages can be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
-    /// The default. Every message exists in English.
+    /// English, the default. Every message exists in English.
     #[default]
     English,
-    /// Chinese in simplified characters.
+    /// Chinese, in simplified characters.
     Chinese,
 }
 
 impl Language {
-    /// Returns the language tag used by pages and the configuration.
+    /// Returns the language tag that pages and the configuration use, such as `en`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -22,8 +22,9 @@ impl Language {
         }
     }
 
-    /// Returns the language for a locale such as `zh_CN.UTF-8`. Traditional Chinese maps to
-    /// simplified Chinese, the closest language available.
+    /// Returns the language for a locale such as `zh_CN.UTF-8`, or English if there are no messages
+    /// in the locale's language. Traditional Chinese maps to simplified Chinese, the closest
+    /// language available.
     pub fn from_locale(locale: &str) -> Self {
         let language = locale
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -43,12 +44,13 @@ thread_local! {
     static IS_ENGLISH_FORCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the language of all messages of this process.
+/// Sets the language in which this process shows all messages.
 pub fn set_language(language: Language) {
     IS_CHINESE.store(language == Language::Chinese, Ordering::Relaxed);
 }
 
-/// Returns the language in which messages are shown now.
+/// Returns the language in which messages are currently shown. Always English within
+/// [`run_in_english`].
 pub fn current_language() -> Language {
     if IS_CHINESE.load(Ordering::Relaxed) && !IS_ENGLISH_FORCED.get() {
         Language::Chinese
@@ -57,7 +59,8 @@ pub fn current_language() -> Language {
     }
 }
 
-/// Runs `word` with English as the language of messages, for text that a model or a program reads.
+/// Calls `word` with English as the language of messages. Used for texts that are read by a model
+/// or a program.
 pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     let before = IS_ENGLISH_FORCED.replace(true);
     let worded = word();
@@ -65,7 +68,7 @@ pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {
     worded
 }
 
-/// Parses a typed yes or no in any language; `None` for any other text.
+/// Parses an answer that means yes or no, in any language. Returns `None` for any other text.
 pub fn parse_yes_no(line: &str) -> Option<bool> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" | "是" => Some(true),

@@ -41,7 +41,8 @@ use fluent_syntax::parser;
 pub use language::{Language, current_language, parse_yes_no, run_in_english, set_language};
 pub use phrases::{Phrases, translate_error, translate_result};
 
-/// One file of messages in every language. All of its keys begin with its name.
+/// The messages of one file name in every language. The keys of all messages begin with the file's
+/// name.
 #[derive(Debug)]
 pub struct MessageFile {
     name: &'static str,
@@ -49,7 +50,7 @@ pub struct MessageFile {
     chinese: TranslatedFile,
 }
 
-/// A message file in one language.
+/// A message file in one language. It is parsed on first use.
 #[derive(Debug)]
 struct TranslatedFile {
     source: &'static str,
@@ -62,9 +63,9 @@ pub type MessageArgument<'a> = (&'static str, &'a dyn Display);
 #[derive(Debug)]
 struct ParsedMessage {
     pattern: Pattern<&'static str>,
-    /// The text without arguments.
+    /// The text of the message with no arguments filled in.
     plain: String,
-    /// The names of the arguments that select a plural form.
+    /// The names of the arguments whose number selects a plural form.
     numbers: Vec<&'static str>,
 }
 
@@ -79,7 +80,7 @@ impl ParsedMessage {
 }
 
 impl MessageFile {
-    /// Creates the file `NAME.ftl` with its content in English and in Chinese.
+    /// Creates the message file `NAME.ftl` from its English and its Chinese content.
     pub const fn new(name: &'static str, english: &'static str, chinese: &'static str) -> Self {
         Self {
             name,
@@ -129,15 +130,15 @@ impl TranslatedFile {
     }
 }
 
-/// Returns the message with this key, which takes no arguments, or the key itself if the message is
-/// missing.
+/// Returns the message with this key, which takes no arguments. Returns the key itself if the
+/// message is missing.
 pub fn plain_message(files: &'static [MessageFile], key: &'static str) -> &'static str {
     find_message(files, key).map_or(key, |(message, _)| &message.plain)
 }
 
-/// Returns the message of a key in a language, or `None` if the message does not exist. Unlike
-/// [`plain_message`], accepts keys that are computed at run time. `key.name` is the attribute
-/// `name` of a message.
+/// Returns the message with this key in `language`, or `None` if the message does not exist. Unlike
+/// [`plain_message`], accepts keys that are computed at run time. The key `key.name` selects the
+/// attribute `name` of a message.
 pub fn optional_message(
     file: &'static MessageFile,
     language: Language,
@@ -147,8 +148,8 @@ pub fn optional_message(
         .map(|message| message.plain.as_str())
 }
 
-/// Returns the message with this key, filled with its arguments, or the key itself if the message
-/// is missing.
+/// Returns the message with this key, with its arguments filled in. Returns the key itself if the
+/// message is missing.
 pub fn filled_message(
     files: &'static [MessageFile],
     key: &'static str,
@@ -160,8 +161,9 @@ pub fn filled_message(
     )
 }
 
-/// Returns a message in the current language and the names of its numeric arguments. The names come
-/// from the English message, because only English has plurals to identify them.
+/// Returns a message in the current language, and the names of its numeric arguments. The names are
+/// taken from the English message, because its plural forms show which arguments are numbers;
+/// Chinese has no plural forms.
 fn find_message(
     files: &'static [MessageFile],
     key: &str,
@@ -225,8 +227,8 @@ fn fill_pattern(
     text
 }
 
-/// Formats a whole number in groups of three digits, such as `1,234,567`; returns any other text
-/// unchanged.
+/// Separates the digits of a whole number into groups of three, as in `1,234,567`. Returns any
+/// other text unchanged.
 fn group_digits(value: &str) -> String {
     if value.len() < 4 || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.to_owned();
@@ -254,7 +256,7 @@ fn format_value(
             if let Some((_, value)) = arguments.iter().find(|(name, _)| *name == id.name) {
                 // Writing to a String cannot fail.
                 let _ = write!(text, "{value}");
-                // Errors of libraries have no key, so they are translated by their text.
+                // Errors of libraries have no key, so they are translated by comparing their text.
                 if ["cause", "error", "failure", "problem", "reason", "why"].contains(&id.name) {
                     text = translate_error(&text).into_owned();
                 }
@@ -281,7 +283,7 @@ fn select_variant<'a>(
         .or_else(|| variants.iter().find(|one| one.default))
 }
 
-/// Returns the message with a key: a `&'static str` without arguments, a `String` with them.
+/// Returns the message with this key: a `&'static str` if no arguments are given, else a `String`.
 ///
 /// In `message!(FILES, "files-changed", count = files.len(), folder)`, a name alone passes the
 /// variable of that name.

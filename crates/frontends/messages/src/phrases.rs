@@ -19,45 +19,45 @@ use fluent_syntax::parser;
 
 use crate::{Language, MessageFile, current_language};
 
-/// English texts and their translations.
+/// A set of English texts with their Chinese translations.
 #[derive(Debug)]
 pub struct Phrases {
-    /// Texts without variables, with their translations.
+    /// Texts without variables, each with its translation.
     whole: HashMap<String, String>,
-    /// Texts with variables. The ones with the most literal text come first, and the ones that
-    /// start with a variable last.
+    /// Texts with variables, in the order in which they are tried: those with more literal text
+    /// first, those that start with a variable last.
     forms: Vec<PhraseForm>,
 }
 
-/// An English text with variables and its translation.
+/// An English text with variables, and its translation.
 #[derive(Debug)]
 struct PhraseForm {
-    /// The literal text before, between, and after the variables.
+    /// The literal pieces of the text: those before, between, and after the variables.
     literals: Vec<String>,
     translation: Vec<PhrasePiece>,
 }
 
-/// A part of a translation.
+/// A piece of a translation: literal text or the value of a variable.
 #[derive(Debug)]
 enum PhrasePiece {
     Text(String),
-    /// The value of the variable with this index.
+    /// The value of a variable, given by the variable's index and the treatment of its value.
     Value(usize, Nested),
 }
 
-/// The way a value is inserted into a translation.
+/// The treatment of a value that is inserted into a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
-    /// Unchanged.
+    /// The value is inserted unchanged.
     Verbatim,
-    /// Translated if possible.
+    /// The value is translated if possible.
     Translate,
-    /// Translated; the form does not match if that is impossible.
+    /// The value is translated. If that is impossible, the whole text counts as unknown.
     Translated,
 }
 
 impl Phrases {
-    /// Reads the texts of a message file.
+    /// Reads all English texts of a message file, with their translations.
     pub fn new(file: &MessageFile) -> Self {
         let mut translations: HashMap<_, _> =
             parse_messages(file.chinese.source).into_iter().collect();
@@ -90,9 +90,9 @@ impl Phrases {
         Self { whole, forms }
     }
 
-    /// Returns the translation of one text.
+    /// Returns the translation of one text, or `None` if the text is unknown.
     pub fn translate(&self, english: &str) -> Option<String> {
-        // An ellipsis of three periods is part of the text.
+        // A final period is ignored, but an ellipsis of three periods is part of the text.
         let stem = english
             .strip_suffix('.')
             .filter(|stem| !stem.ends_with('.'))
@@ -110,7 +110,8 @@ impl Phrases {
         Some(translation + end)
     }
 
-    /// Fills in a translation. Returns `None` if a value that must be translated can't be.
+    /// Fills the values into a translation. Returns `None` if a value that must be translated
+    /// cannot be translated.
     fn fill_translation(&self, translation: &[PhrasePiece], values: &[&str]) -> Option<String> {
         let mut text = String::new();
         for piece in translation {
@@ -135,7 +136,7 @@ impl Phrases {
         Some(text)
     }
 
-    /// Translates a value with these phrases or, if they don't contain it, with the phrases of
+    /// Translates the value of a variable with these phrases, or else with the phrases of
     /// libraries.
     fn translate_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
@@ -148,8 +149,8 @@ impl Phrases {
         })
     }
 
-    /// Translates a text of one or more sentences; unknown sentences stay unchanged. Returns `None`
-    /// if every sentence is unknown.
+    /// Translates a text of one or more sentences. Sentences without a translation stay unchanged.
+    /// Returns `None` if no sentence has a translation.
     fn translate_sentences(&self, english: &str) -> Option<String> {
         let parts: Vec<_> = split_sentences(english)
             .map(|part| (part, self.translate(part)))
@@ -172,7 +173,7 @@ impl Phrases {
 }
 
 impl PhraseForm {
-    /// Returns the value of each variable, or `None` if the text does not match.
+    /// Returns the value of each variable in `text`, or `None` if the text does not match.
     fn match_values<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
         let (first, rest_literals) = self.literals.split_first()?;
         let (last, between) = rest_literals.split_last()?;
@@ -188,7 +189,7 @@ impl PhraseForm {
     }
 }
 
-/// Returns the messages of a Fluent file in order.
+/// Parses a Fluent file, and returns the key and the pattern of each message, in file order.
 fn parse_messages(source: &'static str) -> Vec<(&'static str, Pattern<&'static str>)> {
     let file = parser::parse_runtime(source).unwrap_or_else(|(file, _)| file);
     let messages = file.body.into_iter().filter_map(|entry| match entry {
@@ -216,7 +217,8 @@ fn split_at_variables(pattern: &Pattern<&'static str>) -> (Vec<String>, Vec<&'st
     (literals, variables)
 }
 
-/// Returns the parts of a translation. `variables` are the names in the English message, in order.
+/// Returns the pieces of a translation. `variables` contains the names of the variables in the
+/// English message, in order.
 fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec<PhrasePiece> {
     let index = |name: &str| variables.iter().position(|known| *known == name);
     let parts = pattern.elements.iter().map(|element| {
@@ -249,7 +251,7 @@ fn parse_translation(pattern: &Pattern<&'static str>, variables: &[&str]) -> Vec
     parts.collect()
 }
 
-/// Returns the text of an element that is text or a string literal.
+/// Returns the text of an element, or an empty string if it is neither text nor a string literal.
 fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
     match element {
         PatternElement::TextElement { value }
@@ -260,10 +262,11 @@ fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
     }
 }
 
-/// The separator of sentences.
+/// The separator between the sentences of a text.
 const SEPARATOR: &str = "; ";
 
-/// Splits a text into sentences. A separator inside backquotes is part of a command.
+/// Splits a text into sentences. A separator between backquotes is part of a command and does not
+/// end a sentence.
 fn split_sentences(english: &str) -> impl Iterator<Item = &str> {
     let is_end = |at: &usize| english[..*at].matches('`').count().is_multiple_of(2);
     let ends: Vec<_> = english
@@ -278,7 +281,8 @@ fn split_sentences(english: &str) -> impl Iterator<Item = &str> {
         .map(|(start, end)| &english[start..end])
 }
 
-/// The error texts of haft's own libraries, of the operating system, and of dependencies.
+/// The translations of error texts that come from haft's own libraries, the operating system, or
+/// dependencies.
 static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&MessageFile::new(
         "library",
@@ -287,8 +291,8 @@ static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     ))
 });
 
-/// Returns an error message of a library in the language of this process, or unchanged if it has no
-/// translation.
+/// Translates an error message of a library to the language of this process. A message without a
+/// translation is returned unchanged.
 pub fn translate_error(english: &str) -> Cow<'_, str> {
     match current_language() {
         _ if english.is_empty() => english.into(),
@@ -299,9 +303,9 @@ pub fn translate_error(english: &str) -> Cow<'_, str> {
     }
 }
 
-/// Translates the result of a failed call or of a command to the language of this process. The text
-/// after a heading such as `--- stdout ---` is the output of a program: only its lines in brackets
-/// are written by haft and translated.
+/// Translates the result of a failed call or of a command to the language of this process. After a
+/// heading such as `--- stdout ---`, the text is the output of a program, of which only the lines
+/// in brackets are translated, because haft wrote them.
 pub fn translate_result(english: &str) -> Cow<'_, str> {
     if current_language() == Language::English {
         return english.into();
@@ -350,7 +354,7 @@ mod tests {
         for (key, pattern) in parse_messages(english) {
             let (_, variables) = split_at_variables(&pattern);
             let translation = translations.remove(key).unwrap_or_else(|| panic!("{key}"));
-            // A plural ending of the English text may have no counterpart.
+            // A plural ending of the English text may have no counterpart in the translation.
             let is_unknown =
                 |piece: &PhrasePiece| matches!(piece, PhrasePiece::Text(text) if text.is_empty());
             assert!(

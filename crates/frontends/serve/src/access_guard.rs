@@ -1,4 +1,4 @@
-//! Decides which requests may read and change the site: those with the token, for a host name of
+//! Decides which requests may read and change the site: requests with the token, for a host name of
 //! this machine, and from the site's own origin.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,8 +7,8 @@ use hyper::header::{COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode};
 use tokio::sync::Notify;
 
-/// The secret that grants access to the site. The first URL contains it, and the browser sends it
-/// as a cookie afterwards.
+/// The secret that grants access to the site. The URL that haft prints contains the secret;
+/// afterwards, the browser sends it as a cookie.
 ///
 /// A [ticket](Self::issue_ticket) grants access once without revealing the secret.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub struct AccessToken {
     ticket: Arc<Ticket>,
 }
 
-/// A second secret that is exchanged for the cookie at most once.
+/// A second secret that a browser can exchange for the cookie only once.
 #[derive(Default)]
 struct Ticket {
     open: Mutex<Option<String>>,
@@ -34,8 +34,8 @@ impl AccessToken {
         }
     }
 
-    /// Accepts `ticket` for one visit, as the query parameter `ticket`. Replaces the previously
-    /// issued ticket.
+    /// Accepts `ticket`, sent as the query parameter of this name, for one visit. A ticket that was
+    /// issued earlier becomes invalid.
     pub fn issue_ticket(&self, ticket: String) {
         *self
             .ticket
@@ -44,7 +44,7 @@ impl AccessToken {
             .unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
 
-    /// Rejects the ticket from now on.
+    /// Makes the issued ticket invalid, if it has not been used.
     pub fn revoke_ticket(&self) {
         self.ticket
             .open
@@ -53,12 +53,12 @@ impl AccessToken {
             .take();
     }
 
-    /// Waits until a visitor has used the ticket.
+    /// Waits until a visitor has used the issued ticket.
     pub async fn wait_for_redemption(&self) {
         self.ticket.redeemed.notified().await;
     }
 
-    /// Invalidates the ticket if `given` matches it; returns false if `given` does not match.
+    /// Returns true if `given` matches the issued ticket, and makes that ticket invalid.
     fn redeem_ticket(&self, given: &str) -> bool {
         let mut open = self
             .ticket
@@ -75,8 +75,9 @@ impl AccessToken {
         matches
     }
 
-    /// Returns the value that every form of the site must contain. Browsers send the cookie with
-    /// every request, but this value only with a form that the site itself wrote.
+    /// Returns the value that every form of the site must contain. It proves that the site itself
+    /// wrote the form: a browser sends the cookie with every request, but this value only if the
+    /// form contains it.
     pub fn form_token(&self) -> String {
         blake3::Hash::from(blake3::derive_key(
             "haft serve 2026 forms",
@@ -86,39 +87,40 @@ impl AccessToken {
         .to_string()
     }
 
-    /// True if `given` is the value that forms of the site contain.
+    /// True if `given` equals [`Self::form_token`].
     pub(crate) fn is_form_token(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.form_token().as_bytes())
     }
 
-    /// True if `given` is the secret. Compares hashes, so that the duration of the comparison
-    /// reveals nothing about the secret.
+    /// True if `given` equals the secret. Hashes are compared, so that the duration of the
+    /// comparison reveals nothing about the secret.
     fn matches_secret(&self, given: &str) -> bool {
         blake3::hash(given.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
 }
 
-/// The secrets in the query of a request.
+/// The secrets in the query string of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GivenSecrets<'a> {
     pub(crate) token: Option<&'a str>,
     pub(crate) ticket: Option<&'a str>,
 }
 
-/// The decision about a request.
+/// The result of checking whether a request is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GuardVerdict {
-    /// The request may be served.
+    /// The request has a valid cookie and may be served.
     Allowed,
-    /// The request has the token of the first URL; the response sets this cookie.
+    /// The query of the request contains the token. The value is the cookie to set in the response.
     LogIn(String),
-    /// The request has the ticket; the response sets this cookie.
+    /// The query of the request contains a valid ticket. The value is the cookie to set in the
+    /// response.
     Redeemed(String),
     Refused(StatusCode, &'static str),
 }
 
-/// Checks a request to `port`. The cookie's name contains the port, because browsers share cookies
-/// between the ports of a host.
+/// Checks whether a request to `port` is allowed. The name of the cookie contains the port, because
+/// browsers share cookies between the ports of a host.
 pub(crate) fn check_request(
     token: &AccessToken,
     port: u16,
@@ -176,7 +178,7 @@ pub(crate) fn check_request(
     )
 }
 
-/// Sets the security headers of every response.
+/// Sets the security headers that every response needs, such as the content security policy.
 pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
     const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                           form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
@@ -184,8 +186,8 @@ pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
         ("content-security-policy", POLICY),
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),
-        // Other sites learn nothing about the page. With `no-referrer`, browsers would send no
-        // origin with the site's own forms either.
+        // With this value, other sites learn nothing about the page. With `no-referrer`, browsers
+        // would omit the origin from the site's own forms, too.
         ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),

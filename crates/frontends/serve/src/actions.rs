@@ -10,7 +10,8 @@ use haft_types::ModelSpec;
 
 use crate::PageError;
 
-/// An asynchronous operation that a page calls.
+/// An asynchronous operation that the program performs for a page, from an input `I` to an output
+/// `O`.
 pub type PageAction<I, O> =
     Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
@@ -18,61 +19,61 @@ pub type PageAction<I, O> =
 pub struct InspectorActions {
     /// Lists the messages of a conversation for the editor.
     pub messages: PageAction<Conversation, EditableMessages>,
-    /// Quotes the price of an edit, and makes the edit if requested.
+    /// Calculates the price of an edit, and makes the edit if [`EditQuery::keep`] is true.
     pub edit: PageAction<EditQuery, EditQuote>,
-    /// Builds the request that would be sent next.
+    /// Builds the request that the conversation would send next.
     pub next: PageAction<NextQuery, NextRequestDetails>,
-    /// Replays a conversation under other policies.
+    /// Replays a conversation under other policies, and compares the costs.
     #[cfg(feature = "lab")]
     pub compare: PageAction<CompareQuery, PolicyTable>,
 }
 
 /// The messages of a conversation as the editor lists them.
 pub struct EditableMessages {
-    /// The headings of the columns.
     pub headings: Vec<&'static str>,
-    /// One row for each message; the first cell is its short id.
+    /// One row for each message. The first cell contains the short id of the message.
     pub rows: Vec<Vec<String>>,
-    /// The number of edits that are in force.
+    /// The number of edits that are in effect.
     pub edits: usize,
 }
 
-/// An edit of a conversation's context.
+/// Selects an edit of a conversation's context, and whether to make it or only to calculate its
+/// price.
 pub struct EditQuery {
     pub conversation: Conversation,
     pub edit: PageEdit,
-    /// If true, the edit is made; otherwise its price is only quoted.
+    /// True to make the edit, false to only calculate its price.
     pub keep: bool,
 }
 
-/// An edit that the user submitted.
+/// An edit that the user submitted, with the short ids of the messages to which it applies.
 pub enum PageEdit {
     /// Undoes the newest edit.
     Undo,
-    /// Stops sending these messages.
+    /// Omits these messages from further requests.
     Drop(Vec<String>),
-    /// Never prunes, compresses or archives these messages.
+    /// Protects these messages from being pruned, compressed or archived.
     Pin(Vec<String>),
-    /// Replaces the text of these messages with a note that gives their ids.
+    /// Replaces the text of these messages with a note that contains their ids.
     Mask(Vec<String>),
-    /// Sends these messages unchanged again.
+    /// Reverses earlier edits of these messages, so that they are sent unchanged.
     Restore(Vec<String>),
-    /// Sends a summary in place of these messages.
+    /// Sends a summary in place of a range of messages.
     Summarize {
-        /// The short ids of the first and the last message, as `A..B`.
+        /// The short ids of the first and the last message, in the form `A..B`.
         range: String,
-        /// The summary, if the user wrote one.
+        /// The text of the summary, if the user wrote it.
         text: Option<String>,
-        /// True if a model writes the summary.
+        /// True if a model must write the summary.
         ask_model: bool,
     },
 }
 
-/// The price of an edit.
+/// The description and the price of an edit.
 pub struct EditQuote {
-    /// The description of the edit, in the user's language.
+    /// The description of the edit and its price, in the user's language.
     pub text: String,
-    /// The text of the summary, if the edit summarizes.
+    /// The text of the summary, if the edit is a summary.
     pub summary: Option<String>,
     pub quote: Quote,
 }
@@ -80,35 +81,34 @@ pub struct EditQuote {
 /// Selects the conversation whose next request is shown.
 pub struct NextQuery {
     pub conversation: Conversation,
-    /// The user's next prompt. Without one, a placeholder is used.
+    /// The next prompt of the user. If `None`, a placeholder is used.
     pub input: Option<String>,
 }
 
-/// The request that would be sent next.
+/// The details of the request that a conversation would send next.
 pub struct NextRequestDetails {
-    /// The layer, owner, tokens and beginning of each segment.
+    /// One row for each segment: its layer, owner, tokens and beginning.
     pub segments: Vec<[String; 4]>,
-    /// The body of the request.
+    /// The body of the request, as it would be sent.
     pub body: String,
 }
 
-/// Selects the policies that are compared.
+/// Selects a conversation and the policies to compare for it.
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
-    /// The policies' names.
     pub policies: Vec<String>,
 }
 
-/// The outcomes of several policies for one conversation.
+/// The result of comparing several policies for one conversation.
 #[cfg(feature = "lab")]
 pub struct PolicyTable {
     pub title: String,
     pub outcomes: Vec<PolicyOutcome>,
-    /// The cells of the table, with one row for each policy.
+    /// The cells of the table: one row for each policy, without the headings.
     pub rows: Vec<Vec<String>>,
-    /// The model whose context window, cache and prices are assumed.
+    /// The model whose context window, cache and prices the comparison assumes.
     pub model: ModelSpec,
-    /// The way in which the model was determined.
+    /// The reason why `model` was chosen.
     pub source: ModelSource,
 }

@@ -1,14 +1,14 @@
-//! Errors of pages.
+//! The errors that pages report.
 
 use std::error::Error;
 
 use haft_inspect::InspectError;
 use haft_store::StoreError;
 
-/// A page that can't be made.
+/// The reason why a page cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The store can't be read or written.
+    /// The store of conversations cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The request log can't be read.
@@ -17,14 +17,14 @@ pub enum PageError {
     /// A thread that served the page ended without a result.
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),
-    /// An action failed. The text is in the user's language, with all causes.
+    /// An action of the program failed. The text is in the user's language and contains all causes.
     #[error("{0}")]
     Action(String),
 }
 
 impl PageError {
-    /// Returns the error and its causes on one line, in the user's language. A cause that only
-    /// repeats the text before it is left out.
+    /// Returns the error and its causes on one line, in the user's language. A cause is omitted if
+    /// the text before it already contains it.
     pub(crate) fn to_one_line(&self) -> String {
         if let Self::Action(text) = self {
             return text.clone();

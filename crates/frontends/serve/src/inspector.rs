@@ -54,13 +54,13 @@ const MESSAGES_PER_PAGE: usize = 200;
 #[cfg(feature = "postgres")]
 pub type OpenQueue = Arc<dyn Fn() -> Result<TaskQueue, StoreError> + Send + Sync>;
 
-/// The pages of the site and the data they show.
+/// The site that shows conversations, with the data and the operations that its pages need.
 pub struct Inspector {
     /// The store whose conversations are shown.
     pub store: Arc<dyn Store>,
-    /// The functions that need a session.
+    /// The operations for pages that need the request log or a session.
     pub actions: InspectorActions,
-    /// Masks secrets in text.
+    /// The masker that hides the secrets in all text that pages show.
     pub masker: Masker,
     /// The environment and the configuration, which declare the models of logged requests.
     pub environment: HostEnvironment,
@@ -70,14 +70,16 @@ pub struct Inspector {
     /// The folders that contain the sessions of other agents.
     #[cfg(feature = "imports")]
     pub session_roots: SessionRoots,
-    /// The value of [`AccessToken::form_token`](crate::AccessToken::form_token).
+    /// The value that every form of the site contains, from
+    /// [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub form_token: String,
-    /// The runs that the pages can start. Without them, the pages are read-only.
+    /// The runs that the pages can start. If `None`, the pages are read-only.
     pub runs: Option<PageRuns>,
-    /// Connects to the team's queue, if one is configured.
+    /// The function that connects to the task queue of the team, if one is configured.
     #[cfg(feature = "postgres")]
     pub open_queue: Option<OpenQueue>,
-    /// The connection to the team's queue, opened by the first page that needs it.
+    /// The connection to the task queue of the team. The first page that needs the connection opens
+    /// it.
     #[cfg(feature = "postgres")]
     pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
 }
@@ -130,7 +132,7 @@ impl Site for Inspector {
         let id = ConversationId::new(id);
         let run = self.run_page_version(&id);
         let conversation = self.store.get(&id).await.ok()?.filter(|_| place == "c");
-        // A run that has just started is not stored yet.
+        // A run that was just started has no stored conversation yet.
         let Some(conversation) = conversation else {
             return Some(run).filter(|run| !run.is_empty());
         };
@@ -231,8 +233,9 @@ impl Inspector {
         }
     }
 
-    /// Returns a page with an error message and links to the other pages of the conversation.
-    /// Returns the message as an error if the request is not for a page of a conversation.
+    /// Returns a page that shows an error message and, for a conversation's page, links to the
+    /// conversation's other pages. If the request is not for a conversation's page, the message is
+    /// returned as an error.
     async fn render_error_page(
         &self,
         request: &PageRequest,
@@ -606,8 +609,8 @@ impl Inspector {
         )))
     }
 
-    /// Renders a message. Thinking, tool calls and results are folded. Images are shown only for
-    /// stored conversations, whose id is `stored`.
+    /// Renders a message. Thinking, tool calls and results are collapsed until the user opens them.
+    /// `stored` is the id of the conversation if it is stored; images are shown only in that case.
     fn render_message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
         let role = localize_text(message.role);
         let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
@@ -656,7 +659,8 @@ impl Inspector {
 
 type PageResult<T> = Result<T, PageError>;
 
-/// Returns the name of the sub-agent or of the other coding agent that the conversation belongs to.
+/// Returns the name of the sub-agent that ran the conversation, or of the coding agent from which
+/// it was recorded or imported. Returns `None` for other conversations.
 fn agent_name(metadata: &Metadata) -> Option<&str> {
     let text = |key: &str| metadata.get(key).and_then(Value::as_str);
     text("agent").or(text("imported_from"))
@@ -690,19 +694,20 @@ fn build_page(
     )
 }
 
-/// Returns the path of one of a conversation's pages. The id is percent-encoded, because it may
-/// contain any character.
+/// Returns the path of a page that belongs to a conversation. The id is percent-encoded, because it
+/// may contain any character.
 fn conversation_path(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
-/// Renders the links to the pages of a conversation and marks the current one.
+/// Renders the links to the pages of a conversation. The link to the current page, `shown`, is
+/// marked.
 fn render_navigation(conversation: &Conversation, shown: &str) -> Markup {
     let mut pages = vec![
         ("", text!("serve-dialogue")),
         ("/timeline", text!("serve-timeline")),
     ];
-    // The context of another agent cannot be edited.
+    // The context of another agent's conversation cannot be edited.
     if !is_recorded(&conversation.metadata) {
         pages.extend([
             ("/live", text!("serve-run")),
@@ -840,14 +845,16 @@ fn render_segments(segments: &[SegmentDetails]) -> Markup {
     Markup::table(&headings, rows)
 }
 
-/// Returns a cost as a suffix to other text, or an empty string if the cost is unknown.
+/// Formats a cost so that it can be appended to other text. Returns an empty string if the cost is
+/// unknown.
 fn format_cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         text!("serve-and-cost", cost = format_dollars(usd))
     })
 }
 
-/// Renders a text folded under the first line of `headline`.
+/// Renders a text that is hidden until the user opens it. The first line of `headline` is always
+/// visible.
 fn render_folded(headline: &str, text: &str) -> Markup {
     let first: String = headline
         .lines()

@@ -10,7 +10,8 @@
 //!
 //! Read first: [`serve`], [`Inspector`], [`Markup`].
 
-/// Returns a message of `messages/LANGUAGE` by its key: `text!("serve-why", cause, tokens, cost)`.
+/// Returns the message with this key in the user's language, for example `text!("serve-why", cause,
+/// tokens, cost)`.
 macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
@@ -42,14 +43,15 @@ pub use server::{
     FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment, serve,
 };
 
-/// The messages of the pages. Every key begins with the name of its file.
+/// The messages of the pages, in English and Chinese. Every key begins with `serve`, the name of
+/// the file.
 static MESSAGES: [MessageFile; 1] = [MessageFile::new(
     "serve",
     include_str!("../messages/en/serve.ftl"),
     include_str!("../messages/zh-CN/serve.ftl"),
 )];
 
-/// Translates an English text of a library to the user's language.
+/// Translates a text that a library provides in English to the user's language.
 fn localize_text(text: impl Display) -> String {
     haft_messages::translate_error(&text.to_string()).into_owned()
 }

@@ -2,7 +2,7 @@
 
 use haft_text::escape_markup;
 
-/// The hidden form field that proves that the site wrote the form.
+/// The name of the hidden form field that proves that the site wrote the form.
 pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
 
 /// A piece of HTML in which all text is escaped.
@@ -10,12 +10,13 @@ pub(crate) const FORM_TOKEN_FIELD: &str = "form_token";
 pub struct Markup(String);
 
 impl Markup {
-    /// Creates text. Characters that have a meaning in HTML are escaped.
+    /// Creates HTML that shows `text`. Characters that have a meaning in HTML are escaped.
     pub fn text(text: impl AsRef<str>) -> Self {
         Self(escape_markup(text.as_ref()))
     }
 
-    /// Creates an element. The values of attributes are escaped; names are not.
+    /// Creates an element. The values of attributes are escaped, but not names, which must be
+    /// valid.
     pub fn element(
         name: &'static str,
         attributes: &[(&'static str, &str)],
@@ -36,7 +37,7 @@ impl Markup {
         Self(html)
     }
 
-    /// Creates an element without attributes that contains only text.
+    /// Creates an element that has no attributes and contains only text.
     pub fn text_element(name: &'static str, text: impl AsRef<str>) -> Self {
         Self::element(name, &[], [Self::text(text)])
     }
@@ -45,8 +46,8 @@ impl Markup {
         Self::element("a", &[("href", to)], [Self::text(text)])
     }
 
-    /// Creates an image from an SVG drawn by [`haft_text::Svg`], which escapes its contents. The
-    /// SVG's style sheet is removed, because the site's own style sheet contains it.
+    /// Embeds an SVG drawn by [`haft_text::Svg`], which escapes its contents. The SVG's own style
+    /// sheet is removed, because the site's style sheet contains it.
     pub fn inline_svg(svg: &str) -> Self {
         let style = svg
             .split_once("<style>")
@@ -57,7 +58,7 @@ impl Markup {
         ))
     }
 
-    /// Creates a form that is posted to a page of this site. `token` is the value of
+    /// Creates a form that is posted to the page `to` of this site. `token` is the value of
     /// [`AccessToken::form_token`](crate::AccessToken::form_token).
     pub fn form(to: &str, token: &str, content: impl IntoIterator<Item = Self>) -> Self {
         let token = Self::hidden_field(FORM_TOKEN_FIELD, token);
@@ -68,7 +69,6 @@ impl Markup {
         )
     }
 
-    /// Creates a hidden form field.
     pub fn hidden_field(name: &str, value: &str) -> Self {
         Self::element(
             "input",
@@ -91,7 +91,7 @@ impl Markup {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }
 
-    /// Creates a table. The first cell of each row is the row's heading.
+    /// Creates a table. The first cell of each row is the heading of the row.
     pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<Self>>) -> Self {
         let heading = |text: &&str| Self::element("th", &[("scope", "col")], [Self::text(text)]);
         let head = Self::element(
@@ -121,7 +121,7 @@ impl Markup {
     }
 }
 
-/// Returns a page that sends the browser to another address at once, without scripts.
+/// Returns an HTML page that redirects the browser to another address at once, without scripts.
 pub fn build_redirect_page(to: &str) -> String {
     let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
@@ -147,7 +147,7 @@ pub fn build_redirect_page(to: &str) -> String {
     format!("<!doctype html>\n{}\n", html.0)
 }
 
-/// Returns a complete HTML document with the site's style sheet, icon and script.
+/// Returns a complete HTML document that uses the site's style sheet, icon and script.
 pub fn build_html_document(language: &str, title: &str, body: Markup) -> String {
     let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),

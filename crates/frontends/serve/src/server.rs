@@ -1,4 +1,4 @@
-//! Serves pages, files of the site, and events that report changes of a page.
+//! Serves the pages and files of a site, and streams events that report changes of a page.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,15 +24,15 @@ use crate::access_guard::{
 };
 use crate::markup::build_redirect_page;
 
-/// The interval between polls of a page.
+/// The interval at which the server checks whether a page has changed.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The path and the query of a request.
+/// The path and the query string of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The segments of the path, decoded. Bytes that are not UTF-8 are replaced.
+    /// The decoded segments of the path. Invalid UTF-8 is replaced.
     pub path: Vec<String>,
-    /// The query, decoded. If a name occurs twice, the last value counts.
+    /// The decoded parameters of the query. If a name occurs twice, the last value counts.
     pub query: BTreeMap<String, String>,
 }
 
@@ -48,7 +48,7 @@ impl PageRequest {
     }
 }
 
-/// The fields of a submitted form, in the order they were sent.
+/// The fields of a submitted form, in the order in which they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormFields(Vec<(String, String)>);
 
@@ -57,7 +57,7 @@ impl FormFields {
         Self(form_urlencoded::parse(encoded).into_owned().collect())
     }
 
-    /// Returns the first value of a field, or an empty string if the form does not have it.
+    /// Returns the first value of a field, or an empty string if the form has no such field.
     pub fn get(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -65,7 +65,7 @@ impl FormFields {
             .map_or("", |(_, value)| value)
     }
 
-    /// Returns all values of a field.
+    /// Returns all values of a field, in the order in which they were sent.
     pub fn get_all(&self, name: &'static str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -77,21 +77,22 @@ impl FormFields {
 /// The response to a submitted form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormAnswer {
-    /// Sends this HTML document.
+    /// An HTML document to send.
     Page(String),
-    /// Redirects to this path of the site, so that reloading does not submit the form again.
+    /// The path of a page to which the browser is redirected, so that reloading does not submit the
+    /// form again.
     Redirect(String),
 }
 
 /// The characters that are percent-encoded in a path segment.
 const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Percent-encodes `text` as one segment of a path.
+/// Percent-encodes `text` so that it is a single segment of a path.
 pub fn encode_path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED_CHARACTERS).to_string()
 }
 
-/// An image of the site.
+/// An image for a page of the site, with its media type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteImage {
     kind: &'static str,
@@ -99,7 +100,7 @@ pub struct SiteImage {
 }
 
 impl SiteImage {
-    /// Creates an image, or returns `None` for a media type that can contain scripts.
+    /// Creates an image. Returns `None` if images of this media type can contain scripts.
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Option<Self> {
         let kind = ["image/png", "image/jpeg", "image/gif", "image/webp"]
             .into_iter()
@@ -108,16 +109,18 @@ impl SiteImage {
     }
 }
 
-/// The contents that [`serve`] serves. Tests of the server implement a site of their own.
+/// The pages, images and forms that [`serve`] makes available. A trait, so that tests of the server
+/// can use a site of their own.
 #[async_trait]
 pub trait Site: Send + Sync {
-    /// Returns a page as a complete HTML document, or `None` if there is no such page.
+    /// Returns a page as a complete HTML document, or `None` if there is no page with the requested
+    /// path.
     async fn page(&self, request: &PageRequest) -> Result<Option<String>, String>;
 
-    /// Returns the image at a path below `/image`.
+    /// Returns the image at a path below `/image`, or `None` if there is no such image.
     async fn image(&self, request: &PageRequest) -> Option<SiteImage>;
 
-    /// Handles a submitted form. Returns `None` if there is no such form.
+    /// Handles a submitted form. Returns `None` if the site has no such form.
     async fn post(
         &self,
         request: &PageRequest,
@@ -199,8 +202,8 @@ async fn handle_request(
         }
         GuardVerdict::Redeemed(cookie) => {
             // The visit was started by a page outside the site. After a redirect by status code,
-            // the browser would not send a `SameSite=Strict` cookie. It does send the cookie when
-            // it follows a redirect page of the site itself.
+            // the browser would not send a `SameSite=Strict` cookie. It sends the cookie when it
+            // follows a redirect page of the site itself.
             let page = build_redirect_page(request.uri().path());
             let mut response = build_response(StatusCode::OK, "text/html; charset=utf-8", page);
             set_header(&mut response, SET_COOKIE, &cookie);
@@ -215,7 +218,7 @@ async fn handle_request(
     response
 }
 
-/// Handles a submitted form, which must contain the site's form token.
+/// Handles a submitted form. A form without the site's form token is rejected.
 async fn handle_form(
     site: Arc<dyn Site>,
     token: &AccessToken,
@@ -298,7 +301,7 @@ async fn handle_get(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody
     }
 }
 
-/// Returns an error response with its message, in the user's language.
+/// Returns an error response that contains a message in the user's language.
 fn build_error_response(status: StatusCode, why: &str) -> Response<SiteBody> {
     build_response(
         status,
@@ -326,8 +329,8 @@ fn set_header(response: &mut Response<SiteBody>, name: HeaderName, value: &str) 
     }
 }
 
-/// Streams an event for the current version of the page, and another one whenever the version
-/// changes.
+/// Returns a response that streams an event for the page's current version, and another event
+/// whenever the version changes.
 fn build_event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
     let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
         loop {

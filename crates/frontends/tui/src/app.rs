@@ -58,14 +58,15 @@ pub struct App {
     turn: TurnView,
     dialogs: Dialogs,
     composer: Composer,
-    /// The short id of the open conversation; `None` until a prompt was sent in the conversation.
+    /// The short id of the open conversation, or `None` before the first prompt of the
+    /// conversation.
     conversation: Option<String>,
     /// The permission mode in which haft was started.
     started_in: PermissionMode,
     /// True if an empty input shows a placeholder text.
     has_placeholder: bool,
     hint: Option<Hint>,
-    /// A notification to send to a user who isn't looking at the terminal.
+    /// A pending notification for a user who isn't watching the terminal.
     alert: Option<String>,
 }
 
@@ -77,7 +78,8 @@ enum Hint {
     Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
-    /// The user has just opened the last result; the next press opens the viewer. Draws no text.
+    /// The user has just opened the last result; pressing the key again opens the viewer. Draws no
+    /// text.
     Opened,
 }
 
@@ -114,7 +116,7 @@ impl App {
         (app, effects)
     }
 
-    /// Handles an input and returns its effects, in order.
+    /// Handles an input and returns the effects that the driver must carry out, in order.
     pub fn update(&mut self, input: impl Into<AppInput>) -> Vec<Effect> {
         let mut effects = Vec::new();
         match input.into() {
@@ -193,12 +195,13 @@ impl App {
         self.turn.set_time(now);
     }
 
-    /// Returns true if the screen changes with time.
+    /// Returns true if the screen must be redrawn regularly because it shows times.
     pub fn changes_over_time(&self) -> bool {
         self.turn.changes_over_time()
     }
 
-    /// Returns the title that the terminal's window should have.
+    /// Returns the title for the terminal's window, which shows whether a question is open or a
+    /// turn is running.
     pub(crate) fn terminal_title(&self) -> &'static str {
         if self.dialogs.has_question() {
             text!("app-title-question")
@@ -209,7 +212,7 @@ impl App {
         }
     }
 
-    /// Removes and returns the notification for a user who isn't looking at the terminal.
+    /// Removes and returns the notification for a user who isn't watching the terminal.
     pub(crate) fn take_alert(&mut self) -> Option<String> {
         self.alert.take()
     }
@@ -285,7 +288,7 @@ impl App {
         effects.push(Effect::Arm);
     }
 
-    /// Closes the open question and gives the editor back to the user.
+    /// Closes the open question and restores the user's text in the editor.
     fn close_question(&mut self) {
         if self.dialogs.close_question() {
             self.composer.clear_text();

@@ -17,13 +17,14 @@ use crate::proposed_files;
 use crate::rule_prefix;
 use crate::wrap::{wrap_code, wrap_hanging, wrap_line};
 
-/// The maximum number of rows of a reason or a choice, so that all choices fit a small terminal.
+/// The maximum number of rows that a reason or a choice may occupy, so that all choices fit on a
+/// small terminal.
 const MAX_TEXT_ROWS: usize = 2;
-/// The maximum length of rules that are shown inside the question, in bytes. Longer rules are
+/// The maximum length, in bytes, of rules that are shown inside the question. Longer rules are
 /// printed above the question.
 const MAX_INLINE_RULES: usize = 60;
 
-/// An open approval.
+/// The dialog of an open approval: the question, the selection, and the step that is shown.
 #[derive(Debug)]
 pub(crate) struct ApprovalDialog {
     pub(crate) approval: Approval,
@@ -38,12 +39,12 @@ pub(crate) struct ApprovalDialog {
     reason_above: bool,
     /// The display path of the file in which rules are saved.
     rules_file: String,
-    /// The key that opened the input; cleared once it is clear that the user is editing the text,
-    /// not typing a sentence.
+    /// The key that opened the input for a text. Cleared when it is certain that the user is
+    /// editing the text and not typing a sentence.
     opened_by: Option<char>,
 }
 
-/// A choice that allows more than this one call.
+/// A choice that allows more than the call that needs approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// Saves the rules of the approval.
@@ -94,7 +95,7 @@ impl ApprovalStage {
 pub(crate) enum ApprovalChoice {
     /// Answers the question.
     Answer(ApprovalReply),
-    /// Allows more than this call, after a confirmation.
+    /// Allows calls beyond the one that needs approval, after a confirmation.
     Confirm(Grant),
     /// Asks for a reason before the call is refused.
     Reason,
@@ -237,8 +238,8 @@ impl ApprovalDialog {
         };
     }
 
-    /// Records that the user paused after opening the input, so that the next letter edits the
-    /// command.
+    /// Records that the user paused after opening the input. A letter that follows is then part of
+    /// the edited command.
     pub(crate) fn note_pause(&mut self) {
         if self.stage == ApprovalStage::Change {
             self.opened_by = None;
@@ -325,7 +326,8 @@ impl ApprovalDialog {
         tools
     }
 
-    /// Returns true if `rule` can allow the call. A rule that names another tool is a typo.
+    /// Returns true if `rule` can allow the call. A rule for another tool cannot, and is probably a
+    /// typo.
     fn can_allow_call(&self, rule: &str) -> bool {
         let tool = parse_rule_tool(rule);
         tool.contains('*') || self.rule_tools().contains(&tool)
@@ -356,7 +358,8 @@ impl ApprovalDialog {
         Ok(arguments)
     }
 
-    /// Returns the tool if the subject is the diff of a change by the main agent.
+    /// Returns the tool of the call if the subject is a diff and the call was made by the main
+    /// agent.
     pub(crate) fn diff_tool(&self) -> Option<String> {
         let Approval {
             agent,
@@ -395,7 +398,8 @@ impl ApprovalDialog {
         rows
     }
 
-    /// Draws the tool and its agent, whether it leaves the sandbox, and the size of a diff.
+    /// Draws a row with the tool, its agent, a note if the call leaves the sandbox, and the size of
+    /// a diff.
     fn draw_title(&self) -> StyledLine {
         let Approval {
             agent,
@@ -482,7 +486,7 @@ impl ApprovalDialog {
         reveal_controls(&self.approval.remember.join(", ")).into_owned()
     }
 
-    /// Draws the question in at most `room` rows, as far as possible.
+    /// Draws the question, shortened as far as possible to fit into `room` rows.
     pub(crate) fn draw_question_within(&self, columns: usize, room: usize) -> Vec<StyledLine> {
         let rows = self.draw_question(columns);
         if rows.len() <= room {
@@ -675,11 +679,11 @@ impl ApprovalDialog {
     }
 }
 
-/// The selection of rows that a confirmation shows.
+/// The rows that a confirmation shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfirmationRows {
     All,
-    /// Shows only the rules and the keys.
+    /// Only the rules and the keys.
     Few,
 }
 

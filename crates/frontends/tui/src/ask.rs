@@ -12,7 +12,7 @@ use crate::run::{Signals, TuiError};
 use crate::terminal::RawTerminal;
 use crate::wrap::wrap_hanging;
 
-/// The echo of typed characters.
+/// Selects how typed characters are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputEcho {
     /// Shows every character.
@@ -122,10 +122,10 @@ fn write_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The effect of a key.
+/// The effect of a key on the line that is being typed.
 #[derive(Debug, PartialEq, Eq)]
 enum LineInputStep {
-    /// Writes this text and continues.
+    /// The line continues, and this text is written to the terminal.
     On(String),
     Done,
     Left,

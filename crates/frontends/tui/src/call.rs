@@ -16,14 +16,14 @@ use crate::diff;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::wrap_hanging;
 
-/// The maximum number of rows of a result, unless the user opens the result.
+/// The maximum number of rows of an error message, unless the user opens the result.
 const ERROR_ROWS: usize = 6;
 const OUTPUT_ROWS: usize = 5;
 pub(crate) const DIFF_ROWS: usize = 60;
 /// The maximum number of bytes of a result that are shown when the user opens the result.
 const OPENED_BYTES: usize = 64 * 1024;
 
-/// A running or finished call.
+/// A tool call, running or finished, as it is shown to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolCallView {
     pub(crate) id: String,
@@ -83,7 +83,7 @@ impl ToolCallView {
         line.cut(columns)
     }
 
-    /// Draws a finished call.
+    /// Draws a finished call with its outcome and, for some tools, a part of its result.
     pub(crate) fn draw_finished(
         &self,
         status: ToolStatus,
@@ -221,7 +221,7 @@ impl ToolCallView {
     }
 }
 
-/// Returns the subject of a call in one line.
+/// Returns the subject of a call, such as its path or command, in one line.
 pub(crate) fn extract_call_subject(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
         return String::new();
@@ -334,7 +334,7 @@ fn draw_failed_command(text: &str, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// The end of a list of rows that is cut off.
+/// The rows that are left out when a list of rows is too long: the first or the last.
 #[derive(Clone, Copy)]
 pub(crate) enum OmittedEnd {
     First,

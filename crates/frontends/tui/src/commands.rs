@@ -7,7 +7,7 @@ pub(crate) mod foreign_commands;
 pub struct SlashCommand {
     /// The name, without the slash.
     pub name: &'static str,
-    /// Returns the description, in one line.
+    /// Returns the description of the command, in one line.
     pub help: fn() -> &'static str,
     /// The component that carries the command out.
     pub(crate) by: CommandHandler,
@@ -17,7 +17,7 @@ pub struct SlashCommand {
 pub(crate) enum CommandHandler {
     /// The interface itself carries the command out.
     Own(InterfaceCommand),
-    /// The owner of the session carries the command out.
+    /// The owner of the session, not the interface, carries the command out.
     Session(SessionCommand),
     /// Runs `haft` with these arguments and prints the output.
     Haft(&'static [&'static str]),
@@ -85,7 +85,7 @@ impl SlashCommand {
     }
 }
 
-/// All built-in commands, in the order of `/help`. Other names are looked up among the user's
+/// All built-in commands, in the order of `/help`. Any other name is looked up among the user's
 /// commands.
 pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand::for_interface("help", || text!("commands-help"), InterfaceCommand::Help),

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// The maximum number of paths that are offered.
+/// The maximum number of paths in the completion menu.
 const MAX_PATHS: usize = 50;
 
-/// The completions, best first, and the selected one.
+/// The completions that are offered, best first, and the selected completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CompletionMenu {
     pub(crate) items: Vec<CompletionItem>,
@@ -34,7 +34,7 @@ pub(crate) enum MenuMove {
     PageDown,
 }
 
-/// The number of items that a page key moves over.
+/// The number of items by which a page key moves the selection.
 const PAGE_ITEMS: usize = 6;
 
 impl CompletionMenu {
@@ -74,8 +74,8 @@ pub(crate) fn rank_commands<'a>(
     found.into_iter().map(|(_, _, _, name)| name).collect()
 }
 
-/// Returns the paths that fuzzily match `typed`, best first. Paths that contain it as a substring
-/// come before the others.
+/// Returns the paths that fuzzily match `typed`, best first. Paths that contain `typed` as a
+/// substring come first.
 pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::new(

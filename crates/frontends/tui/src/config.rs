@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct TuiConfig {
     /// The key bindings of the input line.
     pub editing: Editing,
-    /// Prints plain lines and redraws nothing, for screen readers. `--plain` does this once.
+    /// If true, prints plain lines and redraws nothing, for screen readers. `--plain` does this for
+    /// one run.
     pub plain: bool,
     /// The number of prompts kept for the project's next session; 0 keeps none.
     pub history: usize,
-    /// Uses the bell, the title and a notification when a question opens or a long turn ends.
+    /// If true, a bell, the window title and a notification report that a question has opened or a
+    /// long turn has ended.
     pub notifications: bool,
 }
 

@@ -42,7 +42,8 @@ pub(crate) fn draw_diff_rows<'a>(
     rows.collect()
 }
 
-/// The position in a hunk: the next line numbers and the lines that remain.
+/// The position in a hunk: the next line number and the number of remaining lines, for each of the
+/// two files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HunkLines {
     old: u64,
@@ -79,11 +80,11 @@ impl HunkLines {
     }
 }
 
-/// The state while a diff is drawn line by line.
+/// Draws a diff line by line, and keeps the state between two lines.
 struct DiffPainter {
     /// A highlighter in its initial state, copied at the start of each hunk.
     file: Highlighter,
-    /// The highlighter of the new file, in its state before the current line.
+    /// The highlighter for the new version of the file, in its state before the current line.
     new: Highlighter,
     lines: HunkLines,
 }
@@ -98,7 +99,8 @@ impl DiffPainter {
         }
     }
 
-    /// Returns the line's number: in the old file if the line is removed, else in the new file.
+    /// Returns the number of the line: in the old file if the line is removed, else in the new
+    /// file.
     fn line_number(&mut self, line: &str) -> Option<u64> {
         if let Some(lines) = HunkLines::parse(line) {
             self.lines = lines;
@@ -158,7 +160,7 @@ impl DiffPainter {
     }
 }
 
-/// Recolors a span of an added line. Highlighted words keep their color.
+/// Colors a span as part of an added line. Highlighted words keep their color.
 fn recolor_added(span: &StyledSpan) -> StyledSpan {
     let style = if span.style() == TextStyle::Plain {
         TextStyle::Added

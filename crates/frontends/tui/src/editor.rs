@@ -27,7 +27,7 @@ const MAX_SHOWN_BYTES: usize = 1_000;
 const PASTE_CHARS: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
 const MAX_HISTORY: usize = 500;
 
-/// The text that is being typed, with its cursor, its pastes and the history.
+/// The input editor: the text that is being typed, with its cursor, its pastes and the history.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
@@ -35,14 +35,14 @@ pub(crate) struct Editor {
     pastes: Vec<String>,
     cut: String,
     history: Vec<String>,
-    /// The position in the history, and the draft that was being typed before the history was
-    /// entered.
+    /// The position in the history, and the unfinished text to restore when the user leaves the
+    /// history.
     recalled: Option<(usize, String)>,
     /// The state of Vim mode; `None` with shell bindings.
     vim: Option<Vim>,
 }
 
-/// The rows of the editor and the position of the cursor.
+/// The rows of the editor as drawn, and the position of the cursor in them.
 pub(crate) struct EditorView {
     pub(crate) rows: Vec<StyledLine>,
     pub(crate) row: usize,
@@ -78,7 +78,7 @@ impl Editor {
         taken
     }
 
-    /// Returns the text, in which a long paste is one character.
+    /// Returns the text, in which each long paste is a single placeholder character.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -91,12 +91,12 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Returns the text, with long pastes expanded.
+    /// Returns the text with each long paste in full.
     pub(crate) fn full_text(&self) -> String {
         self.text.chars().map(|c| self.expand_paste(c)).collect()
     }
 
-    /// Removes the text, adds it to the history, and returns it with long pastes expanded.
+    /// Removes the text, adds it to the history, and returns it with each long paste in full.
     pub(crate) fn take_text(&mut self) -> String {
         let text = self.full_text();
         self.clear();
@@ -127,7 +127,7 @@ impl Editor {
         (self.cursor, self.recalled) = (0, None);
     }
 
-    /// Replaces the text.
+    /// Replaces the whole text, and moves the cursor to its end.
     pub(crate) fn set_text(&mut self, text: &str) {
         self.clear();
         self.insert(text);
@@ -267,7 +267,8 @@ impl Editor {
         self.cursor = self.index_at_column(below, until, column);
     }
 
-    /// Returns the history entry that contains `query`, after skipping `skip` newer matches.
+    /// Returns the newest history entry that contains `query`, not counting the `skip` newest
+    /// matches.
     pub(crate) fn search_history(&self, query: &str, skip: usize) -> Option<&str> {
         self.history
             .iter()
@@ -277,7 +278,7 @@ impl Editor {
             .map(String::as_str)
     }
 
-    /// Returns the part of the word at the cursor that is before the cursor.
+    /// Returns the beginning of the word at the cursor, up to the cursor.
     pub(crate) fn word_before_cursor(&self) -> &str {
         let before = &self.text[..self.cursor];
         let start = before
@@ -300,7 +301,7 @@ impl Editor {
         self.insert(with);
     }
 
-    /// Lays the text out, wrapped between words if possible, and returns at most `at_most` rows
+    /// Lays out the text, wrapped between words if possible, and returns at most `at_most` rows
     /// around the cursor.
     pub(crate) fn layout_rows(&self, prompt: &str, columns: usize, at_most: usize) -> EditorView {
         let front = display_width(prompt);
@@ -462,7 +463,7 @@ impl Editor {
     }
 }
 
-/// Returns the range of cells of each row. The ranges exclude line breaks.
+/// Returns the range of cells that each row shows. The ranges exclude line breaks.
 fn break_into_rows(cells: &[(usize, String)], room: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut start = 0;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::line::{StyledLine, TextStyle};
 use crate::wrap::wrap_line;
 
-/// An open form.
+/// The dialog of an open form, which asks for one field at a time.
 #[derive(Debug)]
 pub(crate) struct FormDialog {
     form: Form,
@@ -21,7 +21,7 @@ pub(crate) struct FormDialog {
     answers: Map<String, Value>,
 }
 
-/// The effect of a typed line.
+/// The effect of a typed line on the form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FormProgress {
     /// The form moved to the next field.
@@ -59,7 +59,7 @@ impl FormDialog {
         FormProgress::Done(FormOutcome::Accepted(std::mem::take(&mut self.answers)))
     }
 
-    /// Draws the sender and the message of the form.
+    /// Draws the server that sent the form, and the form's message.
     pub(crate) fn draw_subject(&self, columns: usize) -> Vec<StyledLine> {
         let title = text!("form-subject", from = self.form.requester);
         let mut rows = wrap_line(

@@ -11,10 +11,10 @@ use std::path::Path;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use languages::{LanguageSyntax, StringKind, StringSyntax};
 
-/// The maximum length of a line that is highlighted, in bytes. Longer lines are data.
+/// The maximum length, in bytes, of a line that is highlighted. Longer lines are data, not code.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// A highlighter of code, in its state between two lines.
+/// A highlighter of code. It keeps the state between two lines, such as an open comment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Highlighter {
     /// The language; `None` if it isn't known.
@@ -33,7 +33,8 @@ enum ScannerState {
 }
 
 impl Highlighter {
-    /// Creates the highlighter for the info string of a fence: `rust`, `py`, `c++ title=x`.
+    /// Creates the highlighter for the info string of a code fence, such as `rust`, `py` or `c++
+    /// title=x`.
     pub(crate) fn for_language(name: &str) -> Self {
         let first = name
             .split([' ', ',', '{', '\t'])
@@ -45,7 +46,7 @@ impl Highlighter {
         }
     }
 
-    /// Creates the highlighter for a file.
+    /// Creates the highlighter for the file at `path`, chosen by its name or extension.
     pub(crate) fn for_path(path: &str) -> Self {
         let path = Path::new(path.trim());
         let names = [path.file_name(), path.extension()];
@@ -85,7 +86,7 @@ impl Highlighter {
     }
 }
 
-/// A line that is being read.
+/// The state of reading a line of code.
 struct CodeScanner<'a> {
     text: &'a str,
     at: usize,
@@ -169,7 +170,8 @@ impl<'a> CodeScanner<'a> {
         self.push_span(rest.len(), TextStyle::Literal);
     }
 
-    /// Returns true if the word that was just read is the key of a value.
+    /// Returns true if the word before `behind` is a key, because the separator between keys and
+    /// values follows.
     fn is_key(&self, behind: &str) -> bool {
         self.language
             .key

@@ -71,8 +71,8 @@ pub use terminal::has_pending_line;
 pub use typed_ahead::{discard_typed_ahead_now, wait_and_discard_typed_ahead};
 pub use viewer::MAX_RESULTS;
 
-/// The delay after which keys can answer a new question: earlier keys were pressed before the user
-/// could have read the question.
+/// The delay before keys can answer a new question: keys that are pressed earlier were typed before
+/// the user could read the question.
 pub const READING_DELAY: Duration = Duration::from_millis(600);
 
 macro_rules! message_files {

@@ -6,22 +6,22 @@
 
 use haft_text::{display_width, sanitize};
 
-/// Maximum zero-width characters after a character with a width: enough for every script, too few
-/// to draw over other rows.
+/// The maximum number of zero-width characters kept after a character. The number is enough for
+/// every script, but too small for marks that reach into other rows.
 const MAX_MARKS: usize = 6;
 const TAB: &str = "    ";
 
 /// The meaning of a piece of text. The [`Palette`](crate::Palette) maps it to colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
-    /// Plain text.
+    /// Text without emphasis.
     #[default]
     Plain,
-    /// Less important.
+    /// Text that is less important than the text around it.
     Dim,
-    /// Bold.
+    /// Bold text.
     Strong,
-    /// Italic.
+    /// Italic text.
     Emphasis,
     /// The title of a section.
     Heading,
@@ -29,41 +29,41 @@ pub enum TextStyle {
     Code,
     /// A keyword of the code's language.
     Keyword,
-    /// A string in code.
+    /// A string literal in code.
     Literal,
-    /// A number, a constant, the name of a type in code.
+    /// A number, a constant, or the name of a type in code.
     Number,
     /// A comment in code.
     Comment,
-    /// A link.
+    /// A link that the user can open.
     Link,
-    /// A line that is added.
+    /// A line that a change adds.
     Added,
-    /// A line that is removed.
+    /// A line that a change removes.
     Removed,
-    /// Success.
+    /// Text that reports success.
     Good,
-    /// Failure.
+    /// Text that reports a failure.
     Bad,
-    /// Something that needs attention.
+    /// Text that needs the user's attention.
     Warning,
-    /// The number of a line of a file.
+    /// A line number in a file.
     LineNumber,
-    /// The interface itself, such as the prompt and the selection.
+    /// Elements of the interface itself, such as the prompt and the selection.
     Accent,
 }
 
-/// Text of one style.
+/// A piece of text with one style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledSpan {
     text: String,
     style: TextStyle,
-    /// The URL that a click opens, percent-encoded.
+    /// The percent-encoded URL that a click opens.
     link: Option<String>,
 }
 
 impl StyledSpan {
-    /// Creates a span and makes its text safe to draw.
+    /// Creates a span. The text is sanitized, so that it is safe to draw.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
             text: sanitize_text(text.as_ref()),
@@ -72,7 +72,7 @@ impl StyledSpan {
         }
     }
 
-    /// Links the span to the file at an absolute path.
+    /// Links the span to a file. `path` must be absolute.
     #[must_use]
     pub(crate) fn with_link(mut self, path: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
@@ -90,13 +90,13 @@ impl StyledSpan {
         self
     }
 
-    /// Returns the URL that a click opens.
+    /// Returns the URL that a click on the span opens.
     pub(crate) fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
 
     /// Creates a span from a part of another span's text. The part isn't sanitized again, because
-    /// sanitizing it without its neighbors could change it.
+    /// sanitizing it without the surrounding text could change it.
     pub(crate) fn from_sanitized(text: String, style: TextStyle) -> Self {
         Self {
             text,
@@ -105,44 +105,41 @@ impl StyledSpan {
         }
     }
 
-    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the style.
     pub fn style(&self) -> TextStyle {
         self.style
     }
 }
 
-/// A line, which may become several rows when it is wrapped.
+/// A line of styled text, which may become several rows when it is wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     spans: Vec<StyledSpan>,
 }
 
 impl StyledLine {
-    /// Creates an empty line.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Creates a line of one style.
+    /// Creates a line with one span.
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
             spans: vec![StyledSpan::new(text, style)],
         }
     }
 
-    /// Appends text and returns the line.
+    /// Appends text in the given style, and returns the line.
     #[must_use]
     pub fn with_text(mut self, text: impl AsRef<str>, style: TextStyle) -> Self {
         self.push(StyledSpan::new(text, style));
         self
     }
 
-    /// Appends a span, merging it with the last one if the styles are equal.
+    /// Appends a span. The span is merged with the last one if their styles and links are equal.
     pub fn push(&mut self, span: StyledSpan) {
         match self.spans.last_mut() {
             Some(last) if last.style == span.style && last.link == span.link => {
@@ -153,12 +150,12 @@ impl StyledLine {
         }
     }
 
-    /// Returns the spans, in order.
+    /// Returns the spans of the line, in order.
     pub fn spans(&self) -> &[StyledSpan] {
         &self.spans
     }
 
-    /// Returns the width in columns.
+    /// Returns the width of the line on the screen, in columns.
     pub fn width(&self) -> usize {
         self.spans
             .iter()
@@ -171,7 +168,7 @@ impl StyledLine {
         self.spans.iter().map(StyledSpan::text).collect()
     }
 
-    /// Cuts the line to `columns` columns. The cut is marked.
+    /// Cuts the line to at most `columns` columns. A cut line ends with `…`.
     #[must_use]
     pub fn cut(self, columns: usize) -> Self {
         if self.width() <= columns {
@@ -182,7 +179,7 @@ impl StyledLine {
         for span in self.spans {
             let wide = display_width(&span.text);
             if wide >= room {
-                // More text follows, or the line would have fit: the cut must be visible.
+                // The cut is marked even if this span fits exactly, because more text follows.
                 let cut =
                     haft_text::truncate_to_width(&format!("{}…", span.text), room).into_owned();
                 kept.push(StyledSpan { text: cut, ..span });

@@ -1,4 +1,4 @@
-//! The channels between a session and its terminal: messages one way, operations the other.
+//! Connects a session and its terminal with two channels: one for messages, one for operations.
 //!
 //! Both ends run on threads of their own, so that a key is echoed while a request is built.
 
@@ -11,117 +11,115 @@ use tokio::sync::oneshot;
 
 use crate::picker::PickerList;
 
-/// A message from the session to the interface.
+/// A message that the session sends to the interface.
 #[derive(Debug)]
 pub enum UiMessage {
-    /// An event of the engine.
+    /// An event of the running session.
     Event(Box<Event>),
-    /// The first queued input has become part of the turn.
+    /// The first queued input has become part of the running turn.
     Joined,
-    /// The turn is over; the next input starts another.
+    /// The turn has ended. The next input starts another turn.
     Idle,
-    /// A list to choose from.
+    /// A list for the user to choose from.
     Pick(PickerList),
-    /// Text to put into the input line for editing.
+    /// Text that is put into the input line for editing.
     Typed {
-        /// The text.
+        /// The text to edit.
         text: String,
     },
-    /// The model changed.
+    /// The session now uses another model.
     Model {
-        /// The model, as `provider/model`.
+        /// The name of the model, as `provider/model`.
         name: String,
     },
-    /// Text to print that isn't an event.
+    /// Text to print that does not come from an event.
     Told {
-        /// The text, from any source.
+        /// The text to print, which may be untrusted.
         text: String,
     },
-    /// A command started in the user's shell.
+    /// A command was started in the user's shell.
     Running {
-        /// The number of the command.
+        /// The number of the command, with which it can be stopped.
         id: u64,
-        /// The command line.
+        /// The command line, as the user typed it.
         line: String,
     },
-    /// A command in the user's shell ended.
+    /// A command in the user's shell has ended.
     Ran {
-        /// The number of the command.
+        /// The number of the command that has ended.
         id: u64,
-        /// The output of the command.
         text: String,
     },
-    /// The files that can be mentioned, as paths in the project.
+    /// The project files that can be mentioned in a prompt, as paths relative to the project.
     Files(Vec<String>),
-    /// The parts of the next request; `None` if no conversation is open.
+    /// The parts of the next request. `None` if no conversation is open.
     Context(Option<Box<ContextParts>>),
-    /// The layer that confines commands.
+    /// The sandbox layer that confines commands.
     Sandbox(SandboxLayer),
-    /// The last messages of the conversation that was opened.
+    /// The last messages of a conversation that was opened.
     Earlier(Vec<EarlierMessage>),
     /// Another conversation was opened.
     Opened {
-        /// The sentence to print.
+        /// The sentence to print about the conversation.
         text: String,
     },
 }
 
-/// A message or question that arrives at the interface.
+/// A message or question that the interface receives from the session.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Message(UiMessage),
-    /// A tool call that needs approval. If the receiver is dropped, the answer is no longer needed.
+    /// A tool call that needs approval. The answer is no longer needed once the receiver of
+    /// `answer` is dropped.
     Ask {
         approval: Box<Approval>,
         answer: oneshot::Sender<ApprovalReply>,
     },
-    /// A form from an MCP server. If the receiver is dropped, the answer is no longer needed.
+    /// A form from an MCP server. The answer is no longer needed once the receiver of `answer` is
+    /// dropped.
     Form {
         form: Box<Form>,
         answer: oneshot::Sender<FormOutcome>,
     },
 }
 
-/// The parts of the next request.
+/// The parts and the size of the next request, for `/context`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextParts {
     /// The parts, in the order in which they are sent.
     pub parts: Vec<ContextPart>,
-    /// Tokens that are reserved for the reply.
+    /// The number of tokens that are reserved for the reply.
     pub reserve: u64,
-    /// The model's window.
+    /// The size of the model's context window, in tokens.
     pub window: u64,
-    /// Lines that describe the actions at certain fill levels of the window.
+    /// Lines that describe what haft does when the window is filled to a certain level.
     pub notes: Vec<String>,
 }
 
-/// A part of a request.
+/// A part of the next request, with its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextPart {
-    /// The layer that the part belongs to.
+    /// The context layer to which the part belongs.
     pub layer: Layer,
-    /// The name of the part.
     pub name: String,
-    /// A description of the part's size.
+    /// A description of the size, such as a number of messages.
     pub about: String,
-    /// The number of tokens.
+    /// The number of tokens in the part.
     pub tokens: u64,
 }
 
-/// A message of a resumed conversation.
+/// A message of a conversation that was opened again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlierMessage {
-    /// A message of the user.
+    /// A message from the user.
     User(String),
-    /// A message of the model.
+    /// A message from the model.
     Model(String),
-    /// The result of a tool call. It isn't printed, but the user can open it.
+    /// The result of a tool call. It is not printed, but the user can open it.
     Result {
-        /// The tool.
         tool: String,
-        /// The arguments of the call.
         arguments: Value,
-        /// The result.
+        /// The text of the result.
         text: String,
     },
 }
@@ -129,151 +127,153 @@ pub enum EarlierMessage {
 /// An operation that the user requests from the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Starts a turn with a prompt.
+    /// Start a turn with this prompt.
     Submit(String),
-    /// Adds a prompt to the running turn, before its next request.
+    /// Add this prompt to the running turn, before its next request.
     Join(String),
-    /// Interrupts the running turn.
+    /// Interrupt the running turn.
     Interrupt,
-    /// Starts a conversation.
+    /// Start a new conversation.
     New,
-    /// Opens another conversation, by id or name.
+    /// Open the conversation with this id or name.
     Resume(String),
-    /// Copies another conversation, by id or name, and opens the copy.
+    /// Copy the conversation with this id or name, and open the copy.
     Fork(String),
-    /// Opens another conversation, by id, as soon as no other process has it open.
+    /// Open the conversation with this id as soon as no other process has it open. Until then,
+    /// wait.
     Await(String),
-    /// Sends the image at this path with the next prompt.
+    /// Send the image at this path with the next prompt.
     Attach(String),
-    /// Prints the address of a page that shows this conversation.
+    /// Print the address of the page that shows this conversation.
     Inspect,
-    /// Shows a list to choose from.
+    /// Show a list from which the user can choose.
     Offer(ListRequest),
-    /// Rewinds the conversation to before a message of the user.
+    /// Rewind the conversation to the state before a message of the user.
     Rewind {
-        /// The id of the message.
+        /// The id of the user's message.
         message: String,
-        /// The scope of the rewind.
+        /// Selects whether later file changes are undone.
         take_back: RewindTarget,
     },
-    /// Switches to another model, as `provider/model`.
+    /// Switch to this model, given as `provider/model`.
     Model(String),
-    /// Switches to another permission mode.
+    /// Switch to this permission mode.
     Mode(PermissionMode),
-    /// Compacts the conversation now. The text lists what the summary must contain.
+    /// Compact the conversation now. The text names facts that the summary must contain; it may be
+    /// empty.
     Compact(String),
-    /// Reverts the last change of files.
+    /// Revert the last change of files.
     Undo,
-    /// Restores the change that was reverted last.
+    /// Restore the change of files that was reverted last.
     Redo,
-    /// Prints the file changes of this conversation.
+    /// Print the file changes of this conversation.
     Diff,
-    /// Prints the parts of the next request.
+    /// Print the parts of the next request.
     Context,
-    /// Changes which messages of this conversation are sent.
+    /// Change which messages of this conversation are sent to the model.
     EditContext(ContextEditRequest),
-    /// Changes the focus files of the task.
+    /// Change the focus files of the task.
     Focus(Focus),
-    /// Carries out an action beside the conversation.
+    /// Carry out an action that does not affect the conversation.
     Side(SideAction),
-    /// Ends the session.
+    /// End the session.
     Quit,
 }
 
-/// An action beside the conversation, possible whether a turn runs or not.
+/// An action that does not affect the conversation. It is possible even while a turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideAction {
-    /// Prints the output of `haft` with these arguments.
+    /// Run `haft` with these arguments and print the output.
     Haft(Vec<String>),
-    /// Prints the output of a command line in the user's shell.
+    /// Run a command line in the user's shell and print the output.
     Shell(String),
-    /// Kills the command with this number and all its children.
+    /// Kill the command with this number and all its children.
     Stop(u64),
-    /// Lists the files that can be mentioned.
+    /// Send the list of project files that can be mentioned in a prompt.
     Files,
 }
 
-/// A list that the session can offer.
+/// A list that the user can request from the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListRequest {
-    /// Conversations of this project.
+    /// The conversations of this project.
     Conversations,
     /// The user's messages in this conversation.
     Messages,
-    /// Models, with the cost of switching to them. The text is the initial filter.
+    /// The models, with the cost of switching to each of them. The text is the initial filter of
+    /// the list.
     Models(String),
-    /// Files and documents that are sent to the model.
+    /// The files and documents that are sent to the model.
     Files,
     /// A confirmation before the last change of files is reverted.
     Undo,
     /// A confirmation before the change that was reverted last is restored.
     Redo,
-    /// The messages of this conversation that are sent.
+    /// The messages of this conversation that are sent to the model.
     Context,
-    /// A confirmation of an edit of the context, with its cost.
+    /// A confirmation of an edit of the context, with the cost of the edit.
     ContextEdit(ContextEditRequest),
-    /// A confirmation of a change of the focus files, with its cost.
+    /// A confirmation of a change of the focus files, with the cost of the change.
     Focus(Focus),
 }
 
-/// A change of the focus files.
+/// A change of the list of focus files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Focus {
-    /// Adds these files.
+    /// Add these files to the list.
     Add(Vec<String>),
-    /// Removes these files.
+    /// Remove these files from the list.
     Remove(Vec<String>),
-    /// Removes all files.
+    /// Remove all files from the list.
     Clear,
 }
 
-/// A change of the messages that are sent of a conversation.
+/// A request to change which messages of a conversation are sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextEditRequest {
-    /// The kind of edit.
     pub action: ContextEditAction,
-    /// The id of the message; empty if the edit concerns none.
+    /// The id of the message to change. Empty if the change concerns no single message.
     pub message: String,
 }
 
-/// A kind of change of the messages that are sent.
+/// A kind of change to the messages that are sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextEditAction {
-    /// Omits the message with its whole block.
+    /// Stop sending the message and the whole block to which it belongs.
     Drop,
-    /// Protects the message from pruning, compression and compaction.
+    /// Protect the message from pruning, compression and compaction.
     Pin,
-    /// Replaces the message by one line that names it.
+    /// Replace the message with a one-line placeholder.
     Mask,
-    /// Sends the message as it was.
+    /// Send the original message again instead of its replacement.
     Restore,
-    /// Undoes the last edit.
+    /// Undo the last change to the messages that are sent.
     Undo,
 }
 
-/// The scope of a rewind.
+/// Selects what a rewind reverts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewindTarget {
-    /// Only the conversation.
+    /// Only the conversation is rewound.
     Conversation,
-    /// The conversation and the files.
+    /// The conversation is rewound, and later file changes are undone.
     ConversationAndFiles,
 }
 
-/// The session's end of the link.
+/// The session's end of the channels.
 #[derive(Clone, Debug)]
 pub struct UiHandle {
     messages: UnboundedSender<Incoming>,
 }
 
-/// The terminal's end of the link.
+/// The terminal's end of the channels.
 #[derive(Debug)]
 pub struct TerminalSide {
     pub(crate) messages: UnboundedReceiver<Incoming>,
     pub(crate) operations: UnboundedSender<Operation>,
 }
 
-/// Creates both ends and the receiver of the user's operations.
+/// Creates the session's end, the receiver for the user's operations, and the terminal's end.
 pub fn create_link() -> (UiHandle, UnboundedReceiver<Operation>, TerminalSide) {
     let (messages, heard) = unbounded_channel();
     let (operations, wanted) = unbounded_channel();
@@ -297,7 +297,7 @@ impl UiHandle {
         drop(self.messages.send(incoming));
     }
 
-    /// Returns an approver that asks at the terminal and saves rules with `remember`.
+    /// Returns an approver that asks the user at the terminal, and saves rules with `remember`.
     pub fn create_approver(&self, remember: Remember) -> impl Approver + use<> {
         UiApprover {
             ui: self.clone(),
@@ -316,7 +316,7 @@ impl EventSink for UiHandle {
     }
 }
 
-/// A function that saves rules where the user can read them.
+/// A function that saves rules in a file that the user can read.
 pub type Remember = Box<dyn Fn(&[String]) -> Result<(), String> + Send + Sync>;
 
 struct UiApprover {
@@ -332,7 +332,7 @@ impl Approver for UiApprover {
             approval: Box::new(approval.clone()),
             answer,
         });
-        // A terminal that has gone away can't approve.
+        // If the terminal is closed, the call is not approved.
         answered.await.unwrap_or(ApprovalReply::No {
             reason: String::new(),
         })

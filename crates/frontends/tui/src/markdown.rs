@@ -13,29 +13,30 @@ use crate::wrap::wrap_code;
 use block::CodeLayout;
 pub(crate) use block::draw_block;
 
-/// Maximum bytes of an unfinished block that are drawn: more wouldn't fit a screen, and the cost of
-/// drawing must not grow with the block.
+/// The maximum number of bytes of an unfinished block that are drawn. More wouldn't fit on a
+/// screen, and the cost of drawing must not grow with the block.
 const TAIL_BYTES: usize = 8 * 1024;
 
-/// The indentation of code.
+/// The indentation of code blocks.
 const CODE_INDENT: &str = "  ";
 
-/// A text that is arriving.
+/// A Markdown text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct MarkdownStream {
     /// The complete lines of the unfinished block.
     block: String,
-    /// The incomplete line.
+    /// The last line, whose end has not arrived yet.
     partial: String,
-    /// The open fence, and the state of its highlighter.
+    /// The fence that opened the current code block, and the state of the block's highlighter.
+    /// `None` outside of code blocks.
     fence: Option<(CodeFence, Highlighter)>,
     /// True if the last line of the block is blank.
     blank: bool,
-    /// True if some rows are finished.
+    /// True if at least one row was returned as finished.
     begun: bool,
 }
 
-/// The marker of a code fence.
+/// The characters that open a code block, such as three backquotes.
 #[derive(Clone, Copy, Debug)]
 struct CodeFence {
     mark: char,
@@ -43,7 +44,7 @@ struct CodeFence {
 }
 
 impl MarkdownStream {
-    /// Appends text and returns the rows that it finishes.
+    /// Appends text, and returns the rows that are finished because of it.
     pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let mut rest = text;
@@ -57,7 +58,7 @@ impl MarkdownStream {
         finished
     }
 
-    /// Ends the text and returns the remaining rows.
+    /// Ends the text, and returns the rows that were not finished before.
     pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut finished = Vec::new();
         let line = std::mem::take(&mut self.partial);
@@ -69,10 +70,11 @@ impl MarkdownStream {
         finished
     }
 
-    /// Draws the unfinished part.
+    /// Draws the unfinished part of the text, without changing the state.
     pub(crate) fn draw_tail(&self, columns: usize) -> Vec<StyledLine> {
         if self.fence.is_some() {
-            // Highlighted once it is complete: a line is read once.
+            // The line is highlighted later, when it is complete, because the highlighter reads
+            // each line only once.
             return draw_code_line(
                 &StyledLine::new(last_bytes(&self.partial), TextStyle::Plain),
                 columns,
@@ -87,12 +89,12 @@ impl MarkdownStream {
         rows
     }
 
-    /// Returns true if no text has arrived.
+    /// Returns true if no text has arrived yet.
     pub(crate) fn is_idle(&self) -> bool {
         !self.begun && self.fence.is_none() && self.block.is_empty() && self.partial.is_empty()
     }
 
-    /// Returns true if no row is finished yet.
+    /// Returns true if no row has been returned as finished yet.
     pub(crate) fn is_new(&self) -> bool {
         !self.begun
     }
@@ -139,7 +141,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Adds an empty row between two blocks.
+    /// Adds an empty row between two blocks. Adds nothing before the first block.
     fn push_separator(&mut self, finished: &mut Vec<StyledLine>) {
         if std::mem::replace(&mut self.begun, true) {
             finished.push(StyledLine::empty());
@@ -154,7 +156,7 @@ impl CodeFence {
             .next()
             .filter(|mark| ['`', '~'].contains(mark))?;
         let count = line.chars().take_while(|c| *c == mark).count();
-        // With another backtick in the line, it is inline code.
+        // With another backtick in the line, the text is inline code instead of a fence.
         (count >= 3 && !(mark == '`' && line[count..].contains('`')))
             .then_some(Self { mark, count })
     }
@@ -165,7 +167,7 @@ impl CodeFence {
     }
 }
 
-/// Draws one line of code.
+/// Draws one line of a code block, wrapped to `columns` columns.
 fn draw_code_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let rows = wrap_code(line, columns.saturating_sub(CODE_INDENT.len()));
     rows.into_iter()
@@ -180,7 +182,8 @@ fn draw_code_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         .collect()
 }
 
-/// Returns the last [`TAIL_BYTES`] of a text, from the start of a line if possible.
+/// Returns at most the last [`TAIL_BYTES`] bytes of a text, starting at the beginning of a line if
+/// possible.
 fn last_bytes(text: &str) -> &str {
     let from = text.len().saturating_sub(TAIL_BYTES);
     if from == 0 {

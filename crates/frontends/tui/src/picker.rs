@@ -1,4 +1,4 @@
-//! A list to choose from, shown in place of the input until something is chosen or Esc is pressed.
+//! Draws a list to choose from, in place of the input, until a row is chosen or Esc is pressed.
 //!
 //! The caller sets the action of each row, so one type serves conversations, messages, models and
 //! confirmations. Invariant: the list never exceeds the rows it is given, and the selected row is
@@ -12,62 +12,63 @@ use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
 use crate::wrap::wrap_line;
 
-/// A list to choose from. Its text may be untrusted; it is sanitized when it is drawn.
+/// A list from which the user chooses. Its texts may be untrusted, because they are sanitized when
+/// the list is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PickerList {
-    /// The title.
+    /// The title above the list.
     pub title: String,
-    /// Notes above the rows.
+    /// The notes above the rows.
     pub notes: Vec<String>,
-    /// The rows, in order.
+    /// The rows to choose from, in order.
     pub rows: Vec<PickerRow>,
-    /// The initial filter.
+    /// The text that the filter contains when the list is opened.
     pub filter: String,
-    /// True if the list asks a question: keys that are pressed before it could be read choose
-    /// nothing, and text that matches no row goes to the input.
+    /// True if the list asks a question. Keys that are pressed before the question could be read
+    /// choose nothing, and text that matches no row goes to the input.
     pub is_question: bool,
 }
 
-/// A row that can be chosen.
+/// A row of a list, which the user can choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PickerRow {
-    /// The text.
+    /// The text of the row.
     pub text: String,
-    /// A short description.
+    /// A short description, shown after the text.
     pub about: String,
-    /// The action when the row is chosen.
+    /// The action that is carried out when the row is chosen.
     pub then: PickerAction,
 }
 
-/// The action of a row.
+/// The action that is carried out when a row is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PickerAction {
-    /// Sends an operation to the session.
+    /// Send an operation to the session.
     Do(Operation),
-    /// Opens another list. Esc returns to this one.
+    /// Open another list. Esc returns to this list.
     Open(Box<PickerList>),
-    /// Puts text into the input.
+    /// Put text into the input.
     Type(String),
-    /// Prints text.
+    /// Print text.
     Tell(String),
-    /// Sends a prompt.
+    /// Send a prompt.
     Send(String),
-    /// Sets the mode, then sends the prompt, if any.
+    /// Set the permission mode, and then send the prompt, if there is one.
     Mode {
-        /// The permission mode.
+        /// The permission mode to set.
         mode: PermissionMode,
-        /// The prompt.
+        /// The prompt to send after the mode is set; `None` to send nothing.
         prompt: Option<String>,
     },
-    /// Closes the list.
+    /// Close the list without any other effect.
     Leave,
 }
 
-/// The open lists, the last one in front.
+/// The open lists. The last list is in front and receives the keys.
 #[derive(Debug)]
 pub(crate) struct Picker {
     open: Vec<OpenList>,
-    /// True once keys can choose a row.
+    /// True once the list accepts keys that choose a row.
     armed: bool,
 }
 
@@ -75,11 +76,11 @@ pub(crate) struct Picker {
 struct OpenList {
     list: PickerList,
     filter: String,
-    /// The index among the rows that match the filter.
+    /// The index of the selected row among the rows that match the filter.
     chosen: usize,
 }
 
-/// The effect of a key on the picker.
+/// The effect that a key had on the picker.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PickerOutcome {
     /// The picker stays open.
@@ -90,9 +91,9 @@ pub(crate) enum PickerOutcome {
     Chosen(PickerAction),
 }
 
-/// Maximum rows of the title, which may be the text of a message.
+/// The maximum number of rows of a list's title, which may be the text of a message.
 const TITLE_ROWS: usize = 2;
-/// Rows that a page key moves over.
+/// The number of rows by which a page key moves the selection.
 const PAGE_ROWS: usize = 8;
 
 impl Picker {
@@ -168,7 +169,8 @@ impl Picker {
         }
     }
 
-    /// Draws the list in at most `at_most` rows. Also returns row and column of the cursor.
+    /// Draws the list in front in at most `at_most` rows. Also returns the row and column of the
+    /// cursor.
     pub(crate) fn draw_lists(
         &self,
         columns: usize,
@@ -191,7 +193,7 @@ impl OpenList {
         }
     }
 
-    /// Returns the rows that contain every word of the filter.
+    /// Returns the rows of the list in front that contain every word of the filter.
     fn matching_rows(&self) -> Vec<&PickerRow> {
         let words: Vec<_> = self
             .filter
@@ -241,7 +243,8 @@ impl OpenList {
             .notes
             .iter()
             .flat_map(|note| wrap_line(&StyledLine::new(note, TextStyle::Dim), columns));
-        // The title, the filter, one row and the keys are always visible.
+        // The number leaves room for the title, the filter, one row and the keys, which are always
+        // visible.
         rows.extend(notes.take(at_most.saturating_sub(rows.len() + 4)));
         let typed = StyledLine::new("> ", TextStyle::Accent)
             .with_text(&self.filter, TextStyle::Plain)
@@ -253,7 +256,7 @@ impl OpenList {
         let first = self.chosen.saturating_sub(room - 1);
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
         let layout = Layout::for_rows(&shown.iter().map(|(_, row)| **row), columns);
-        // A row that Enter wouldn't choose yet isn't marked.
+        // A row is marked only if Enter would choose it now.
         rows.extend(
             shown
                 .iter()
@@ -282,10 +285,10 @@ impl OpenList {
     }
 }
 
-/// The columns of the two parts of a row.
+/// The widths of the two columns of a list.
 struct Layout {
     columns: usize,
-    /// Columns of the text. Longer text is cut.
+    /// The width of the text column. Longer text is cut.
     text: usize,
 }
 
@@ -298,7 +301,7 @@ impl Layout {
                 .unwrap_or_default()
         };
         let room = columns.saturating_sub(2);
-        // The text matters more than the description, but the description keeps some room.
+        // The text matters more than the description, but some room is left for the description.
         let about = widest(|row| &row.about).min(room * 9 / 20);
         let beside = if about == 0 { 0 } else { about + 2 };
         Self {

@@ -1,5 +1,5 @@
-//! The interface for screen readers and for terminals that can't move the cursor: plain lines,
-//! nothing redrawn.
+//! Runs the interface for screen readers and for terminals that can't move the cursor. It prints
+//! plain lines and redraws nothing.
 //!
 //! Expresses in words what the other interface shows by position, color and symbols. Invariant:
 //! output is never overwritten, every line is understandable on its own, and the terminal's
@@ -29,15 +29,17 @@ use crate::picker::{PickerAction, PickerList};
 use crate::run::{Ended, HostActions, TuiError};
 use crate::terminal;
 
-/// The width to lay out for: screen readers need no line breaks.
+/// The width, in columns, for which rows are laid out. It is large because screen readers need no
+/// line breaks.
 const LAYOUT_COLUMNS: usize = 4_096;
 const LAYOUT_ROWS: usize = 40;
-/// Prints the whole last result or reasoning, like Ctrl-O in the other interface.
+/// The command that prints the last result or reasoning completely, like Ctrl-O on the screen.
 const OPEN_COMMAND: &str = "/open";
 /// The line that declines a form.
 const DECLINE_LINE: &str = "-";
 
-/// Runs the plain interface until its user leaves. Blocks, so give it a thread of its own.
+/// Runs the plain interface until the user leaves it. The call blocks, so it needs a thread of its
+/// own.
 pub fn run_plain(setup: Setup, side: TerminalSide, host: HostActions) -> Result<Ended, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -49,16 +51,18 @@ struct PlainDriver {
     app: App,
     side: TerminalSide,
     host: HostActions,
-    /// The open approval, the sender of its answer, and the time it was opened.
+    /// The open approval, the sender of its answer, and the time at which it was opened.
     asking: Option<(ApprovalDialog, oneshot::Sender<ApprovalReply>, Instant)>,
-    /// The list that awaits a number, and the time it was opened.
+    /// The open list and the time at which it was opened. The user answers with the number of a
+    /// row.
     picking: Option<(PickerList, Instant)>,
     /// The open form and the sender of its answer.
     filling: Option<(FormDialog, oneshot::Sender<FormOutcome>)>,
     busy: bool,
-    /// True if the cursor is behind a prompt for a line.
+    /// True if a prompt was printed and the cursor is still on its line.
     prompted: bool,
-    /// True if Ctrl-C was just pressed with nothing to interrupt.
+    /// True if Ctrl-C was just pressed while nothing could be interrupted. Pressing Ctrl-C again
+    /// ends haft.
     leaving: bool,
     ended: Option<Ended>,
 }
@@ -125,7 +129,7 @@ impl PlainDriver {
         if self.prompted {
             write_text("\n")?;
         }
-        // The receiver is gone if the session ended first.
+        // Sending fails if the session ended first.
         drop(self.side.operations.send(Operation::Quit));
         Ok(ended)
     }
@@ -156,7 +160,7 @@ impl PlainDriver {
             Incoming::Message(message) => self.handle_message(message),
             Incoming::Ask { approval, answer } => {
                 let mut asking = self.app.create_approval_dialog(*approval);
-                // Text from before the question is printed first.
+                // Text that arrived before the question is printed first.
                 let effects = self.app.flush_reply();
                 self.run_effects(effects)?;
                 for row in asking.draw_subject(LAYOUT_COLUMNS) {
@@ -222,12 +226,13 @@ impl PlainDriver {
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
             | UiMessage::Sandbox(_)) => self.update_app(message),
-            // There is no completion here.
+            // The plain interface has no completion, so it needs no list of files.
             UiMessage::Files(_) => Ok(()),
         }
     }
 
-    /// Handles a line. Lines that arrived together were pasted, and don't answer a question.
+    /// Handles a line of input. Lines that arrived together were pasted, and therefore don't answer
+    /// a question.
     fn handle_input(&mut self, line: TypedLine) -> io::Result<()> {
         if line.came_with_others && self.asking.is_some() {
             (self.prompted, self.leaving) = (false, false);
@@ -238,7 +243,7 @@ impl PlainDriver {
     }
 
     fn handle_line(&mut self, line: String, typed_at: Instant) -> io::Result<()> {
-        // The user's Enter has ended the line.
+        // The line break that the user typed has ended the prompt's line.
         (self.prompted, self.leaving) = (false, false);
         if let Some((asking, answer, since)) = self.asking.take() {
             return self.answer_question(asking, answer, (since, typed_at), &line);
@@ -258,7 +263,7 @@ impl PlainDriver {
                     self.print_line(&why)?;
                     self.ask_field(filling, answer)
                 }
-                // The receiver may be gone by now.
+                // Sending fails if the answer is no longer needed.
                 FormProgress::Done(filled) => {
                     drop(answer.send(filled));
                     Ok(())
@@ -280,7 +285,7 @@ impl PlainDriver {
         self.print_prompt()
     }
 
-    /// Prints a list. Its rows are chosen by number.
+    /// Prints a list. The user chooses a row by its number.
     fn print_list(&mut self, list: PickerList) -> io::Result<()> {
         self.print_line(&text::sanitize_text(&list.title))?;
         for note in &list.notes {
@@ -333,7 +338,7 @@ impl PlainDriver {
                 self.print_line(&text::sanitize_text(&text))?;
                 self.print_prompt()
             }
-            // The operation's own output ends with a prompt.
+            // A prompt is printed after the output of the operation.
             Some(then @ PickerAction::Do(_)) => self.update_app(AppInput::Chosen(then)),
             Some(then) => {
                 self.update_app(AppInput::Chosen(then))?;
@@ -342,7 +347,7 @@ impl PlainDriver {
         }
     }
 
-    /// Asks for the next field of a form.
+    /// Asks the user for the next field of a form.
     fn ask_field(
         &mut self,
         filling: FormDialog,
@@ -396,7 +401,7 @@ impl PlainDriver {
                 if let ApprovalReply::Changed { arguments } = &given {
                     self.app.show_edited_call(&asking.approval, arguments);
                 }
-                // The receiver may be gone by now.
+                // Sending fails if the answer is no longer needed.
                 drop(answer.send(given));
                 Ok(())
             }
@@ -407,9 +412,9 @@ impl PlainDriver {
         }
     }
 
-    /// Converts a line to an answer, or asks for the next input. A line is one choice or a reason
-    /// to refuse; the question has shown the rules of each choice and the file in which they are
-    /// saved.
+    /// Converts a line to an answer, or asks for more input. A line is either a choice or a reason
+    /// to refuse. The question has listed the rules of each choice and the file in which the rules
+    /// are saved.
     fn parse_answer(
         &mut self,
         asking: &mut ApprovalDialog,
@@ -442,7 +447,8 @@ impl PlainDriver {
                 asking.open_input(ApprovalStage::Reason);
                 Err(text!("plain-reason"))
             }
-            // An editor would compete for the keys, so the arguments are edited as text.
+            // An editor would compete for the keys, so the arguments are edited as one line of
+            // text.
             Some(ApprovalChoice::Change(_) | ApprovalChoice::ChangeFile) => {
                 asking.open_input(ApprovalStage::Change);
                 self.print_line(&text!(
@@ -488,7 +494,7 @@ impl PlainDriver {
                     Ok(Some(image)) => self.update_app(AppInput::Image(image))?,
                     Ok(None) | Err(_) => self.update_app(AppInput::NoImage(text))?,
                 },
-                // Not requested here: questions are asked above, and nothing is drawn.
+                // These effects do not occur here: questions are asked above, and nothing is drawn.
                 Effect::Answer(_)
                 | Effect::Fill(_)
                 | Effect::Arm
@@ -501,7 +507,7 @@ impl PlainDriver {
         Ok(())
     }
 
-    /// Prints a line, unless it is empty.
+    /// Prints a line. An empty line is not printed.
     fn print_line(&mut self, line: &str) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
@@ -514,7 +520,7 @@ impl PlainDriver {
         write_text(&format!("{before}{}\n", wrap_to_terminal(line)))
     }
 
-    /// Prompts for the next input, unless a turn runs.
+    /// Prompts for the next input. Prints nothing while a turn runs or a question is open.
     fn print_prompt(&mut self) -> io::Result<()> {
         if self.busy || self.asking.is_some() || self.picking.is_some() || self.ended.is_some() {
             Ok(())
@@ -537,8 +543,8 @@ fn write_text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the lines that the plain interface prints for an event in addition to those of the other
-/// interface.
+/// Returns the lines for an event that the plain interface prints in addition to those of the
+/// screen.
 fn format_extra_lines(event: &Event) -> Vec<String> {
     if let (
         haft_agent::MAIN_AGENT,
@@ -585,17 +591,18 @@ fn format_extra_lines(event: &Event) -> Vec<String> {
     }
 }
 
-/// A line of the input.
+/// A line that the user typed or pasted.
 struct TypedLine {
     text: String,
-    /// True if the line arrived together with others, so it wasn't typed.
+    /// True if the line arrived together with other lines, so it was pasted.
     came_with_others: bool,
-    /// The time at which the line was read: a line that was typed before a question doesn't answer
+    /// The time at which the line was read. A line that was typed before a question doesn't answer
     /// it.
     typed_at: Instant,
 }
 
-/// Reads lines on a thread, which ends with the process because nothing can wake it.
+/// Starts a thread that reads lines. The thread runs until the process exits, because nothing can
+/// wake it.
 fn spawn_line_reader() -> UnboundedReceiver<TypedLine> {
     let (send, lines) = unbounded_channel();
     std::thread::spawn(move || {

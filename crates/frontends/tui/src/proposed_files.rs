@@ -1,5 +1,5 @@
-//! The files that a call would write, in full, so that the user can edit them before they are
-//! written.
+//! Computes the files that a call would write, in full, so that the user can edit them before they
+//! are written.
 //!
 //! Several files are one text, each below a line with its name. Invariant: the arguments made from
 //! an edited text write exactly that text (except that the last line of each of several files ends
@@ -13,10 +13,10 @@ use crate::diff;
 /// A function that returns the text of a project file, or `None` if the file isn't text.
 pub(crate) type ReadText<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The name of the missing side of a diff.
+/// The name that a diff gives to a file that does not exist.
 const NO_FILE: &str = "/dev/null";
 
-/// Returns true if the user can edit the files that this tool writes before they are written.
+/// Returns true if the user can edit the content of the files that the tool `tool` would write.
 pub(crate) fn has_editable_files(tool: &str) -> bool {
     [
         "write_to_file",
@@ -28,31 +28,32 @@ pub(crate) fn has_editable_files(tool: &str) -> bool {
     .contains(&tool)
 }
 
-/// The files that a call would write.
+/// The new content of all files that a call would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProposedFiles {
     files: Vec<ProposedFile>,
-    /// The other sections of a patch, verbatim: deletions and renames.
+    /// The remaining sections of a patch, such as deletions and renames, which are kept unchanged.
     besides: String,
 }
 
 /// A file that a call would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ProposedFile {
-    /// The old path; `None` for a new file.
+    /// The path before the call. `None` for a new file.
     from: Option<String>,
-    /// The new path.
+    /// The path that is written.
     path: String,
     text: String,
     old: String,
 }
 
-/// An error: the user edited the lines that separate the files.
+/// The error for an edited text in which the lines that separate the files were changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LostNames;
 
 impl ProposedFiles {
-    /// Computes the files that a call would write, or `None` if their text can't be determined.
+    /// Computes the files that a call would write. Returns `None` if their content can't be
+    /// determined.
     pub(crate) fn from_call(approval: &Approval, read: ReadText<'_>) -> Option<Self> {
         let text_of = |name: &str| {
             approval
@@ -98,7 +99,7 @@ impl ProposedFiles {
                 }
             }
         }
-        // For one file, the call names the path.
+        // If the call writes one file, its arguments contain the path.
         if let (Some(path), [file]) = (text_of("path"), proposed.files.as_mut_slice()) {
             file.path = path;
         }
@@ -120,7 +121,7 @@ impl ProposedFiles {
         .then_some(proposed)
     }
 
-    /// Returns the text to edit.
+    /// Returns the text for the user to edit, which contains all files.
     pub(crate) fn editable_text(&self) -> String {
         match self.files.as_slice() {
             [file] => file.text.clone(),
@@ -131,7 +132,7 @@ impl ProposedFiles {
         }
     }
 
-    /// Splits an edited text by file.
+    /// Splits an edited text into the texts of the files.
     fn split_edited_text(&self, edited: &str) -> Result<Vec<String>, LostNames> {
         let [first, rest @ ..] = self.files.as_slice() else {
             return Err(LostNames);
@@ -166,7 +167,8 @@ impl ProposedFiles {
         }
     }
 
-    /// Returns the extension for the editor's file, so that the editor recognizes the language.
+    /// Returns the extension of the temporary file that the editor opens, from which the editor
+    /// recognizes the language.
     pub(crate) fn file_extension(&self) -> String {
         let path = self
             .files
@@ -176,7 +178,8 @@ impl ProposedFiles {
         ending.map_or_else(String::new, |ending| format!(".{ending}"))
     }
 
-    /// Returns the arguments that write the edited text, or `None` if it wasn't changed.
+    /// Returns the call's arguments with the edited text as the new content. Returns `None` if the
+    /// text wasn't changed.
     pub(crate) fn edited_arguments(
         &self,
         approval: &Approval,
@@ -242,7 +245,7 @@ impl ProposedFile {
         })
     }
 
-    /// Returns the line above the file, if there are several files.
+    /// Returns the line that precedes the file's text if there are several files.
     fn name_line(&self) -> String {
         format!("######## {} ########", self.path)
     }
@@ -263,7 +266,7 @@ impl ProposedFile {
         )
     }
 
-    /// Returns the patch section that writes `text` to the file.
+    /// Returns the section of a patch that writes `text` to this file.
     fn build_patch_section(&self, text: &str) -> String {
         let lines = |sign, text: &str| {
             text.lines()
@@ -286,7 +289,7 @@ impl ProposedFile {
     }
 }
 
-/// Applies the hunks of a unified diff, or returns `None` if they don't match exactly.
+/// Applies the hunks of a unified diff to `old`. Returns `None` if they don't match exactly.
 fn apply_hunks(old: &str, places: &[&str]) -> Option<String> {
     let lines: Vec<_> = old.split_inclusive('\n').collect();
     let mut text = String::new();

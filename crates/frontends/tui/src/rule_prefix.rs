@@ -1,16 +1,17 @@
-//! Proposes a rule that is wider than the exact one of an approval, to be edited before it is
-//! saved.
+//! Proposes a rule that is wider than the exact rule of an approval. The user can edit the proposal
+//! before it is saved.
 //!
 //! Invariant: rules for commands that run other programs, destroy or publish are never widened.
 
-/// Programs that run other programs, or whose arguments decide what is lost.
+/// Programs whose rules are not widened, because the programs run other programs or because their
+/// arguments decide what is lost.
 const EXACT_PROGRAMS: &[&str] = &[
     "awk", "bash", "chmod", "chown", "cp", "curl", "dash", "dd", "doas", "env", "eval", "exec",
     "find", "fish", "ksh", "ln", "mv", "nice", "node", "nohup", "perl", "php", "pkexec", "python",
     "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "sh", "ssh", "su", "sudo", "tar",
     "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill", "killall", "pkill",
 ];
-/// Programs with subcommands.
+/// Programs whose first argument is a subcommand.
 const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "aws",
     "brew",
@@ -43,9 +44,9 @@ const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "uvx",
     "yarn",
 ];
-/// Subcommands with subcommands of their own.
+/// Subcommands that have subcommands of their own.
 const SUBCOMMAND_GROUPS: &[&str] = &["run", "compose", "exec", "tool", "workspace"];
-/// Subcommands whose rules stay exact.
+/// Subcommands whose rules are not widened, because they change or publish something.
 const EXACT_SUBCOMMANDS: &[&str] = &[
     "apply",
     "clean",
@@ -65,8 +66,8 @@ const EXACT_SUBCOMMANDS: &[&str] = &[
     "upload",
 ];
 
-/// Returns the rule to start with: any arguments after the subcommand, or any file of the folder.
-/// Returns the exact rule if that would allow too much.
+/// Widens the rule `exact` to any arguments after the subcommand, or to any file of the folder.
+/// Returns `exact` itself if the wider rule would allow too much.
 pub(crate) fn propose_rule(exact: &str) -> String {
     let widened = exact
         .strip_suffix(')')
@@ -88,8 +89,8 @@ pub(crate) fn propose_rule(exact: &str) -> String {
     widened.unwrap_or_else(|| exact.to_owned())
 }
 
-/// Returns the program and its subcommand with a wildcard for the arguments, or `None` if the rule
-/// stays exact.
+/// Returns the program and its subcommand, followed by a wildcard for the arguments. Returns `None`
+/// if the rule must not be widened.
 fn derive_command_prefix(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;

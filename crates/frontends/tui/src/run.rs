@@ -23,19 +23,19 @@ use crate::proposed_files::{LostNames, ProposedFiles};
 use crate::screen::{Palette, TerminalScreen};
 use crate::terminal::{self, RawTerminal};
 
-/// The minimum interval between two frames that no key has caused.
+/// The minimum interval between two frames, except for frames that follow a key.
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// The interval at which times on the screen are updated.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
-/// The extension of the file in which a prompt is edited.
+/// The extension of the temporary file in which a prompt is edited.
 const PROMPT_EXTENSION: &str = ".md";
-/// Keys that arrive within this time of each other were pasted or sent by a program. It must not be
-/// zero, or `event::poll` ignores keys that were already read.
+/// The maximum time between two keys that were pasted or sent by a program. It must not be zero, or
+/// `event::poll` ignores keys that were already read.
 const BURST_TIMEOUT: Duration = Duration::from_millis(30);
-/// Maximum messages that are handled before the next frame.
+/// The maximum number of messages that are handled before the next frame.
 const MAX_BATCH: usize = 512;
 
-/// A failure of the interface.
+/// The reason why the interface failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
     /// The terminal could not be read or written.
@@ -46,38 +46,41 @@ pub enum TuiError {
 /// The reason why the interface ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The user left.
+    /// The user left the interface.
     Left,
-    /// A signal arrived, or the terminal went away.
+    /// A signal arrived, or the terminal was closed.
     Signalled,
-    /// A thread panicked. The panic hook has printed the message.
+    /// A thread panicked. The panic hook has already printed the message.
     Panicked,
 }
 
-/// A function that opens the user's editor on a text, in a file with the given extension. Returns
-/// the edited text or an error message.
+/// A function that opens the user's editor with a text, in a file with the given extension. Returns
+/// the edited text, or an error message.
 pub type EditText = Box<dyn Fn(&str, &str) -> Result<String, String> + Send>;
 
-/// A function that returns the text of a file, or `None` if the file isn't text.
+/// A function that returns the content of a file, or `None` if the file isn't text.
 pub type ReadFile = Box<dyn Fn(&str) -> Option<String> + Send>;
 
 /// A function that finds an image and creates its label. Returns `None` if the source isn't an
-/// image, or an error message.
+/// image.
 pub type FindImage = Box<dyn Fn(&ImageSource) -> Result<Option<PastedImage>, String> + Send>;
 
-/// Actions that need files and programs; the program that embeds the interface provides them.
+/// Actions that need files and programs. They are provided by the program that embeds the
+/// interface.
 pub struct HostActions {
-    /// Opens the user's editor, which uses the terminal meanwhile.
+    /// Opens the user's editor, which uses the terminal until it is closed.
     pub edit: EditText,
-    /// Reads a file of the project by the path in a call; `None` if it isn't text.
+    /// Reads a project file, given by its path in a call. Returns `None` if the file isn't text.
     pub read: ReadFile,
-    /// Finds an image that was pasted or is in the clipboard.
+    /// Finds an image that was pasted or is on the clipboard.
     pub image: FindImage,
-    /// Saves submitted input for the next session. Must be fast, because keys wait.
+    /// Saves submitted input for the next session. Must be fast, because keys are not handled until
+    /// it returns.
     pub keep: Box<dyn Fn(&str) + Send>,
 }
 
-/// Runs the interface on this thread until its user leaves. Blocks, so give it a thread of its own.
+/// Runs the interface on the calling thread until the user leaves it. The call blocks, so it needs
+/// a thread of its own.
 pub fn run_screen(
     setup: Setup,
     palette: Palette,
@@ -95,34 +98,35 @@ struct ScreenDriver {
     screen: TerminalScreen<io::Stdout>,
     side: TerminalSide,
     _taken: RawTerminal,
-    /// The terminal's events; `None` while an editor reads them.
+    /// The terminal's events. `None` while an editor reads them.
     keys: Option<EventStream>,
     host: HostActions,
-    /// Rows to print with the next frame.
+    /// The rows that will be printed with the next frame.
     finished: Vec<StyledLine>,
     dirty: bool,
     began: Instant,
     drawn: Instant,
-    /// The sender of the open question's answer. `armed_at` is the time from which keys may answer.
+    /// The sender for the answer to the open question or form. Keys can answer from the time
+    /// `armed_at` on.
     waiting: Option<PendingReply>,
     armed_at: Option<Instant>,
-    /// True while the shell has the terminal.
+    /// True while haft is suspended and the shell uses the terminal.
     suspended: bool,
-    /// True if the bell rings. `notifies` is true if the terminal supports notifications and
-    /// titles.
+    /// True if the bell rings for alerts. The field `notifies` is true if the terminal supports
+    /// notifications and titles.
     bell: bool,
     notifies: bool,
     title: &'static str,
     ended: Option<Ended>,
 }
 
-/// The sender of an answer.
+/// The sender for the answer to a question or a form.
 enum PendingReply {
     Question(oneshot::Sender<ApprovalReply>),
     Form(oneshot::Sender<FormOutcome>),
 }
 
-/// Signals that end or suspend haft.
+/// Receives the signals that end or suspend haft.
 pub(crate) struct Signals {
     pub(crate) end: [Signal; 3],
     stop: Signal,
@@ -137,7 +141,7 @@ impl Signals {
             SignalKind::interrupt(),
         ];
         let [terminate, hangup, interrupt] = end.map(signal);
-        // tokio has no names for SIGTSTP and SIGCONT.
+        // tokio has no names for the signals SIGTSTP and SIGCONT.
         let number = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
         Ok(Self {
             end: [terminate?, hangup?, interrupt?],
@@ -228,12 +232,12 @@ impl ScreenDriver {
             self.screen.close_region()?;
             terminal::restore_terminal();
         }
-        // The receiver is gone if the session ended first.
+        // Sending fails if the session ended first.
         drop(self.side.operations.send(Operation::Quit));
         Ok(ended)
     }
 
-    /// Handles one event and those that arrived with it, and draws once.
+    /// Handles a terminal event and all events that arrived with it, then draws once.
     fn handle_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         if self.app.awaits_choice() {
             self.handle_answer_keys(first)?;
@@ -245,7 +249,8 @@ impl ScreenDriver {
         }
         self.handle_terminal_event(first)?;
         for _ in 0..MAX_BATCH {
-            // Reads past the stream: polling it without awaiting would lose its wakeup.
+            // `event::poll` is used instead of the stream: polling the stream without awaiting it
+            // would lose its wakeup.
             if self.ended.is_some() || self.suspended || !event::poll(Duration::ZERO)? {
                 break;
             }
@@ -258,8 +263,8 @@ impl ScreenDriver {
         }
     }
 
-    /// Handles all events that were read at once while a key may answer a question: one key is an
-    /// answer, several are text.
+    /// Handles terminal events that arrived together while a key may answer a question. A single
+    /// key is an answer; several keys are text.
     fn handle_answer_keys(&mut self, first: Option<io::Result<TerminalEvent>>) -> io::Result<()> {
         let mut events = vec![first];
         while events.len() < MAX_BATCH && event::poll(BURST_TIMEOUT)? {
@@ -302,16 +307,16 @@ impl ScreenDriver {
             Some(Ok(
                 TerminalEvent::FocusGained | TerminalEvent::FocusLost | TerminalEvent::Mouse(_),
             )) => {}
-            // The terminal went away.
+            // The terminal was closed.
             Some(Err(_)) | None => self.ended = Some(Ended::Signalled),
         }
         Ok(())
     }
 
-    /// Handles one message and those that arrived with it.
+    /// Handles a message of the session and all messages that arrived with it.
     fn handle_messages(&mut self, first: Option<Incoming>) -> io::Result<()> {
         let Some(first) = first else {
-            // The session has ended: there is nothing left to show.
+            // The session has ended, so no more messages can arrive.
             self.ended = Some(Ended::Left);
             return Ok(());
         };
@@ -347,7 +352,8 @@ impl ScreenDriver {
         self.run_effects(effects)
     }
 
-    /// Notifies a user who looks elsewhere.
+    /// Updates the terminal's title, and sends a pending alert to a user who is not watching the
+    /// terminal.
     fn notify_user(&mut self) -> io::Result<()> {
         let alert = self.app.take_alert();
         if !terminal::is_raw() {
@@ -372,7 +378,7 @@ impl ScreenDriver {
                 Effect::Do(operation) => drop(self.side.operations.send(operation)),
                 Effect::Answer(answer) => {
                     self.armed_at = None;
-                    // The receiver may be gone by now.
+                    // Sending fails if the answer is no longer needed.
                     if let Some(PendingReply::Question(waiting)) = self.waiting.take() {
                         drop(waiting.send(answer));
                     }
@@ -408,7 +414,7 @@ impl ScreenDriver {
         (self.dirty, self.drawn) = (false, Instant::now());
         if !terminal::is_raw() {
             if !self.suspended {
-                // A panic in another thread restored the terminal for its message.
+                // A panic in another thread has restored the terminal to print its message.
                 self.ended = Some(Ended::Panicked);
             }
             return Ok(());
@@ -418,7 +424,7 @@ impl ScreenDriver {
         self.screen.draw(&finished, &self.app.draw_frame())
     }
 
-    /// Suspends the process. This thread may continue for a moment before it stops, so raw mode is
+    /// Suspends the process. The thread may continue for a moment before it stops, so raw mode is
     /// entered again only when SIGCONT arrives.
     fn suspend_process(&mut self) -> io::Result<()> {
         self.screen.close_region()?;
@@ -428,11 +434,11 @@ impl ScreenDriver {
         Ok(())
     }
 
-    /// Lends the terminal to the user's editor.
+    /// Restores the terminal, opens the user's editor with `text`, and enters raw mode again.
     fn open_editor(&mut self, text: &str, ending: &str) -> io::Result<Result<String, String>> {
         self.screen.close_region()?;
         terminal::restore_terminal();
-        // Only one reader may read keys.
+        // The editor must be the only reader of keys.
         self.keys = None;
         let edited = (self.host.edit)(text, ending);
         terminal::enter_again()?;
@@ -448,7 +454,7 @@ impl ScreenDriver {
         match self.open_editor(&files.editable_text(), &files.file_extension())? {
             Ok(text) => match files.edited_arguments(approval, &text) {
                 Ok(Some(arguments)) => self.update_app(AppInput::CallEdited(arguments)),
-                // Leaving the editor without saving isn't an approval.
+                // Closing the editor without saving isn't an approval.
                 Ok(None) => self.update_app(AppInput::CallNotEdited(
                     text!("app-edit-unchanged").to_owned(),
                 )),
@@ -462,8 +468,8 @@ impl ScreenDriver {
 
     fn resume_terminal(&mut self) -> io::Result<()> {
         if terminal::is_raw() {
-            // The process was stopped by SIGSTOP: the shell has printed below and reset the
-            // terminal.
+            // The process was stopped by SIGSTOP, so the shell has printed below the region and
+            // reset the terminal.
             self.screen.restart_below()?;
             terminal::restore_terminal();
         }
@@ -479,7 +485,7 @@ impl ScreenDriver {
     }
 }
 
-/// Waits until the answer is no longer needed.
+/// Waits until the session no longer needs the answer. Never returns if no question is open.
 async fn wait_until_withdrawn(waiting: &mut Option<PendingReply>) {
     match waiting {
         Some(PendingReply::Question(waiting)) => waiting.closed().await,

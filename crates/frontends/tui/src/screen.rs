@@ -1,4 +1,4 @@
-//! Draws on a terminal: prints finished rows, and the live region below them.
+//! Draws on a terminal: prints finished rows, and draws the live region below them.
 //!
 //! Writes every byte to the terminal while it is in use. Invariant: the cursor is always in the
 //! live region and its row there is known, so that movements are relative and the terminal is never
@@ -10,15 +10,15 @@ use std::io::{self, Write};
 use crate::app::LiveRegion;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// The rendering of styles.
+/// Selects the escape sequences with which styles are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
-    /// Uses the sixteen colors of the terminal's own theme, light or dark.
+    /// The sixteen colors of the terminal's own theme, light or dark.
     #[default]
     Colour,
-    /// Uses bold and similar attributes, but no colors.
+    /// Bold and similar attributes, without colors.
     Attributes,
-    /// Uses neither colors nor attributes.
+    /// Neither colors nor attributes.
     Plain,
 }
 
@@ -46,7 +46,8 @@ impl Palette {
             },
             Self::Colour => match style {
                 TextStyle::Plain => "",
-                // Neither blue nor yellow: blue is hard to read on black, yellow on white.
+                // Neither blue nor yellow is used: blue is hard to read on black, and yellow on
+                // white.
                 TextStyle::Dim | TextStyle::LineNumber => "2",
                 TextStyle::Comment => "2;3",
                 TextStyle::Strong => "1",
@@ -63,17 +64,18 @@ impl Palette {
     }
 }
 
-/// Maximum characters of a notification.
+/// The maximum number of characters in a notification.
 const ALERT_CHARS: usize = 120;
 
-/// A terminal to draw on.
+/// A terminal on which haft draws: finished rows scroll up, and a live region at the bottom is
+/// redrawn.
 #[derive(Debug)]
 pub struct TerminalScreen<W> {
     out: W,
     palette: Palette,
-    /// The live region as drawn last.
+    /// The rows of the live region that are on the screen now.
     rows: Vec<StyledLine>,
-    /// The cursor's row in the live region.
+    /// The row of the live region that contains the cursor.
     row: usize,
 }
 
@@ -88,7 +90,8 @@ impl<W: Write> TerminalScreen<W> {
         }
     }
 
-    /// Prints finished rows above the live region and updates the region.
+    /// Prints the finished rows above the live region, and redraws the rows of the live region that
+    /// have changed.
     pub fn draw(&mut self, finished: &[StyledLine], frame: &LiveRegion) -> io::Result<()> {
         let mut bytes = ScreenWriter {
             text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"),
@@ -120,7 +123,7 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Draws all rows, starting at the top of the region, where the cursor is.
+    /// Draws all rows of the live region. The cursor must be at the top of the region.
     fn draw_all(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         for (at, line) in rows.iter().enumerate() {
             if at > 0 {
@@ -131,7 +134,7 @@ impl<W: Write> TerminalScreen<W> {
         self.row = rows.len().saturating_sub(1);
     }
 
-    /// Draws the rows that have changed.
+    /// Draws the rows of the live region that have changed.
     fn draw_changes(&mut self, bytes: &mut ScreenWriter, rows: &[StyledLine]) {
         let mut at = self.row;
         let mut there = self.rows.len().max(1);
@@ -141,7 +144,7 @@ impl<W: Write> TerminalScreen<W> {
             }
             let reached = row.min(there - 1);
             bytes.move_between(at, reached);
-            // There may be no row below the last one: a line break creates it.
+            // If there is no row below the last one, a line break creates it.
             if row >= there {
                 bytes.text.push_str("\r\n");
                 there = row + 1;
@@ -157,20 +160,20 @@ impl<W: Write> TerminalScreen<W> {
         self.row = at;
     }
 
-    /// Handles a change of the width, after which drawn rows may take more rows of the terminal
-    /// than before.
+    /// Handles a change of the terminal's width. Afterwards, the drawn rows may occupy more rows of
+    /// the terminal than before.
     pub fn handle_resize(&mut self, columns: usize) -> io::Result<()> {
         let rows_of = |line: &StyledLine| line.width().div_ceil(columns.max(1)).max(1);
         let above: usize = self.rows.iter().take(self.row).map(rows_of).sum();
         self.restart_region(above)
     }
 
-    /// Clears the live region and redraws it with the next frame.
+    /// Clears the live region. The next frame redraws it completely.
     pub fn clear_region(&mut self) -> io::Result<()> {
         self.restart_region(self.row)
     }
 
-    /// Starts the live region anew below the output of another program.
+    /// Starts a new live region below the output of another program.
     pub fn restart_below(&mut self) -> io::Result<()> {
         (self.rows, self.row) = (Vec::new(), 0);
         self.out.write_all(b"\r\n")?;
@@ -189,7 +192,7 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Rings the bell, and shows the notification, if any.
+    /// Rings the bell, and shows a notification if one is given.
     pub fn send_alert(&mut self, notification: Option<&str>) -> io::Result<()> {
         if let Some(text) = notification {
             let text: String = StyledSpan::new(text, TextStyle::Plain)
@@ -203,7 +206,8 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Sets the terminal's title. If `is_first`, the terminal first saves the title it had.
+    /// Sets the title of the terminal. If `is_first` is true, the terminal first saves its previous
+    /// title.
     pub fn set_title(&mut self, is_first: bool, title: &str) -> io::Result<()> {
         let keep = if is_first { "\x1b[22;2t" } else { "" };
         write!(
@@ -214,13 +218,13 @@ impl<W: Write> TerminalScreen<W> {
         self.out.flush()
     }
 
-    /// Restores the title that the terminal saved.
+    /// Restores the terminal title that was saved by [`Self::set_title`].
     pub fn restore_title(&mut self) -> io::Result<()> {
         self.out.write_all(b"\x1b[23;2t")?;
         self.out.flush()
     }
 
-    /// Removes the live region and leaves the cursor at the start of an empty row.
+    /// Removes the live region, and leaves the cursor at the start of an empty row.
     pub fn close_region(&mut self) -> io::Result<()> {
         self.clear_region()
     }
@@ -245,7 +249,7 @@ impl ScreenWriter {
         }
     }
 
-    /// Moves the cursor between two existing rows of the region.
+    /// Moves the cursor from one row of the live region to another. Both rows must exist.
     fn move_between(&mut self, from: usize, to: usize) {
         if to > from {
             self.write_sequence(to - from, 'B');
@@ -254,9 +258,10 @@ impl ScreenWriter {
         }
     }
 
-    /// Draws one row over the old one.
+    /// Draws one row in place of the old one.
     fn write_row(&mut self, line: &StyledLine) {
-        // Erased first: after a full row the cursor is still on the last character.
+        // The row is erased first, because after a full row the cursor is still on the last
+        // character.
         self.text.push_str("\r\x1b[K");
         line.spans().iter().for_each(|span| self.write_span(span));
     }

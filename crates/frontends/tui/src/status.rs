@@ -1,4 +1,4 @@
-//! The status line: model, mode, sandbox, fill of the context window, cache hits, and cost.
+//! Draws the status line: model, mode, sandbox, fill of the context window, cache hits, and cost.
 //!
 //! Invariant: the status line is one row of at most `columns` columns, and shows only known values:
 //! no cache share before a request, no sandbox before a session, a `+` if a price is missing.
@@ -10,35 +10,36 @@ use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::link::ContextParts;
 use crate::wrap::wrap_line;
 
-/// Columns of the bar that shows the context window.
+/// The width of the bar that shows the context window, in columns.
 const BAR_COLUMNS: u64 = 12;
 
-/// The contents of the status line, and the totals for `/cost` and `/context`.
+/// The values in the status line, and the totals for `/cost` and `/context`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatusLine {
     pub(crate) model: String,
     pub(crate) mode: PermissionMode,
-    /// The name of Vim's mode, with Vim bindings.
+    /// The name of the current Vim mode. `None` without Vim bindings.
     pub(crate) editing: Option<&'static str>,
-    /// The sandbox layer; `None` until a session reports it.
+    /// The layer of the command sandbox. `None` until the session reports it.
     pub(crate) sandbox: Option<SandboxLayer>,
     pub(crate) layers: Vec<BudgetLayer>,
     pub(crate) tokens: u64,
     pub(crate) window: u64,
     /// The usage of the last request.
     pub(crate) usage: Option<Usage>,
-    /// The cost of all requests since haft was started; `None` before the first one with a price.
+    /// The cost of all requests since haft was started. `None` before the first request with a
+    /// price.
     pub(crate) spent: Option<f64>,
     pub(crate) unpriced: bool,
     pub(crate) total: Usage,
     pub(crate) requests: u32,
-    /// The last change of the request's prefix that made the provider's cache useless, for
-    /// `/context`.
+    /// A description of the last request that lost the provider's cache because its prefix changed,
+    /// for `/context`.
     pub(crate) prefix_break: Option<String>,
 }
 
 impl StatusLine {
-    /// Adds the usage and cost of a request.
+    /// Adds the usage and cost of a request to the totals.
     pub(crate) fn add_usage(&mut self, usage: Usage, cost: Option<Cost>) {
         self.requests += 1;
         self.total += usage;
@@ -48,15 +49,15 @@ impl StatusLine {
         }
     }
 
-    /// Notes that the prefix of a request has changed, so that `tokens` weren't read from the
-    /// cache.
+    /// Records that the prefix of a request has changed, so that `tokens` tokens could not be read
+    /// from the cache.
     pub(crate) fn set_prefix_break(&mut self, message: &str, tokens: u64) {
         let message = haft_messages::translate_error(message);
         let tokens = format_thousands(tokens);
         self.prefix_break = Some(text!("app-prefix-break", message, tokens));
     }
 
-    /// Forgets the last request, because another conversation was opened.
+    /// Resets the values of the last request, because another conversation was opened.
     pub(crate) fn forget_conversation(&mut self) {
         self.tokens = 0;
         self.window = 0;
@@ -65,7 +66,7 @@ impl StatusLine {
         self.layers.clear();
     }
 
-    /// Draws the line. Less important parts are omitted first.
+    /// Draws the status line. If there is too little room, less important parts are omitted first.
     pub(crate) fn draw_line(&self, columns: usize) -> StyledLine {
         let mut parts: Vec<(u8, StyledLine)> = vec![
             (0, self.draw_mode()),
@@ -204,7 +205,7 @@ impl StatusLine {
     }
 }
 
-/// Draws the parts of the next request, for `/context`.
+/// Draws the parts of the next request with their sizes, for `/context`.
 pub(crate) fn draw_context(context: &ContextParts, columns: usize) -> Vec<StyledLine> {
     let used: u64 = context.parts.iter().map(|part| part.tokens).sum();
     let window = context.window.max(1);
@@ -254,18 +255,18 @@ pub(crate) fn draw_context(context: &ContextParts, columns: usize) -> Vec<Styled
     rows
 }
 
-/// A part of a request, or the unused rest of the window, as `/context` shows it.
+/// A row of the output of `/context`: a part of the request, or the unused rest of the window.
 struct PartRow<'a> {
     glyph: (char, TextStyle),
     name: &'a str,
     tokens: u64,
     share: f64,
-    /// Columns of the bar.
+    /// The length of the bar, in columns.
     bar: usize,
     about: &'a str,
 }
 
-/// The widest values of all parts.
+/// The width of the widest entry in each column of `/context`, for alignment.
 struct PartWidths {
     name: usize,
     digits: usize,
@@ -292,7 +293,7 @@ impl PartRow<'_> {
             .clone()
             .with_text(format!("{blanks}{numbers}"), TextStyle::Plain);
         if row.width() > columns {
-            // Without room side by side, name and numbers are drawn one below the other.
+            // Without enough room, the numbers are drawn below the name.
             return [front, StyledLine::new(numbers, TextStyle::Plain)]
                 .map(|row| row.cut(columns))
                 .into();
@@ -317,7 +318,8 @@ impl PartRow<'_> {
     }
 }
 
-/// Returns the glyph of a layer in bars; layers are distinguishable without color.
+/// Returns the glyph and style of a layer in bars. The glyphs differ, so layers are distinguishable
+/// without color.
 fn layer_glyph(layer: Layer) -> (char, TextStyle) {
     match layer {
         Layer::System => ('█', TextStyle::Accent),

@@ -1,4 +1,4 @@
-//! The terminal in raw mode: no echo, single keys, marked pastes. Restored on drop.
+//! Switches the terminal to raw mode, with single keys, marked pastes and no echo, and restores it.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -12,11 +12,11 @@ static PANIC_HOOK: Once = Once::new();
 
 /// Enables bracketed paste, and the keyboard protocol that distinguishes Shift-Enter from Enter.
 const ENTER_SEQUENCE: &[u8] = b"\x1b[?2004h\x1b[>1u";
-/// Undoes [`ENTER_SEQUENCE`], and resets what an interrupted frame may leave behind: synchronized
-/// output, no wrapping, no cursor, a color.
+/// Undoes [`ENTER_SEQUENCE`], and resets all states that an interrupted frame may leave:
+/// synchronized output, no wrapping, no cursor, a color.
 const LEAVE_SEQUENCE: &[u8] = b"\x1b[<u\x1b[?2026l\x1b[?7h\x1b[?25h\x1b[0m\x1b[?2004l";
 
-/// The terminal in raw mode. It is restored on drop and on a panic.
+/// A guard for raw mode. The terminal is restored on drop and on a panic.
 pub(crate) struct RawTerminal(());
 
 impl RawTerminal {
@@ -40,8 +40,8 @@ impl Drop for RawTerminal {
     }
 }
 
-/// Enters raw mode again after [`restore_terminal`]. The first [`RawTerminal`] still restores the
-/// terminal.
+/// Enters raw mode again after [`restore_terminal`]. The existing [`RawTerminal`] still restores
+/// the terminal when it is dropped.
 pub(crate) fn enter_again() -> io::Result<()> {
     IS_RAW.store(true, Ordering::SeqCst);
     terminal::enable_raw_mode()?;
@@ -50,12 +50,13 @@ pub(crate) fn enter_again() -> io::Result<()> {
     out.flush()
 }
 
-/// Returns true if the terminal is in raw mode, so that we may draw.
+/// Returns true if the terminal is in raw mode, so that haft can draw.
 pub(crate) fn is_raw() -> bool {
     IS_RAW.load(Ordering::SeqCst)
 }
 
-/// Restores the terminal if it is in raw mode. Errors can be neither repaired nor reported.
+/// Restores the terminal if it is in raw mode. Errors are ignored, because they can be neither
+/// repaired nor reported.
 pub(crate) fn restore_terminal() {
     if !IS_RAW.swap(false, Ordering::SeqCst) {
         return;
@@ -65,7 +66,8 @@ pub(crate) fn restore_terminal() {
     drop(terminal::disable_raw_mode());
 }
 
-/// Returns true if a terminal in line mode has another line waiting. False for pipes and files.
+/// Returns true if another line is waiting in a terminal in line mode. Returns false for pipes and
+/// files.
 pub fn has_pending_line(terminal: impl AsFd) -> bool {
     rustix::termios::isatty(&terminal)
         && rustix::io::ioctl_fionread(&terminal).is_ok_and(|bytes| bytes > 0)

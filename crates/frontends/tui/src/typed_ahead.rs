@@ -1,4 +1,5 @@
-//! Input typed before a question was on the screen must not answer a question about safety.
+//! Discards input that was typed before a question about safety was on the screen, because such
+//! input must not answer it.
 
 use std::os::fd::AsFd;
 
@@ -6,8 +7,8 @@ use rustix::termios::{QueueSelector, isatty, tcflush};
 
 use crate::READING_DELAY;
 
-/// Waits until the user could have read the text that was just shown, then discards the input typed
-/// until then. Call this function before the prompt that asks for the answer.
+/// Waits long enough for the user to read the text that was just shown, then discards all input
+/// typed so far. Must be called before the prompt for the answer is printed.
 pub fn wait_and_discard_typed_ahead(terminal: impl AsFd) {
     if isatty(&terminal) {
         std::thread::sleep(READING_DELAY);
@@ -15,10 +16,11 @@ pub fn wait_and_discard_typed_ahead(terminal: impl AsFd) {
     discard_typed_ahead_now(terminal);
 }
 
-/// Discards the input typed so far, without waiting.
+/// Discards all input typed so far, without waiting.
 pub fn discard_typed_ahead_now(terminal: impl AsFd) {
     if isatty(&terminal) {
-        // Pending input would be read as the answer. A terminal that cannot discard it was closed.
+        // Pending input would be read as the answer. If the terminal cannot discard it, the
+        // terminal was closed.
         let _ = tcflush(terminal, QueueSelector::IFlush);
     }
 }

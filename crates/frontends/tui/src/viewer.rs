@@ -1,4 +1,4 @@
-//! A viewer for whole results, in place of the live region: scrolls, searches, and switches between
+//! Shows whole results in place of the live region: scrolls, searches, and switches between
 //! results.
 //!
 //! Invariant: the viewer fits the rows it is given, and each row of the result is exactly one row
@@ -9,17 +9,19 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::call::ToolCallView;
 use crate::line::{StyledLine, TextStyle};
 
-/// Results of calls, and reasoning, oldest first. Bounded in number and size.
+/// The tool results and the reasoning that the viewer can open, oldest first. Their number and
+/// total size are limited.
 #[derive(Debug, Default)]
 pub(crate) struct ResultList {
     results: Vec<(ToolCallView, String)>,
 }
 
-/// Maximum results that can be opened.
+/// The maximum number of results that the viewer can open.
 pub const MAX_RESULTS: usize = 500;
 
 impl ResultList {
-    /// Maximum bytes of all results. The results are copies: the session has the conversation.
+    /// The maximum total size of the results, in bytes. The results are copies: the complete texts
+    /// are in the conversation.
     const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     pub(crate) fn push(&mut self, call: ToolCallView, text: &str) {
@@ -45,29 +47,29 @@ impl ResultList {
     }
 }
 
-/// The position in a result.
+/// The position of the viewer: the open result and the first visible row.
 #[derive(Debug, Default)]
 pub(crate) struct ResultViewer {
-    /// The index of the result, counted from the newest.
+    /// The index of the open result, counted from the newest.
     back: usize,
-    /// The first visible row.
+    /// The index of the first visible row.
     top: usize,
     query: String,
-    /// True while the query is typed.
+    /// True while the user types a search query.
     typing: bool,
 }
 
-/// The effect of a key on the viewer.
+/// The effect that a key has on the viewer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ViewerOutcome {
     Stay,
     Close,
-    /// Closes the viewer and prints these rows.
+    /// The viewer is closed, and these rows are printed.
     Print(Vec<StyledLine>),
 }
 
 impl ResultViewer {
-    /// Handles a key in a viewer of `columns` and `height`.
+    /// Handles a key. `columns` and `height` are the size of the viewer.
     pub(crate) fn handle_key(
         &mut self,
         key: KeyEvent,
@@ -127,7 +129,8 @@ impl ResultViewer {
         }
     }
 
-    /// Moves to the next or previous matching row, wrapping around at the ends.
+    /// Moves to the next matching row, or to the previous one if `down` is false. Continues at the
+    /// other end of the text if no match is left.
     fn move_to_match(&mut self, rows: &[StyledLine], down: bool) {
         let found = self.matching_rows(rows);
         let next = if down {
@@ -160,7 +163,8 @@ impl ResultViewer {
             .unwrap_or_default()
     }
 
-    /// Draws the viewer. Also returns the cursor's column in the last row while a query is typed.
+    /// Draws the viewer. While a query is typed, also returns the column of the cursor in the last
+    /// row.
     pub(crate) fn draw_viewer(
         &self,
         list: &ResultList,
@@ -177,7 +181,7 @@ impl ResultViewer {
                 row.clone()
             }
         };
-        // After a match near the end, less than a page may be left.
+        // After a match near the end, less than a page of rows may be left.
         let mut rows: Vec<_> = all
             .iter()
             .enumerate()
@@ -199,7 +203,8 @@ impl ResultViewer {
         (rows, None)
     }
 
-    /// Draws the position among the results and the matches, and the keys.
+    /// Draws a line that shows the position among the results, the position among the matches, and
+    /// the keys.
     fn draw_position(&self, list: &ResultList, found: &[usize]) -> StyledLine {
         let count = list.results.len();
         let place = text!(

@@ -7,15 +7,14 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// Minimum columns of the layout: a wide character and the mark of a cut must fit.
+/// The minimum width of the layout, in columns. A wide character and the mark of cut text must fit.
 pub(crate) const MIN_COLUMNS: usize = 8;
-/// Minimum columns of indented text: a wide character must fit.
+/// The minimum width of indented text, in columns. A wide character must fit.
 const MIN_INDENTED_COLUMNS: usize = 4;
 
-/// The fill of a row, in thirds of its columns, from which the row may be broken after punctuation.
+/// The minimum width of a row that is broken after punctuation, in thirds of its maximum width.
 const THIRDS_AT_SIGN: usize = 1;
-/// The fill of a row, in thirds of its columns, from which the row may be broken at a space in
-/// code.
+/// The minimum width of a row of code that is broken at a space, in thirds of its maximum width.
 const THIRDS_AT_BLANK: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -25,19 +24,19 @@ struct StyledCell<'a> {
     wide: usize,
 }
 
-/// The treatment of spaces at a break.
+/// Selects whether spaces at a break are dropped or kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BreakBlanks {
     Dropped,
     Kept,
 }
 
-/// Wraps a line at spaces and between wide characters, if possible.
+/// Wraps a line, at spaces and between wide characters if possible. Spaces at a break are dropped.
 pub(crate) fn wrap_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     break_rows(line, columns, BreakBlanks::Dropped)
 }
 
-/// Wraps a line and keeps its spaces, as for code.
+/// Wraps a line of code. Spaces at a break are kept.
 pub(crate) fn wrap_code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     break_rows(line, columns, BreakBlanks::Kept)
 }
@@ -83,8 +82,8 @@ fn break_rows(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Sty
     break_wide_rows(rows, columns)
 }
 
-/// Returns where to break a row of which `full` cells fit: at the last space, else after
-/// punctuation, else at the width limit.
+/// Returns the index of the cell before which a row is broken. At most `full` cells fit into the
+/// row. The row is broken at the last space, else after punctuation, else at the width limit.
 fn break_index(
     cells: &[StyledCell<'_>],
     full: usize,
@@ -118,14 +117,15 @@ fn break_index(
         .unwrap_or(full)
 }
 
-/// Characters that don't start a row.
+/// Characters that must not start a row.
 const CLOSING: &str = "。，、；：？！）」』】》”’)]},.;:!?";
-/// Characters that don't end a row.
+/// Characters that must not end a row.
 const OPENING: &str = "（「『【《“‘([{";
 /// Punctuation after which long words, paths and code may be broken.
 const BREAK_SIGNS: &str = "/-_.,;:=&|+)]}>(?#@";
 
-/// Breaks rows again that are wider than the sum of their characters, as some combinations are.
+/// Breaks rows that are still too wide: some combinations of characters are wider than the sum of
+/// their characters.
 fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     if rows.iter().all(|row| row.width() <= columns) {
         return rows;
@@ -141,7 +141,7 @@ fn break_wide_rows(rows: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
         .collect()
 }
 
-/// Breaks a line into rows that are each measured as a whole.
+/// Breaks a line into rows, measuring the width of each row as a whole.
 fn break_measured_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     let mut rows = vec![StyledLine::empty()];
     for span in line.spans() {
@@ -161,8 +161,8 @@ fn break_measured_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Wraps a line and puts `first` before its first row and `rest` before the others. Their columns
-/// count.
+/// Wraps a line. `first` is put before the first row and `rest` before all other rows; `columns`
+/// includes the widths of `first` and `rest`.
 pub(crate) fn wrap_hanging(
     line: &StyledLine,
     first: &StyledLine,
@@ -178,7 +178,7 @@ pub(crate) fn wrap_hanging(
     rows.into_iter().enumerate().map(fronted).collect()
 }
 
-/// Splits text into graphemes; a grapheme that is wider than a row is split into characters.
+/// Splits text into graphemes. A grapheme that is wider than a row is split into characters.
 fn split_graphemes(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     text.graphemes(true).flat_map(move |one| {
         let whole = display_width(one) <= columns;
@@ -213,8 +213,8 @@ fn join_cells(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     line
 }
 
-/// Draws a name and its description: side by side with the description indented, or one below the
-/// other if there is no room.
+/// Draws a name and its description side by side, or the description below the name if there is too
+/// little room.
 pub(crate) fn draw_definition_rows(
     name: &str,
     text: &str,

@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerConfig {
-    /// The maximum cost in USD of a task that sets no limit of its own.
+    /// The maximum cost, in USD, of a task that sets no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_usd: Option<f64>,
     /// The maximum number of tokens of a task that sets no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_tokens: Option<i64>,
-    /// The maximum cost in USD of all tasks per day.
+    /// The maximum cost of all tasks per day, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_usd: Option<f64>,
     /// The maximum number of tokens of all tasks per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
-    /// Repositories whose instructions, agents and rules are obeyed as in a trusted folder. A
-    /// source that ends in `*` matches all sources with this prefix.
+    /// The sources of trusted repositories, whose instructions, agents and rules are followed. An
+    /// entry that ends in `*` matches all sources that begin with the text before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
-    /// Daily limits of the tasks with a label.
+    /// The daily limits for tasks with particular labels, by label.
     pub labels: BTreeMap<String, LabelLimits>,
 }
 
@@ -33,17 +33,17 @@ pub struct WorkerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LabelLimits {
-    /// The maximum cost in USD.
+    /// The maximum cost of the tasks with the label per day, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_usd: Option<f64>,
-    /// The maximum number of tokens.
+    /// The maximum number of tokens of the tasks with the label per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
 }
 
 impl WorkerConfig {
-    /// True if the instructions, agents and rules in this repository are obeyed. Sources that
-    /// contain `..` are never trusted, because a prefix does not show where they lead.
+    /// True if the instructions, agents and rules in the repository `source` may be followed. A
+    /// source that contains `..` is never trusted, because its prefix does not show where it leads.
     pub fn trusts_repository(&self, source: &str) -> bool {
         let matches = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => source.starts_with(beginning),
@@ -52,7 +52,7 @@ impl WorkerConfig {
         !source.split(['/', '\\']).any(|part| part == "..") && self.trust.iter().any(matches)
     }
 
-    /// Returns the daily limits of all workers together.
+    /// Returns the configured daily limits, which apply to all workers together.
     pub fn spending_limits(&self) -> Vec<SpendingLimit> {
         let all = SpendingLimit {
             label: String::new(),

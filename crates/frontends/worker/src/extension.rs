@@ -5,10 +5,10 @@ use haft_agent::config::Section;
 
 use crate::config::WorkerConfig;
 
-/// The name of the section.
+/// The name of the configuration section for workers.
 pub const SECTION: &str = "worker";
 
-/// Declares the `[worker]` section. It adds nothing to sessions.
+/// Declares the `[worker]` section of the configuration. Adds nothing to sessions.
 pub struct WorkerExtension;
 
 impl Extension for WorkerExtension {

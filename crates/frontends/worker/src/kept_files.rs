@@ -1,4 +1,4 @@
-//! The changed files of a task, stored in the queue so that another worker can rebuild the
+//! Stores the changed files of a task in the queue, so that another worker can rebuild the
 //! workspace.
 //!
 //! Invariant: files changed by a call are stored in the queue before the call's result is stored. A
@@ -14,12 +14,13 @@ use haft_store::StoreError;
 
 use crate::slot::TaskRun;
 
-/// The maximum size of a kept file, in bytes. Larger files are not kept for undo either.
+/// The maximum size of a file that is stored in the queue, in bytes. The limit equals that for
+/// undoing changes of files.
 const MAX_FILE_SIZE: u64 = 64 << 20;
 
 impl TaskRun {
-    /// Stores the current content of changed paths in the queue. Paths outside the task's folder
-    /// are ignored. Blocks until the queue has them.
+    /// Stores the current content of `paths` in the queue. Paths outside the task's folder are
+    /// ignored. Blocks until the queue has stored the files.
     pub fn keep_changed_files(&self, paths: &[&Path]) -> Result<(), StoreError> {
         let inside = paths
             .iter()
@@ -35,8 +36,8 @@ impl TaskRun {
     }
 }
 
-/// Reads a path without following links on the way, not even one created a moment ago. Returns
-/// `None` if the path cannot be kept.
+/// Reads the file at a path. No link in the path is followed, not even one that is created during
+/// the call. Returns `None` if the file cannot be stored.
 fn capture_file(at: &Path, relative: &Path) -> Option<KeptFile> {
     match read_kept_file(at, relative) {
         Ok(file) => Some(file),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use haft_postgres::{QueueStatistics, TaskQueue, WorkerRow};
 
-/// Answers every request with the metrics until the process exits. The listener should be on the
-/// loopback interface, because the metrics reveal labels and costs.
+/// Answers every HTTP request with the metrics of the queue until the process exits. The listener
+/// should be on the loopback interface, because the metrics reveal labels and costs.
 pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
     for stream in listener.incoming().flatten() {
         let result = answer_request(stream, queue);
@@ -21,7 +21,7 @@ pub fn serve_metrics(listener: &TcpListener, queue: &TaskQueue) {
 fn answer_request(mut stream: std::net::TcpStream, queue: &TaskQueue) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
-    // The request does not matter, because there is only one page.
+    // The content of the request is ignored, because there is only one page.
     let _ = stream.read(&mut [0; 4_096])?;
     let (status, text) = match queue
         .statistics()

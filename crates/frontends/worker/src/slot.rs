@@ -1,4 +1,5 @@
-//! A running task: stops it, collects its log and records its spending.
+//! The state of a running task: allows stopping the task, collects its log and records its
+//! spending.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +9,15 @@ use haft_postgres::{KeptFile, QueuedTask, TaskLease, TaskQueue, TaskSpending, Ta
 use haft_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-/// The maximum length of a log line, in bytes. Longer lines are cut.
+/// The maximum length of a log line, in bytes. Longer lines are truncated.
 const MAX_LINE_BYTES: usize = 4_096;
-/// The maximum number of lines kept between two heartbeats. Further lines are dropped.
+/// The maximum number of log lines that are collected between two heartbeats. Further lines are
+/// dropped.
 const MAX_BUFFERED_LINES: usize = 10_000;
-/// The time between two attempts of a failed operation.
+/// The waiting time before a failed operation is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The reason for stopping a task early. The first reason wins, except that losing the lease
+/// The reason for stopping a task early. The first reason is kept, except that [`Self::Lost`]
 /// replaces any other reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskStop {
@@ -23,15 +25,15 @@ pub enum TaskStop {
     Cancelled,
     /// This worker is shutting down, and another worker continues the task.
     HandOver,
-    /// The lease has expired, and the task belongs to another worker.
+    /// The lease has expired, so the task belongs to another worker.
     Lost,
 }
 
-/// A running task of a worker: the lease, the cancellation and the collected log.
+/// The state of a task that a worker is running: its lease, its cancellation, and its log lines.
 pub struct Slot {
-    /// The lease under which everything about the task is written to the queue.
+    /// The lease of the task, which every write to the queue must name.
     pub lease: TaskLease,
-    /// Cancels the run.
+    /// The token that cancels the run.
     pub cancel: CancellationToken,
     reason: Mutex<Option<TaskStop>>,
     lines: Mutex<Vec<String>>,
@@ -50,7 +52,7 @@ impl Slot {
         }
     }
 
-    /// Cancels the run and records the reason.
+    /// Cancels the run and stores the reason.
     pub fn stop(&self, why: TaskStop) {
         let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         if reason.is_none() || why == TaskStop::Lost {
@@ -59,12 +61,12 @@ impl Slot {
         self.cancel.cancel();
     }
 
-    /// Returns the reason why the run was stopped, if it was.
+    /// Returns the reason why the run was stopped early, or `None` if it was not.
     pub fn stop_reason(&self) -> Option<TaskStop> {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a line to the log. It is written to the queue with the next heartbeat.
+    /// Adds a line to the log of the task. The next heartbeat writes the line to the queue.
     pub fn add_log_line(&self, mut line: String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < MAX_BUFFERED_LINES {
@@ -77,9 +79,10 @@ impl Slot {
         std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Repeats `job` until it succeeds, for operations without which the run must not continue.
-    /// Returns an error only if another worker has taken over the task; from then on, nothing of
-    /// this run is stored. Must not be called from within a runtime.
+    /// Repeats `job` until it succeeds. Used for operations that must have succeeded before the run
+    /// continues. Returns an error only if another worker has taken over the task; in that case,
+    /// the run must end, because nothing it does will be stored. Must not be called from within a
+    /// runtime.
     pub fn retry_until_done<T>(
         &self,
         mut job: impl FnMut() -> Result<T, StoreError>,
@@ -100,21 +103,23 @@ impl Slot {
     }
 }
 
-/// The data a host needs to run a task.
+/// A run of a task, with the folder, queue and slot that a [`TaskHost`](crate::TaskHost) needs for
+/// it.
 #[derive(Clone)]
 pub struct TaskRun {
-    /// The task, as taken from the queue.
+    /// The task, as it was taken from the queue.
     pub task: QueuedTask,
-    /// The working folder: a clone that contains the changes of earlier runs.
+    /// The folder in which the task works: a clone that contains the changes of earlier runs.
     pub folder: PathBuf,
-    /// The queue, for data that is written during the run.
+    /// The queue to which the data of the run is written.
     pub queue: Arc<TaskQueue>,
-    /// Stops the task and collects its log.
+    /// The slot that stops the run and collects its log.
     pub slot: Arc<Slot>,
 }
 
 impl TaskRun {
-    /// Records what the task has spent. Blocks, and may be called from within a runtime.
+    /// Records the tokens and the cost that the task has used so far. Blocks until they are stored,
+    /// and may be called from within a runtime.
     pub fn record_spending(&self, spent: TaskSpending) {
         if let Err(error) =
             self.retry_on_thread(|| self.queue.record_spending(self.slot.lease, spent))
@@ -123,8 +128,8 @@ impl TaskRun {
         }
     }
 
-    /// Stores files with the task, for a worker that continues it. Blocks, and may be called from
-    /// within a runtime.
+    /// Stores files in the queue, so that another worker can continue the task. Blocks until they
+    /// are stored, and may be called from within a runtime.
     pub fn keep_files(&self, files: &[KeptFile]) -> Result<(), StoreError> {
         self.retry_on_thread(|| self.queue.save_files(self.slot.lease, files))
     }
@@ -133,8 +138,8 @@ impl TaskRun {
         &self,
         job: impl Fn() -> Result<(), StoreError> + Send,
     ) -> Result<(), StoreError> {
-        // `Slot::retry_until_done` must not block a thread of a runtime, so it runs on a thread of
-        // its own.
+        // A thread of its own is used, because `Slot::retry_until_done` must not block a thread of
+        // a runtime.
         std::thread::scope(|scope| scope.spawn(|| self.slot.retry_until_done(job)).join())
             .unwrap_or(Err(StoreError::Closed))
     }

@@ -18,7 +18,7 @@ pub(crate) struct TaskMeter {
     spent: TaskSpending,
     /// True if the highest possible cost of a request is recorded before it is sent.
     limited: bool,
-    /// The request of each conversation that is being built or was sent.
+    /// The newest request of each conversation, which is being built or was sent.
     requests: HashMap<ConversationId, PendingRequest>,
 }
 
@@ -48,8 +48,8 @@ impl TaskMeter {
         }
     }
 
-    /// Records a request that is about to be sent with its highest possible cost, which counts if
-    /// this worker is lost.
+    /// Records the highest possible cost of a request that is about to be sent. This cost counts if
+    /// the worker is lost before the reply.
     fn reserve_request(&mut self, conversation: &ConversationId, output: u64) {
         if !self.limited {
             return;
@@ -124,8 +124,8 @@ impl EventSink for TaskMeter {
     }
 }
 
-/// Returns true if an event is logged. Pieces of text are stored in the conversation, and the
-/// layout of a request in its log.
+/// Returns true if an event is logged. Pieces of text are not logged, because the conversation
+/// stores them; neither is the layout of a request, which the request log stores.
 fn is_logged(body: &EventBody) -> bool {
     !matches!(
         body,

@@ -1,5 +1,5 @@
-//! The loop of a worker: it sends heartbeats, takes tasks while it has free slots, and reports how
-//! they ended.
+//! Runs the loop of a worker, which sends heartbeats, takes tasks while it has free slots, and
+//! reports the ends of tasks.
 //!
 //! Invariant: however a run ends, its task is either finished once, returned to the queue, or owned
 //! by another worker.
@@ -19,9 +19,9 @@ use crate::slot::{Slot, TaskRun, TaskStop};
 use crate::task_runner::TaskRunner;
 use crate::workspace::{TaskWorkspace, WorkspaceError, Workspaces};
 
-/// The time a worker without a new task waits before it polls the queue again.
+/// The waiting time before the queue is polled again if it had no task for the worker.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The time between two checks for a free slot or for a stop.
+/// The interval at which the worker checks for a free slot or a stop request.
 const CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The settings with which a worker is started.
@@ -31,22 +31,24 @@ pub struct WorkerOptions {
     pub name: String,
     /// The maximum number of tasks that run at the same time.
     pub slots: u16,
-    /// The time that running tasks get to finish after a stop, before they are handed over.
+    /// The time after a stop request in which running tasks may end before they are handed over to
+    /// other workers.
     pub drain: Duration,
-    /// True if the worker ends when the queue has no task left to take.
+    /// True if the worker exits when the queue has no more tasks that it can take.
     pub until_empty: bool,
-    /// The filter for the tasks that the worker takes. The worker's id is filled in later.
+    /// The filter and the limits for the tasks that the worker takes. The worker replaces the id in
+    /// this profile with its own.
     pub taker: WorkerProfile,
 }
 
-/// The outcome of a run.
+/// The way in which a run ended: with a result, or with a permanent or temporary failure.
 #[derive(Debug)]
 pub enum RunEnd {
-    /// The run ended with this result.
+    /// The run ended with this result, as JSON.
     Result(Value),
-    /// The run could not start, and no other worker could start it either.
+    /// The run could not start, and would not start on any other worker. The value is the reason.
     Refused(String),
-    /// The server or the store failed, so another attempt may succeed.
+    /// The server or the store failed, so another attempt may succeed. The value is the reason.
     Trouble(String),
 }
 
@@ -63,11 +65,12 @@ impl From<WorkspaceError> for RunEnd {
 
 /// Takes tasks from a queue and runs them.
 pub struct Worker {
-    /// The connection for the data of running tasks.
+    /// The connection to the queue through which tasks are taken and the data of running tasks is
+    /// written.
     pub queue: Arc<TaskQueue>,
-    /// A connection for heartbeats alone, so that they never wait for other queries.
+    /// A separate connection for heartbeats, so that heartbeats never wait for other queries.
     pub heartbeat_queue: TaskQueue,
-    /// Creates the folders in which tasks work.
+    /// The manager of the folders in which tasks work.
     pub workspaces: Workspaces,
     /// Runs the tasks.
     pub runner: TaskRunner,
@@ -75,7 +78,7 @@ pub struct Worker {
     pub options: WorkerOptions,
 }
 
-/// The slots in use, by task id.
+/// The slots that are in use, by task id.
 #[derive(Default)]
 struct BusySlots(Mutex<HashMap<i64, Arc<Slot>>>);
 
@@ -92,8 +95,9 @@ impl BusySlots {
 }
 
 impl Worker {
-    /// Takes and runs tasks until `stop` is canceled, then waits for the running tasks. Canceling
-    /// `at_once` hands the running tasks over immediately. Blocks.
+    /// Takes and runs tasks until `stop` is canceled, then waits for the running tasks to end. If
+    /// `at_once` is canceled, the running tasks are handed over immediately. Blocks until the last
+    /// task has ended.
     pub fn run_until_stopped(
         &self,
         stop: &CancellationToken,
@@ -142,7 +146,8 @@ impl Worker {
         self.heartbeat_queue.remove_worker(id)
     }
 
-    /// Waits for running tasks to end, and hands over those that still run after the drain time.
+    /// Waits for the running tasks to end. Tasks that are still running after the drain time are
+    /// handed over to other workers.
     fn drain_slots(&self, busy: &BusySlots, at_once: &CancellationToken) {
         let started = Instant::now();
         while !busy.lock_slots().is_empty() {
@@ -153,9 +158,9 @@ impl Worker {
         }
     }
 
-    /// Sends heartbeats until `ended` is canceled. The queue answers each heartbeat with the tasks
-    /// that the worker still holds and the tasks that were canceled. Writes the log of running
-    /// tasks as well.
+    /// Sends heartbeats until `ended` is canceled, and writes the logs of running tasks to the
+    /// queue. The queue answers each heartbeat with the tasks that the worker still holds and the
+    /// tasks that were canceled.
     fn send_heartbeats(
         &self,
         taker: &WorkerProfile,
@@ -183,8 +188,8 @@ impl Worker {
                 Err(error) => {
                     tracing::warn!(%error, "the queue does not hear this worker");
                     if last_success.elapsed() >= taker.lease {
-                        // The leases have expired, so other workers take these tasks. Results of
-                        // this worker would be discarded.
+                        // The leases of these tasks have expired, so other workers take the tasks.
+                        // The queue would discard the results of this worker.
                         for slot in slots {
                             slot.stop(TaskStop::Lost);
                         }
@@ -207,7 +212,7 @@ impl Worker {
         }
     }
 
-    /// Runs one task and reports its end.
+    /// Runs one task and reports its result to the queue.
     fn run_and_report_task(&self, task: &QueuedTask, slot: &Arc<Slot>) {
         #[cfg(feature = "otel")]
         let started = Instant::now();
@@ -272,7 +277,8 @@ impl Worker {
         }
     }
 
-    /// Creates a fresh clone and restores the changes of earlier runs.
+    /// Creates a fresh clone for a task, and restores the changes that earlier runs of the task
+    /// made.
     fn prepare_workspace(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
         let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
         let bundle = if task.has_bundle {
@@ -289,8 +295,8 @@ impl Worker {
         Ok(workspace)
     }
 
-    /// Returns the end of a task with its patch. If `push` names a branch, the patch is pushed to
-    /// it.
+    /// Returns the final report about a task, including its patch. If `push` names a branch, this
+    /// method also pushes the changes to that branch.
     fn build_task_end(
         &self,
         workspace: Option<&TaskWorkspace>,
@@ -329,7 +335,7 @@ impl Worker {
     }
 }
 
-/// Repeats `job` until the queue can be reached, or the task belongs to another worker.
+/// Repeats `job` until it succeeds or the task belongs to another worker.
 fn retry_until_reported(
     slot: &Slot,
     job: impl Fn() -> Result<(), StoreError>,

@@ -1,9 +1,9 @@
-//! Runs a task that is a workflow, as `haft workflows run` does, with its record next to the files
-//! of the task.
+//! Runs a task that is a workflow, as `haft workflows run` does. The record of the run lies next to
+//! the files of the task.
 //!
 //! Invariant: the queue stores which steps are done, and the conversation of a step that has begun,
 //! before the run goes on. Another worker repeats no step that is done, and continues the
-//! conversations of the others.
+//! conversations of the other steps.
 
 use std::io;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl TaskRunner {
 fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> Result<HeldRun, TaskRunError> {
     const TASK: &str = "task";
     let kept = run.queue.read_record(run.task.id)?;
-    // Next to the clone, and removed with it.
+    // The folder lies next to the clone and is removed with it.
     let folder = run.folder.with_file_name("run");
     let keeper = run.clone();
     let runs = WorkflowRuns::new(folder.clone()).with_listener(Arc::new(move |bytes| {

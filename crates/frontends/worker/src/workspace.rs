@@ -1,5 +1,5 @@
-//! The workspaces of tasks: each run gets a fresh clone from a mirror of the repository that the
-//! worker keeps, and its changes become a patch.
+//! Creates the workspaces of tasks. Each run gets a fresh clone from a mirror of the repository
+//! that the worker keeps, and its changes become a patch.
 //!
 //! Objects are copied, not linked, so a task cannot change the mirror through its clone. git runs
 //! as everywhere in haft, without the repository's configuration.
@@ -13,18 +13,17 @@ use haft_files::{Durability, LockFile};
 use haft_postgres::{KeptFile, KeptKind, QueuedTask};
 use haft_sandbox::{Git, GitError, GitProgram, GitReach};
 
-/// The empty tree, which every git repository knows. A task without a repository starts from it.
+/// The id of git's empty tree, which exists in every repository. A task without a repository starts
+/// from it.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/// The reason why a workspace or a patch could not be created.
+/// The reason why an operation on a task's workspace or its patch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// A git command failed.
     #[error("{what}: {source}")]
     Git {
-        /// The command or operation.
+        /// The git command or other operation that failed.
         what: String,
-        /// The underlying error.
         source: GitError,
     },
     /// A repository could not be fetched.
@@ -32,7 +31,6 @@ pub enum WorkspaceError {
     Fetch {
         /// The URL of the repository.
         url: String,
-        /// The underlying error.
         source: GitError,
     },
     /// A file could not be read or written.
@@ -40,17 +38,16 @@ pub enum WorkspaceError {
     File {
         /// The path of the file.
         at: PathBuf,
-        /// The underlying error.
         source: io::Error,
     },
-    /// A path of an earlier run lies outside the workspace.
+    /// A file stored by an earlier run has a path outside the workspace.
     #[error("`{}` does not lie in the workspace", .0.display())]
     Outside(PathBuf),
 }
 
 impl WorkspaceError {
-    /// True if another attempt may succeed, because a server may be unreachable or a disk full. A
-    /// missing local repository or commit is permanent.
+    /// True if another attempt may succeed, because a server may be unreachable or a disk may be
+    /// full. A missing local repository or commit is permanent.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Fetch { url, .. } => local_path(url).is_none(),
@@ -60,31 +57,32 @@ impl WorkspaceError {
     }
 }
 
-/// The folders of a worker, and the git installation that the worker uses.
+/// Creates and removes the folders in which the tasks of a worker run.
 pub struct Workspaces {
-    /// The folder of the mirrors and workspaces. Only workers write to it.
+    /// The folder that contains the mirrors and workspaces. Only workers write to it.
     pub folder: PathBuf,
-    /// The git installation of this machine.
+    /// The git program with which repositories are fetched and cloned.
     pub git: GitProgram,
-    /// The socket of the user's SSH agent.
+    /// The path of the socket of the user's SSH agent, if there is one.
     pub agent: Option<PathBuf>,
 }
 
 /// The clone in which one task works.
 #[derive(Debug)]
 pub struct TaskWorkspace {
-    /// The folder of the clone.
+    /// The path of the clone.
     pub folder: PathBuf,
     /// The commit that the task started from.
     pub base: String,
-    /// The source of the repository, as the task names it.
+    /// The source of the repository, as the task names it. `None` for a task without a repository.
     source: Option<String>,
     /// The mirror or bundle from which the repository was cloned.
     mirror: Option<PathBuf>,
 }
 
 impl Workspaces {
-    /// Creates a fresh clone for a task. A workspace of an earlier run is removed.
+    /// Creates a fresh clone for a task. If an earlier run left a workspace behind, that is removed
+    /// first.
     pub fn create_workspace(
         &self,
         task: &QueuedTask,
@@ -182,7 +180,8 @@ impl Workspaces {
         })
     }
 
-    /// Creates or updates the mirror of a repository. A lock keeps other processes out.
+    /// Creates or updates the mirror of a repository. A lock prevents other processes from updating
+    /// it at the same time.
     fn update_mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
         let above = self.folder.join("mirrors");
         create_folder(&above)?;
@@ -254,7 +253,7 @@ impl Workspaces {
         Ok(at)
     }
 
-    /// Returns the task's changes as a patch for `git apply`. The patch is empty if nothing
+    /// Returns the changes of a task as a patch for `git apply`. The patch is empty if nothing was
     /// changed.
     pub fn create_patch(&self, workspace: &TaskWorkspace) -> Result<Vec<u8>, WorkspaceError> {
         let what = |source| WorkspaceError::Git {
@@ -278,8 +277,8 @@ impl Workspaces {
         git.run(diff).map_err(what)
     }
 
-    /// Commits a patch on top of the task's base commit, and pushes it to a branch of the
-    /// repository. Uses a new clone to which the task had no access.
+    /// Commits a patch on top of the task's base commit, and pushes the commit to a branch of the
+    /// repository. The commit is made in a new clone to which the task had no access.
     pub fn push_patch(
         &self,
         workspace: &TaskWorkspace,
@@ -369,7 +368,8 @@ impl Workspaces {
         )
     }
 
-    /// Removes the workspace of a task. If that fails, it is removed when the task runs here again.
+    /// Removes the workspace of a task. If the removal fails, it is repeated when the task runs on
+    /// this worker again.
     pub fn remove_workspace(&self, workspace: &TaskWorkspace) {
         if let Some(Err(error)) = workspace.folder.parent().map(remove_path) {
             tracing::warn!(%error, "the workspace of a task is still there");
@@ -393,8 +393,8 @@ impl Workspaces {
 }
 
 impl TaskWorkspace {
-    /// Restores the changes of earlier runs in the clone: first deletes files, the deepest first,
-    /// then writes the other files.
+    /// Restores the changes of earlier runs in the clone. Deletions are made first, beginning with
+    /// the deepest path; then the changed files are written.
     pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
         let failed = |file: &KeptFile, source| WorkspaceError::File {
             at: file.path.clone(),
@@ -414,8 +414,8 @@ impl TaskWorkspace {
         Ok(())
     }
 
-    /// Returns the path of a kept file in the clone. Paths that lead outside, also through links,
-    /// are rejected.
+    /// Returns the path of a stored file in the clone. A path that leads outside the clone, whether
+    /// directly or through links, is rejected.
     fn resolve_path(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
         let outside = || WorkspaceError::Outside(file.path.clone());
         let plain = file
@@ -474,7 +474,7 @@ fn create_folder(folder: &Path) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Removes a file or a folder, if it exists.
+/// Removes a file or a folder. Succeeds if it does not exist.
 fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
     let removed = match at.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(at),
@@ -487,19 +487,20 @@ fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
     })
 }
 
-/// Returns a path as text. The paths of a worker are always UTF-8: its folder was given as text,
-/// and only numbers and hashes are added.
+/// Returns a path of the worker as text. Such paths are always valid UTF-8, because the worker's
+/// folder was given as text, and only numbers and hashes are appended to it.
 fn path_to_str(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
-/// Returns the folder that a source names, or `None` if the source is on another machine.
+/// Returns the local folder that the source of a repository refers to, or `None` if the source is
+/// on another machine.
 fn local_path(source: &str) -> Option<&Path> {
     Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
 }
 
-/// True if git would connect to this source with `ssh`, either by its scheme or because it has the
-/// form `host:path`.
+/// True if git would use `ssh` to connect to the source of a repository, because of its scheme or
+/// because it has the form `host:path`.
 fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),

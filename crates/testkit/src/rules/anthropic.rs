@@ -296,7 +296,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
     })
 }
 
-/// Iterates over every block of every message, with the indexes of the message and the block.
+/// Iterates over the blocks of all messages, each with the index of its message and its own index.
 fn iter_blocks(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     use super::common::array_field;
     array_field(body, "messages")

@@ -6,27 +6,28 @@
 
 use serde_json::Value;
 
-/// The result of a rule's check.
+/// The result of checking a rule.
 pub(super) type Verdict = Result<(), Problem>;
 
-/// The reason a request is rejected, before it is encoded as the service's error body.
+/// The reason why a request is rejected. It is later encoded in the form in which the service
+/// reports errors.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: u16,
-    /// The message in the service's own wording.
+    /// The error message, in the words of the service.
     pub(super) message: String,
-    /// `OpenAI`: the invalid parameter.
+    /// The name of the invalid parameter; only for the `OpenAI` APIs.
     pub(super) param: Option<String>,
-    /// `OpenAI`: the machine-readable error code.
+    /// The machine-readable error code; only for the `OpenAI` APIs.
     pub(super) code: Option<&'static str>,
-    /// Google: the invalid fields, if the body could not be parsed as the request type.
+    /// The fields that don't fit the request type; only for Gemini.
     pub(super) violations: Vec<Violation>,
 }
 
-/// A field that doesn't fit the request type.
+/// A field that doesn't fit the type that the request must have.
 #[derive(Debug)]
 pub(super) struct Violation {
-    /// The path of the field; empty for the request itself.
+    /// The path of the field; empty for the whole request.
     pub(super) field: String,
     pub(super) description: String,
 }
@@ -43,7 +44,7 @@ impl Problem {
         }
     }
 
-    /// Sets the invalid parameter.
+    /// Sets the name of the invalid parameter.
     pub(super) fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
@@ -62,7 +63,7 @@ impl Problem {
     }
 }
 
-/// Returns the array at `key`; empty if absent or not an array.
+/// Returns the array at `key`. An absent field and a field of another type count as an empty array.
 pub(super) fn array_field<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value
         .get(key)
@@ -70,12 +71,12 @@ pub(super) fn array_field<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Returns the string at `key`, if there is one.
+/// Returns the string at `key`; `None` if there is none.
 pub(super) fn string_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Returns the string at `type`; empty if there is none.
+/// Returns the string at `type`. An absent string counts as empty.
 pub(super) fn type_field(value: &Value) -> &str {
     string_field(value, "type").unwrap_or_default()
 }
@@ -94,13 +95,13 @@ pub(super) fn find_unknown_key<'a>(value: &'a Value, known: &[&str]) -> Option<&
         .find(|key| !known.contains(key))
 }
 
-/// True if a name consists of 1 to `max_len` letters, digits, `_` and `-`.
+/// True if a name has 1 to `max_len` characters, all of them ASCII letters, digits, `_` or `-`.
 pub(super) fn is_plain_name(name: &str, max_len: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=max_len).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// True if a text is padded standard base64.
+/// True if a text is standard base64 with padding. False for an empty text.
 pub(super) fn is_base64(data: &str) -> bool {
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
     let body = &data.as_bytes()[..data.len() - padding];

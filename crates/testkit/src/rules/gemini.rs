@@ -238,7 +238,7 @@ fn violation_body(violation: &Violation) -> Value {
     json!({"field": violation.field, "description": violation.description})
 }
 
-/// Rejects a body that doesn't fit the request type; accepts it if there are no violations.
+/// Returns an error if there are any violations.
 fn reject_violations(violations: Vec<Violation>) -> Verdict {
     if violations.is_empty() {
         return Ok(());
@@ -254,18 +254,19 @@ fn reject_violations(violations: Vec<Violation>) -> Verdict {
     })
 }
 
-/// Returns the error for a value that doesn't fit the type of its field.
+/// Returns the violation for a value that doesn't fit the type of its field.
 fn invalid_value_violation(field: String, kind: &str, found: &Value) -> Violation {
     let description = format!("Invalid value at '{field}' ({kind}), {found}");
     Violation { field, description }
 }
 
-/// Returns the error for a field whose value has a valid type but is not allowed.
+/// Returns the error for a field whose value has the right type but is not allowed.
 fn field_problem(field: &str, what: &str) -> Problem {
     Problem::new(format!("* GenerateContentRequest.{field}: {what}\n"))
 }
 
-/// Returns a field by its camelCase or `snake_case` name, unless it is null.
+/// Returns the field with this camelCase name, which may also be written in `snake_case`; `None` if
+/// it is absent or null.
 fn get_field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     let found = value.get(camel).or_else(|| {
         let fields = value.as_object()?;
@@ -277,14 +278,15 @@ fn get_field<'a>(value: &'a Value, camel: &str) -> Option<&'a Value> {
     found.filter(|found| !found.is_null())
 }
 
-/// Returns an array field by its camelCase or `snake_case` name; empty if absent or not an array.
+/// Returns the array in the field with this camelCase name, which may also be written in
+/// `snake_case`. An absent field and a field of another type count as an empty array.
 fn array_field<'a>(value: &'a Value, camel: &str) -> &'a [Value] {
     get_field(value, camel)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-/// Iterates over every part of every turn, with the indexes of both.
+/// Iterates over the parts of all turns, each with the index of its turn and its own index.
 fn iter_parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "contents")
         .iter()

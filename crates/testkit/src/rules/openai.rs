@@ -21,7 +21,7 @@ pub(super) fn error_body(problem: &Problem) -> Value {
     })
 }
 
-/// True if a model always reasons (`o1`, `o3`, `o4`, `gpt-5` and later). These models reject
+/// True for a model that always reasons (`o1`, `o3`, `o4`, `gpt-5` and later). Such a model rejects
 /// `max_tokens`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let letter_o = ["o1", "o3", "o4"]
@@ -30,15 +30,15 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     letter_o || (model.starts_with("gpt-5") && !model.contains("-chat"))
 }
 
-/// True if a model rejects a temperature. GPT models from 5.1 on accept one if the effort is `none`
-/// or absent.
+/// True for a model that rejects a temperature. GPT models from 5.1 on accept one if the effort is
+/// `none` or absent.
 pub(super) fn has_fixed_temperature(model: &str, effort: Option<&str>) -> bool {
     let may_not_reason =
         model.starts_with("gpt-5.") && effort.is_none_or(|effort| effort == "none");
     is_reasoning_model(model) && !may_not_reason
 }
 
-/// True if a model is known never to reason.
+/// True for a model that is known never to reason.
 pub(super) fn is_non_reasoning_model(model: &str) -> bool {
     ["gpt-3.5", "gpt-4"]
         .iter()
@@ -51,7 +51,7 @@ fn is_in_family(model: &str, family: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Returns the JSON type of a value in the service's wording.
+/// Returns the name of a value's JSON type, as the service writes it.
 pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -102,7 +102,7 @@ pub(super) fn string_too_long_problem(param: &str, max_len: usize, found: usize)
         .code("string_above_max_length")
 }
 
-/// Returns the service's error for a value outside a fixed set.
+/// Returns the service's error for a value that is not one of `supported`.
 pub(super) fn unsupported_value_problem(param: &str, found: &str, supported: &[&str]) -> Problem {
     let supported = super::common::format_quoted_list(supported, "and", ",");
     let message = format!("Invalid value: '{found}'. Supported values are: {supported}.");
@@ -145,7 +145,7 @@ pub(super) fn check_temperature_range(body: &Value) -> Verdict {
     Err(Problem::new(message).param("temperature").code(code))
 }
 
-/// Checks that `stream_options` is given only with `stream`.
+/// Checks that `stream_options` is given only if `stream` is true.
 pub(super) fn check_stream_options(body: &Value) -> Verdict {
     let streaming = body.get("stream") == Some(&Value::Bool(true));
     if super::common::non_null_field(body, "stream_options").is_some() && !streaming {
@@ -155,7 +155,7 @@ pub(super) fn check_stream_options(body: &Value) -> Verdict {
     Ok(())
 }
 
-/// True if any text in a list of messages contains the word JSON.
+/// True if any text in the messages contains the word JSON.
 pub(super) fn mentions_json(messages: &[Value]) -> bool {
     let has = |text: &str| {
         text.as_bytes()

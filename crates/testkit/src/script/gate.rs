@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Holds replies back until it is opened; it then stays open. Clones share one gate.
+/// A gate that holds replies back until it is opened. Once open, it stays open. Clones share one
+/// gate.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
@@ -35,11 +36,11 @@ impl PartialEq for Gate {
     }
 }
 
-/// The position in the body of a reply at which a [`Gate`] holds it.
+/// The position in the body of a reply at which a [`Gate`] holds the body back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hold {
-    /// Before the first byte of the body.
+    /// The gate holds back the whole body.
     Start(Gate),
-    /// After the first half of the body's pieces.
+    /// The gate holds back the second half of the body's pieces.
     Middle(Gate),
 }

@@ -9,32 +9,32 @@ use serde_saphyr::Spanned;
 
 use super::{DEFAULT_MODEL, Garbage, Replace, Replies, Reply, Script, ScriptedError};
 
-/// A script could not be parsed or contradicts itself.
+/// The error for a script that cannot be parsed or contradicts itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The text is not YAML of the expected shape.
+    /// The text is not YAML, or doesn't have the form of a script.
     #[error("{file}:{line}:{column}: {what}")]
     Syntax {
-        /// The script's name.
+        /// The name of the script.
         file: String,
         /// The line of the problem, from 1; 0 if unknown.
         line: u64,
         /// The column of the problem, from 1; 0 if unknown.
         column: u64,
-        /// The problem, including the field.
+        /// The problem and the field in which it occurs.
         what: String,
     },
     /// A reply in a file contradicts itself.
     #[error("{file}:{line}: reply {number}, field `{field}`: {what}")]
     Field {
-        /// The script's name.
+        /// The name of the script.
         file: String,
         /// The line on which the reply starts.
         line: u64,
         /// The number of the reply, from 1.
         number: usize,
         field: &'static str,
-        /// The problem and its fix.
+        /// The problem, and the way to fix it.
         what: &'static str,
     },
     /// A reply built in Rust contradicts itself.
@@ -43,7 +43,7 @@ pub enum ScriptError {
         /// The number of the reply, from 1.
         number: usize,
         field: &'static str,
-        /// The problem and its fix.
+        /// The problem, and the way to fix it.
         what: &'static str,
     },
 }
@@ -69,7 +69,8 @@ pub(super) fn from_yaml(file: &str, text: &str) -> Result<Script, ScriptError> {
             .location()
             .map_or((0, 0), |at| (at.line(), at.column()));
         let what = error.without_snippet().to_string();
-        // The error message starts with the position, so it's removed from the end.
+        // The error message starts with the position, so the position at the end of the parser's
+        // text is removed.
         let what = what
             .rsplit_once(" at line ")
             .map_or(what.as_str(), |(what, _)| what)
@@ -113,7 +114,8 @@ pub(super) struct Problem {
     pub(super) what: &'static str,
 }
 
-/// Checks a reply for contradictions that the types allow.
+/// Checks a reply for contradictions that its types allow. `among` determines how the script
+/// chooses replies.
 pub(super) fn check_reply(reply: &Reply, among: &Replies) -> Result<(), Problem> {
     let reject_if = |wrong: bool, field, what| {
         if wrong {
@@ -212,7 +214,7 @@ pub(super) fn check_reply(reply: &Reply, among: &Replies) -> Result<(), Problem>
     )
 }
 
-/// Deserializes a [`Usage`], but rejects misspelled fields.
+/// Deserializes a [`Usage`], and rejects unknown fields.
 pub(super) fn deserialize_usage<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Usage>, D::Error> {
@@ -344,7 +346,7 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
         .then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// A value written either as a string or as a map.
+/// A value that is written either as a string or as a map.
 enum StringOrMap<T> {
     Text(String),
     Map(T),

@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "WrittenPart")]
 pub enum ReplyPart {
-    /// Text of the reply.
+    /// A part of the reply's text.
     Text {
         text: String,
         /// Gemini's signature of the text.
@@ -39,7 +39,7 @@ impl ReplyPart {
     }
 }
 
-/// A part as written in a script: one of three keys, and an optional signature.
+/// A part as written in a script: one of the three kinds, and an optional signature.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPart {
@@ -86,13 +86,14 @@ impl TryFrom<WrittenPart> for ReplyPart {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptCall {
-    /// The call id. If absent, an id is generated, but none is sent to Gemini clients.
+    /// The id of the call. If absent, an id is generated, except for Gemini clients, which get
+    /// none.
     #[serde(default)]
     pub id: Option<String>,
     /// The name of the tool.
     pub name: String,
-    /// The arguments: an object, or a string that is sent verbatim, for broken JSON, repeated keys
-    /// or trailing text.
+    /// The arguments: an object, or a string that is sent verbatim. A string allows broken JSON,
+    /// repeated keys and trailing text.
     #[serde(default)]
     pub arguments: Value,
     /// Gemini's signature of the call.
@@ -129,8 +130,8 @@ impl ScriptCall {
     }
 }
 
-/// Returns the signature to send with reasoning: the scripted one, a generated one if the script
-/// has none, or `None` if the scripted one is empty.
+/// Returns the signature to send with reasoning: the one in the script, or a generated one if the
+/// script has none. An empty signature in the script gives `None`.
 pub(crate) fn signature_or_generated(scripted: Option<&str>, text: &str) -> Option<String> {
     match scripted {
         Some("") => None,

@@ -13,16 +13,17 @@ use super::{SeenMessage, SeenPart, SeenRole};
 pub(super) struct Builder {
     messages: Vec<SeenMessage>,
     calls: usize,
-    /// The number of each call by its wire id; a repeated id refers to the latest call.
+    /// The number of each call by its id in the request. A repeated id stands for the latest call.
     by_id: HashMap<String, usize>,
-    /// Unanswered calls by tool name, oldest first, for results without an id.
+    /// The unanswered calls of each tool, oldest first, to which results without an id are
+    /// assigned.
     open_by_name: HashMap<String, VecDeque<usize>>,
-    /// Images within the current run of results.
+    /// The images that came with the current run of consecutive results.
     pending_images: Vec<SeenPart>,
 }
 
 impl Builder {
-    /// Adds a part with the role `role`.
+    /// Adds a part to the current message, or to a new message if the role differs.
     pub(super) fn push(&mut self, role: SeenRole, part: SeenPart) {
         self.flush_images();
         self.append(role, part);
@@ -104,7 +105,7 @@ impl Builder {
         );
     }
 
-    /// Adds an image that came with a result. It is placed after all results of the run.
+    /// Adds an image that came with a result. The image is placed after all results of the run.
     pub(super) fn push_result_image(&mut self, image: SeenPart) {
         self.pending_images.push(image);
     }

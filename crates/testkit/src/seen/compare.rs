@@ -48,7 +48,7 @@ impl Seen {
         }
     }
 
-    /// True if two requests are equivalent to the model; see [`Seen::difference`].
+    /// True if the model would receive equivalent requests; see [`Seen::difference`].
     pub fn is_equivalent_to(&self, other: &Self) -> bool {
         self.difference(other).is_none()
     }
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// The content of a part that doesn't depend on the API.
+/// The content of a part without the details that depend on the API.
 #[derive(PartialEq)]
 enum ComparablePart<'a> {
     Text(&'a str),

@@ -134,8 +134,8 @@ fn push_part(
     Ok(())
 }
 
-/// Returns the text under `error`, `output` or `result`, or else the whole object as JSON, and
-/// whether the tool failed.
+/// Returns the text at `error`, `output` or `result`, or the whole object as JSON if it has none of
+/// them. The flag is true if the tool failed.
 fn decode_function_response(response: Option<&Value>) -> (String, bool) {
     let Some(response) = response else {
         return (String::new(), false);
@@ -167,7 +167,8 @@ fn decode_image(part: &Value, path: &str) -> Result<Option<SeenPart>, SeenError>
         .map(image_from_url))
 }
 
-/// Returns the field by its camelCase or `snake_case` name; the API accepts both.
+/// Returns the field with this name, which may be written in camelCase or `snake_case`, because the
+/// API accepts both.
 fn get_either_case<'a>(object: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     object
         .get(camel)

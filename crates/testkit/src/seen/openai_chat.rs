@@ -125,7 +125,7 @@ fn decode_content(message: &Value, path: &str) -> Result<Vec<SeenPart>, SeenErro
     }
 }
 
-/// Joins the text parts of a message, ignoring other parts.
+/// Joins the texts of a message's text parts. Parts of other types are ignored.
 fn join_text_content(message: &Value, path: &str) -> Result<String, SeenError> {
     let parts = decode_content(message, path)?;
     let texts: Vec<&str> = parts

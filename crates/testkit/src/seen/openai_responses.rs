@@ -56,7 +56,7 @@ pub(super) fn decode_request(body: &Value) -> Result<Seen, SeenError> {
     })
 }
 
-/// Adds one item. If the item is the leading system message, returns the message's text instead.
+/// Adds one item to the request. A leading system message is not added; its text is returned.
 fn push_item(
     item: &Value,
     path: &str,

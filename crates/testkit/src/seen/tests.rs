@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-/// One conversation as each API carries it: parallel calls to the same tool, a failing result, a
-/// picture with a result, two user messages in a row after the results.
+/// Returns one conversation, decoded from a request of each API: parallel calls to the same tool, a
+/// failing result, a picture with a result, and two user messages in a row after the results.
 fn one_conversation() -> [Seen; 4] {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     let chat = json!({

@@ -5,7 +5,7 @@ use super::*;
 use crate::script::ScriptCall;
 use crate::seen::{FromPath, SeenRole};
 
-/// A request with so many assistant turns, the last message a tool's or the user's.
+/// Returns a request with `turns` assistant turns, each with a tool call whose result is `last`.
 fn seen(turns: usize, last: &str) -> Seen {
     let mut messages = vec![json!({ "role": "user", "content": "begin" })];
     for turn in 0..turns {

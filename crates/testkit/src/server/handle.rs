@@ -24,7 +24,7 @@ use crate::select::{Choice, needs_decoded_request, ran_out_message};
 use crate::timing::Watch;
 use crate::wire::{self, Wants};
 
-/// A request that was received completely.
+/// A request of which all bytes were received.
 struct Arrived {
     method: String,
     path: String,
@@ -138,7 +138,7 @@ fn record_request(shared: &Shared, route: Route, arrived: Arrived, handled: Hand
     shared.count.send_replace(count);
 }
 
-/// Answers a request without decoding the conversation.
+/// Answers a request for a model reply without decoding the conversation.
 async fn answer_lean(
     shared: &Shared,
     watch: Option<&Watch>,
@@ -192,8 +192,8 @@ async fn answer_lean(
     response
 }
 
-/// Decides the outcome of a request, its response, and the milliseconds to wait before the response
-/// is sent.
+/// Decides how to handle a request. Returns the outcome, the response, and the number of
+/// milliseconds to wait before the response is sent.
 fn choose_response(
     shared: &Shared,
     route: &Route,

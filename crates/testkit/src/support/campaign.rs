@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use super::Random;
 
-/// A property with a generator of cases.
+/// A property of haft that is tested with generated cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
     /// The name on the command line.
     pub name: &'static str,
-    /// The property, in one sentence.
+    /// A description of the property, in one sentence.
     pub about: &'static str,
-    /// Generates and tests one case.
+    /// The function that generates and tests one case.
     pub trial: Trial,
 }
 
 /// A function that generates and tests one case; its error describes the failure.
 #[derive(Clone, Copy, Debug)]
 pub enum Trial {
-    /// A function that needs only random numbers.
+    /// The function needs only random numbers.
     Alone(fn(&mut Random) -> Result<(), String>),
-    /// A function that needs the haft binary.
+    /// The function needs the haft binary.
     WithHaft(fn(&mut HaftCase<'_>) -> Result<(), String>),
 }
 
@@ -33,11 +33,11 @@ pub struct HaftCase<'a> {
     /// The seed of this case. Consecutive cases have consecutive seeds, so that kinds of cases can
     /// take turns.
     pub seed: u64,
-    /// The case's random numbers.
+    /// The random numbers for this case.
     pub random: Random,
     /// The size of the case in bytes, if one was given on the command line.
     pub size: Option<u64>,
-    /// Counters of events in the case, for the summary.
+    /// Counters of events in this case, for the summary.
     pub tally: &'a mut Tally,
 }
 
@@ -46,18 +46,18 @@ pub struct HaftCase<'a> {
 pub struct Tally(BTreeMap<String, u64>);
 
 impl Tally {
-    /// Adds one to a counter.
+    /// Adds one to the counter `what`.
     pub fn count(&mut self, what: impl Into<String>) {
         self.add(what, 1);
     }
 
-    /// Adds `number` to a counter.
+    /// Adds `number` to the counter `what`.
     pub fn add(&mut self, what: impl Into<String>, number: u64) {
         *self.0.entry(what.into()).or_default() += number;
     }
 }
 
-/// The cases to test and their inputs.
+/// The cases that a campaign must test, and the inputs that they need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// The number of cases.
@@ -66,20 +66,20 @@ pub struct Setup {
     pub seed: u64,
     /// The haft binary, for campaigns that run it.
     pub haft: Option<PathBuf>,
-    /// The size of a case in bytes, for campaigns about size.
+    /// The size of each case in bytes, for campaigns in which cases have a size.
     pub size: Option<u64>,
 }
 
-/// The result of a campaign.
+/// The result of running a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Cases for which the property held.
+    /// The number of cases for which the property held.
     pub passed: u64,
-    /// Cases for which the property did not hold.
+    /// The number of cases for which the property did not hold.
     pub failed: u64,
 }
 
-/// A campaign could not be run.
+/// The reason why a campaign could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// The campaign needs the haft binary, but no path was given.
@@ -91,8 +91,9 @@ pub enum CampaignError {
 }
 
 impl Campaign {
-    /// Tests the cases, and writes each failure and the summary to `out`. Case `n` equals the first
-    /// case of seed `seed + n`, so a failure is reproduced by its own seed and a count of one.
+    /// Tests the cases, and writes each failure and the summary to `out`. Case `n` is the first
+    /// case of a run with the seed `seed + n`, so a failure can be reproduced with that seed and a
+    /// count of one.
     pub fn run(&self, setup: &Setup, out: &mut dyn Write) -> Result<Summary, CampaignError> {
         let mut summary = Summary {
             passed: 0,

@@ -7,28 +7,28 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// A connection that is kept open between requests.
+/// A client with one connection, which is kept open between requests.
 #[derive(Debug)]
 pub struct RawClient {
     stream: BufReader<TcpStream>,
 }
 
-/// A response as received.
+/// A response exactly as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawReply {
     pub status: u16,
-    /// Header names (lower case) and values.
+    /// The names (in lower case) and values of the headers.
     pub headers: Vec<(String, String)>,
     /// The body, as far as it was received.
     pub body: Vec<u8>,
-    /// The sizes of the chunks of a chunked body.
+    /// The sizes of the chunks, if the body was sent in chunks.
     pub pieces: Vec<usize>,
     /// True if the body was received completely.
     pub complete: bool,
 }
 
 impl RawReply {
-    /// Returns the first value of a header; `name` is in lower case.
+    /// Returns the first value of the header `name`, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -36,12 +36,12 @@ impl RawReply {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Parses the body as JSON; null if it isn't JSON.
+    /// Parses the body as JSON; returns null if it isn't JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Returns the name (empty if unnamed) and the data of each server-sent event.
+    /// Returns the server-sent events, each as its name (empty if it has none) and its data.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = String::from_utf8_lossy(&self.body);
         let field = |event: &str, name: &str| {
@@ -107,7 +107,7 @@ impl RawClient {
         self.stream.write_all(body).await
     }
 
-    /// Reads a response. A body that was cut off is not an error; see [`RawReply::complete`].
+    /// Reads a response. If the body ends early, this is not an error; see [`RawReply::complete`].
     pub async fn receive(&mut self) -> io::Result<RawReply> {
         let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let first = self.read_line().await?;
@@ -163,7 +163,7 @@ impl RawClient {
         }
     }
 
-    /// Reads `count` bytes; bytes received before an error stay in `into`.
+    /// Reads `count` bytes into `into`. Bytes received before an error stay there.
     async fn read_exactly(&mut self, count: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let read = (&mut self.stream)
             .take(count as u64)

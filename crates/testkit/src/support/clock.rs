@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use haft_types::{Clock, Timestamp};
 
-/// A clock for tests. Starts at 2025-01-01T00:00:00Z by default.
+/// A clock for tests, which advances only on request. By default, it starts at
+/// 2025-01-01T00:00:00Z.
 #[derive(Debug)]
 pub struct FakeClock {
     milliseconds: AtomicI64,

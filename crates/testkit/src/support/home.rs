@@ -8,14 +8,14 @@ use tempfile::TempDir;
 
 use crate::ScriptedServer;
 
-/// A temporary `HAFT_HOME` for a child process, with a project folder beside it. Removed when
-/// dropped.
+/// A temporary `HAFT_HOME` for a child process, with a project folder beside it. Dropping this
+/// value removes both.
 #[derive(Debug)]
 pub struct TempHome {
     root: TempDir,
 }
 
-/// The temporary home could not be prepared.
+/// The error for a temporary home that could not be prepared.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot prepare a temporary home at `{path}`")]
 pub struct HomeError {
@@ -41,8 +41,8 @@ impl TempHome {
         Ok(home)
     }
 
-    /// Creates a home whose configuration has `server` as the provider `mock` and `mock/test-model`
-    /// as the model.
+    /// Creates a home whose configuration contains `server` as the provider `mock`, and selects the
+    /// model `mock/test-model`.
     pub fn for_server(server: &ScriptedServer, api: Api) -> Result<Self, HomeError> {
         let home = Self::new()?;
         home.write_config(&Self::default_config(&server.base_url(api), api))?;
@@ -63,18 +63,18 @@ impl TempHome {
         toml
     }
 
-    /// Replaces `config.toml`.
+    /// Replaces the content of `config.toml`.
     pub fn write_config(&self, toml: &str) -> Result<(), HomeError> {
         let path = self.path().join("config.toml");
         std::fs::write(&path, toml).map_err(|source| HomeError { path, source })
     }
 
-    /// Returns the folder for `HAFT_HOME`.
+    /// Returns the folder to which `HAFT_HOME` must be set.
     pub fn path(&self) -> PathBuf {
         self.root.path().join("home")
     }
 
-    /// Returns the folder to work in.
+    /// Returns the project folder, in which haft runs.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }

@@ -1,12 +1,12 @@
-//! Sequential ids in the form of random ones.
+//! Sequential ids in the form of random UUIDs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haft_types::IdSource;
 use uuid::Uuid;
 
-/// Ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The first eight digits
-/// contain the number, so that short ids differ too.
+/// A source of ids for tests: `00000001-0000-4000-8000-000000000001`, `00000002-…`. The first eight
+/// digits contain the number, so that short ids are unique.
 #[derive(Debug)]
 pub struct SequentialIds {
     next: AtomicU64,
@@ -19,7 +19,7 @@ impl Default for SequentialIds {
 }
 
 impl SequentialIds {
-    /// Creates ids that start at `first`, for a second run on one store.
+    /// Creates ids that start at `first`, for example for a second run on one store.
     pub fn starting_at(first: u64) -> Self {
         Self {
             next: AtomicU64::new(first),

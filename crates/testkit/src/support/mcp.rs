@@ -1,9 +1,9 @@
 //! An MCP server over HTTP with the behaviors that tests need: it answers, fails, is slow, hangs,
 //! asks the user, and changes its list of tools.
 //!
-//! Written directly on sockets and JSON, without the SDK that haft uses, so that a mistake in the
-//! SDK can't cancel itself out. Invariant: the server answers only requests that its revision
-//! defines, and keeps all messages it received.
+//! The server is written directly on sockets and JSON, without the SDK that haft uses, so that a
+//! mistake in the SDK can't cancel itself out. Invariant: the server answers only requests that its
+//! revision defines, and keeps all messages it received.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 
 use super::mcp_login::Logins;
 
-/// A `/bin/sh` script with an MCP server of the previous revision: the tool `show` prints
-/// environment variables, `die` exits. The server appends a line to the file `starts` in its folder
-/// at each start.
+/// A `/bin/sh` script that is an MCP server of the previous protocol revision. Its tool `show`
+/// prints environment variables; its tool `die` exits. At each start, the server appends a line to
+/// the file `starts` in its folder.
 pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
 
 /// The protocol revision that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// Only 2026-07-28.
+    /// Only the revision 2026-07-28.
     Current,
-    /// Only 2025-11-25.
+    /// Only the revision 2025-11-25.
     Previous,
 }
 
-/// A server in its own threads, which run until the test program ends.
+/// An MCP server in threads of its own, which run until the test program ends.
 pub struct McpServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -37,7 +37,8 @@ pub struct McpServer {
 
 struct Shared {
     revision: Revision,
-    /// The bearer token that every request must have.
+    /// The fixed bearer token that every request must contain; `None` if the server was started
+    /// without one.
     token: Option<String>,
     logins: Option<Logins>,
     received: Mutex<Vec<Value>>,
@@ -51,12 +52,12 @@ impl McpServer {
         Self::start_with(revision, None, None)
     }
 
-    /// Starts a server that answers only requests with `token`.
+    /// Starts a server that rejects requests without `token`.
     pub fn start_guarded(revision: Revision, token: &str) -> io::Result<Self> {
         Self::start_with(revision, Some(token.to_owned()), None)
     }
 
-    /// Starts a server that requires a login; its tokens expire after `seconds` seconds.
+    /// Starts a server that requires a login and whose tokens expire after `seconds` seconds.
     pub fn start_with_login(revision: Revision, seconds: u64) -> io::Result<Self> {
         Self::start_with(revision, None, Some(seconds))
     }
@@ -100,12 +101,12 @@ impl McpServer {
             .unwrap_or_default()
     }
 
-    /// Returns all received messages, in order.
+    /// Returns all messages that the server has received, in order.
     pub fn received_messages(&self) -> Vec<Value> {
         self.shared.lock_received().clone()
     }
 
-    /// Returns the methods of all received messages, in order.
+    /// Returns the methods of all messages that the server has received, in order.
     pub fn methods(&self) -> Vec<String> {
         self.received_messages()
             .iter()
@@ -113,7 +114,8 @@ impl McpServer {
             .collect()
     }
 
-    /// Waits until the server has received a message that `like` accepts, and returns it.
+    /// Waits until the server has received a message for which `like` returns true, and returns
+    /// that message.
     pub fn wait_for_message(&self, like: impl Fn(&Value) -> bool) -> Value {
         self.shared.wait_for_message(like)
     }
@@ -232,7 +234,7 @@ impl Shared {
         )
     }
 
-    /// Returns a page of the list of tools, with two tools per page.
+    /// Returns one page of the list of tools. A page contains two tools.
     fn list_tools_page(&self, cursor: &Value) -> Value {
         let tool = |name: &str, description: &str| {
             json!({ "name": name, "description": description,
@@ -344,7 +346,7 @@ impl Shared {
     }
 }
 
-/// Adds the cache fields that the current revision requires of cacheable results.
+/// Adds the cache fields that the current protocol revision requires in cacheable results.
 fn with_cache_fields(mut result: Value) -> Value {
     result["ttlMs"] = 0.into();
     result["cacheScope"] = "private".into();

@@ -1,9 +1,9 @@
 //! The OAuth pages of an MCP server that requires a login: metadata, client registration,
 //! authorization and tokens.
 //!
-//! Written without the SDK that haft uses. Invariant: a code can be used once, and only with the
-//! secret behind its challenge; a refresh token can be used once; only the newest access token is
-//! accepted.
+//! The pages are written without the SDK that haft uses. Invariant: a code can be used once, and
+//! only with the secret behind its challenge; a refresh token can be used once; only the newest
+//! access token is accepted.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The login state of a server and its OAuth pages.
+/// The OAuth pages of a server, and the state of its logins.
 pub(super) struct Logins {
     origin: String,
     seconds: u64,
@@ -24,14 +24,14 @@ pub(super) struct Logins {
 
 #[derive(Default)]
 struct Issued {
-    /// The code challenge of each authorization code.
+    /// The code challenge of each authorization code that was issued.
     codes: HashMap<String, String>,
     access: Option<String>,
     refresh: HashSet<String>,
     grants: Vec<String>,
 }
 
-/// A response: status, extra headers, body.
+/// A response: its status line, additional headers, and its body.
 pub(super) type Page = (&'static str, String, String);
 
 impl Logins {
@@ -58,13 +58,13 @@ impl Logins {
             .is_some_and(|access| authorization == Some(&format!("Bearer {access}")))
     }
 
-    /// Returns the header that tells unauthorized clients where to log in.
+    /// Returns the header that directs unauthorized clients to the login.
     pub(super) fn challenge_header(&self) -> String {
         let page = format!("{}/.well-known/oauth-protected-resource/mcp", self.origin);
         format!("www-authenticate: Bearer resource_metadata=\"{page}\"\r\n")
     }
 
-    /// Returns the response for an OAuth page; `None` if `target` isn't one.
+    /// Returns the response for an OAuth page; `None` if `target` is not an OAuth page.
     pub(super) fn serve_page(&self, target: &str, body: &[u8]) -> Option<Page> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let ok = |value: &Value| {
@@ -104,7 +104,7 @@ impl Logins {
         })
     }
 
-    /// Grants authorization at once and redirects to the client, without asking a user.
+    /// Grants authorization without asking a user, and redirects to the client.
     fn authorize(&self, asked: &HashMap<String, String>) -> Page {
         let given = |key: &str| asked.get(key).cloned().unwrap_or_default();
         if given("code_challenge_method") != "S256" || given("client_id") != "client-1" {
@@ -150,7 +150,7 @@ impl Logins {
     }
 }
 
-/// Requests a page as a browser would, following redirects, and returns the last response's body.
+/// Requests a page like a browser that follows redirects. Returns the body of the last response.
 /// Supports only `http://` URLs.
 pub fn visit_url(url: &str) -> io::Result<String> {
     let wrong = || io::Error::other(format!("cannot visit {url}"));
@@ -187,7 +187,7 @@ pub fn visit_url(url: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Parses the fields of a form or a query string.
+/// Parses the fields in a form or a query string.
 fn parse_form(text: &str) -> HashMap<String, String> {
     let fields = text.split('&').filter_map(|pair| pair.split_once('='));
     fields

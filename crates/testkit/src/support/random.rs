@@ -1,6 +1,6 @@
 //! Pseudo-random numbers that depend only on the seed, on every machine.
 
-/// A `SplitMix64` generator: good enough to vary test cases, and short.
+/// A `SplitMix64` random generator, which is good enough to vary test cases, and short.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -20,7 +20,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number from 0 to `limit` - 1; 0 if `limit` is 0.
+    /// Returns a number from 0 to `limit - 1`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         if limit == 0 {
             0
@@ -34,8 +34,8 @@ impl Random {
         items.get(self.below(items.len()))
     }
 
-    /// Returns a text of at most `max_chars` characters. Some take several bytes, others have a
-    /// meaning in JSON.
+    /// Returns a random text of at most `max_chars` characters. Some of them take several bytes in
+    /// UTF-8 or have a meaning in JSON.
     pub fn text(&mut self, max_chars: usize) -> String {
         const LETTERS: [char; 16] = [
             'a', 'b', 'z', ' ', '\n', '"', '\\', '{', '}', ':', 'é', '漢', '😀', '\u{0}',

@@ -17,7 +17,8 @@ fn stop_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Encodes token counts. The three classes of input are disjoint; thinking is part of the output.
+/// Encodes the token counts of a reply. The three classes of input are disjoint; thinking counts as
+/// output.
 fn usage_json(usage: Usage, output: u64) -> Value {
     json!({
         "input_tokens": usage.input,
@@ -32,7 +33,8 @@ fn usage_json(usage: Usage, output: u64) -> Value {
     })
 }
 
-/// A whole message. Arguments that are valid JSON are embedded verbatim, whatever their keys.
+/// A complete reply in the Messages API. Arguments that are valid JSON are embedded verbatim,
+/// whatever their keys.
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
     id: String,
@@ -62,7 +64,7 @@ enum Block<'a> {
     },
 }
 
-/// The arguments as an object; text that isn't JSON can only be sent as a string.
+/// The arguments of a call as an object. Text that isn't JSON can only be sent as a string.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Input {

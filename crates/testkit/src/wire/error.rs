@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{data_event, named_event};
 use crate::script::ScriptedError;
 
-/// Builds the body of an HTTP error.
+/// Builds the body of an HTTP error in the form of `api`.
 pub(crate) fn error_body(
     api: Api,
     status: u16,
@@ -40,7 +40,7 @@ pub(crate) fn error_body(
     }
 }
 
-/// Builds an error event that follows `position` events of a stream.
+/// Builds the error event that ends a stream after `position` events.
 pub(crate) fn error_event(
     api: Api,
     status: u16,

@@ -17,8 +17,8 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Encodes token counts. Cached tokens are part of the prompt's count; thoughts are not part of the
-/// candidates' count.
+/// Encodes the token counts of a reply. Cached tokens are included in the prompt's count; thoughts
+/// are not included in the candidates' count.
 fn usage_json(usage: Usage) -> Value {
     let mut counts = json!({
         "promptTokenCount": usage.all_input(),
@@ -81,7 +81,8 @@ struct Call<'a> {
     args: Args,
 }
 
-/// The arguments verbatim if they are JSON; text that isn't JSON can only be sent as a string.
+/// The arguments of a call, verbatim if they are JSON. Text that isn't JSON can only be sent as a
+/// string.
 #[derive(Clone, Serialize)]
 #[serde(untagged)]
 enum Args {
@@ -89,8 +90,9 @@ enum Args {
     Text(String),
 }
 
-/// Builds the parts with signatures where the service puts them: the signature of reasoning on the
-/// part after it, and, for models that require one, a signature on the first call.
+/// Builds the parts of a reply, with signatures at the places where the service puts them. The
+/// signature of reasoning is on the part after it. For models that require one, there is a
+/// signature on the first call.
 fn build_parts<'a>(answer: &'a Answer<'_>) -> Vec<Part<'a>> {
     let mut waiting = None::<String>;
     let mut first_call = true;

@@ -15,8 +15,8 @@ fn finish_reason(stop: Stop) -> &'static str {
     }
 }
 
-/// Encodes token counts. Cached tokens are part of the prompt's count, reasoning part of the
-/// completion's.
+/// Encodes the token counts of a reply. Cached tokens are included in the prompt's count, and
+/// reasoning in the completion's.
 fn usage_json(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.all_input(),

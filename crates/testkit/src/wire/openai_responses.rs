@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Answer, CREATED, Frame, named_event, split_into_pieces};
 use crate::script::{ReplyPart, Stop, signature_or_generated};
 
-/// Encodes token counts. Cached tokens are part of the input's count, reasoning part of the
-/// output's.
+/// Encodes the token counts of a reply. Cached tokens are included in the input's count, and
+/// reasoning in the output's.
 fn usage_json(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.all_input(),
@@ -19,7 +19,8 @@ fn usage_json(usage: Usage) -> Value {
     })
 }
 
-/// Returns the final status of a response, its event, and the reason if it is incomplete.
+/// Returns the status of a finished response, the name of its last event and, if the response is
+/// incomplete, the reason.
 fn final_status(stop: Stop) -> (&'static str, &'static str, Option<&'static str>) {
     match stop {
         Stop::EndTurn | Stop::ToolUse => ("completed", "response.completed", None),
@@ -73,7 +74,7 @@ fn build_response(
     })
 }
 
-/// Builds the finished output items, in order.
+/// Builds the output items of a finished response, in order.
 fn build_output_items(answer: &Answer<'_>) -> Vec<Value> {
     let mut calls = 0;
     // Only a message that was cut off is incomplete; the items before it are complete.
@@ -144,7 +145,7 @@ pub(super) fn build_final_response(answer: &Answer<'_>) -> Value {
     )
 }
 
-/// Events numbered in the order in which they are added.
+/// Stream events, numbered in the order in which they are added.
 struct NumberedEvents {
     frames: Vec<Frame>,
 }
@@ -255,7 +256,7 @@ pub(super) fn stream_frames(answer: &Answer<'_>) -> Vec<Frame> {
     events.frames
 }
 
-/// Returns the item as first announced, with empty content.
+/// Returns an output item in the form in which the stream first announces it, with empty content.
 fn announced_item(item: &Value) -> Value {
     let mut item = item.clone();
     match item["type"].as_str() {

@@ -14,7 +14,8 @@ use super::variables;
 use super::{Config, file_check, problem};
 use crate::error::ConfigError;
 
-/// The inputs of the configuration.
+/// The sources from which the configuration is merged. Later sources take precedence: the user's
+/// file, the environment, and the `--set` arguments.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSources {
     /// The user's file, which need not exist.

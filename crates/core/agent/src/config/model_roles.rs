@@ -53,31 +53,31 @@ macro_rules! roles {
 }
 
 roles! {
-    /// Does the main work. Also used for every role without models of its own.
+    /// Doing the main work; also used for every role without models of its own.
     Main, main, true;
-    /// Runs the coding agent.
+    /// Running the coding agent.
     Code, code, true;
-    /// Answers in conversations without tools.
+    /// Answering in conversations without tools.
     Chat, chat, true;
-    /// Summarizes archived rounds and describes folders.
+    /// Summarizing archived rounds, and describing folders.
     Summary, summary, true;
-    /// Chooses the messages to leave out of a request.
+    /// Choosing the messages to leave out of a request.
     Prune, prune, false;
-    /// Runs sub-agents.
+    /// Running sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
-    /// Writes the titles of conversations.
+    /// Writing the titles of conversations.
     Title, title, false;
-    /// Describes documents.
+    /// Describing documents.
     Index, index, false;
-    /// Computes the embedding vectors of texts.
+    /// Computing the embedding vectors of texts.
     Embedding, embedding, true;
-    /// Describes images for a main model that cannot process images.
+    /// Describing images for a main model that cannot process images.
     Vision, vision, true;
-    /// Makes plans.
+    /// Making plans.
     Planner, planner, false;
-    /// Makes designs.
+    /// Making designs.
     Designer, designer, false;
-    /// Writes commit messages.
+    /// Writing commit messages.
     Commit, commit, true;
 }
 

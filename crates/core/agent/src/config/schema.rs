@@ -42,7 +42,7 @@ pub(super) fn schema_of_type<T: DeserializeOwned>() -> Value {
 #[derive(Default)]
 struct SchemaTrace {
     schema: Value,
-    /// The path in the schema of the value being deserialized.
+    /// The path of the value that is being deserialized, as its steps from the root of the schema.
     path: Vec<String>,
     /// Paths of values to skip in the next pass: the schema of each is recorded already, and its
     /// type rejects the sample value.

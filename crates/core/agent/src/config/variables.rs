@@ -24,7 +24,7 @@ const KNOWN_VARIABLES: [&str; 6] = [
 /// Prefixes of variables that only haft's tests and benchmarks use.
 const DEVELOPMENT_PREFIXES: [&str; 2] = ["HAFT_TEST_", "HAFT_BENCH_"];
 
-/// Variables without such a prefix that only haft's tests and benchmarks use.
+/// Variables outside [`DEVELOPMENT_PREFIXES`] that only haft's tests and benchmarks use.
 const DEVELOPMENT_VARIABLES: [&str; 5] = [
     "HAFT_FIXTURE_BINARY",
     "HAFT_OWN_SESSIONS",

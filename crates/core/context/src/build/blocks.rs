@@ -29,19 +29,19 @@ pub struct Blocks {
 pub enum Repair {
     /// A call of this message had no result, so an [`interrupted_result`] was added.
     Interrupted {
-        /// The assistant message.
+        /// The assistant message with the call.
         message: MessageId,
     },
     /// Some or all results in this message match no open call and are not sent.
     OrphanResult {
-        /// The tool message.
+        /// The tool message with the results.
         message: MessageId,
     },
     /// This message was stored inside a block and is sent after that block.
     MovedBehindBlock { message: MessageId },
     /// This stored system message is not sent, because the system layer replaces it.
     StoredSystem {
-        /// The system message.
+        /// The stored system message.
         message: MessageId,
     },
 }
@@ -63,10 +63,10 @@ impl Blocks {
 
 /// Finds the blocks and repairs broken ones.
 ///
-/// A block ends with its last matching result, even if other messages lie between; a foreign result
-/// or the next assistant message with calls ends it early. Messages stored inside a block are sent
-/// directly after it. A call without a result gets an [`interrupted_result`]. Results without a
-/// call and stored system messages are left out.
+/// A block ends with its last matching result, even if there are other messages between its
+/// results; a result that matches no open call and the next assistant message with calls end the
+/// block early. Messages stored inside a block are sent directly after it. A call without a result
+/// gets an [`interrupted_result`]. Results without a call and stored system messages are left out.
 pub fn repair_blocks(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Blocks {
     let mut pass = RepairPass {
         out: Blocks {
@@ -134,7 +134,8 @@ impl<'a> RepairPass<'a> {
         }
     }
 
-    /// Adds a tool message to the open block, without the results that match no open call.
+    /// Adds the results of a tool message that match open calls to the open block, and drops the
+    /// others.
     fn push_result(&mut self, entry: &'a Arc<Entry>) {
         let id = entry.message.message_id;
         let Some(open) = &mut self.open else {
@@ -221,8 +222,9 @@ fn filter_results(message: &Message, keep: &[bool]) -> Message {
 const INTERRUPTED_TEXT: &str = "Interrupted: no result of this call is known. It may have run in part or whole; \
                            check its effects before calling it again.";
 
-/// Builds a result that replaces a missing one. The message depends only on the call, so a result
-/// sent now and one stored when the conversation is resumed have equal bytes and ids.
+/// Builds a result for a call whose own result is missing. The message depends only on the call, so
+/// a result that is sent now has the id and the bytes of one that is stored when the conversation
+/// is resumed.
 pub fn interrupted_result(caller: &Message, call: &ToolCall) -> Message {
     let result = ToolResult {
         tool_call_id: call.id.clone(),

@@ -30,7 +30,7 @@ use crate::carried::ReminderCopy;
 use crate::reduce::compress::tool_name;
 use crate::snapshot::Snapshot;
 
-/// A reminder copy of an earlier request, with the index of the item before which the copy is sent.
+/// A reminder copy of an earlier request, and the index of the item before which it is sent again.
 struct StandingCopy {
     before: usize,
     copied: Copied,
@@ -40,8 +40,8 @@ struct StandingCopy {
 struct LiveCopy {
     owned: OwnedEntry,
     says: ContentHash,
-    /// True if the message is sent again once its newest copy is far from the end. A message that
-    /// only reports that the kind is empty is not repeated.
+    /// True if the text is sent again once its newest copy is far from the end of the request. A
+    /// text that only reports that the kind is empty is not repeated.
     repeat: bool,
 }
 
@@ -100,8 +100,8 @@ pub(crate) fn lay_out_with_copies(
     (segments, kept)
 }
 
-/// Returns the index at which a copy belongs that was sent after the message `after`; `None` if
-/// that message is gone.
+/// Returns the index at which to insert a copy that was sent after the message `after`: behind that
+/// message and the rest of its block. Returns `None` if the message is gone.
 fn find_copy_index(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {
@@ -227,8 +227,9 @@ fn select_due_reminders(
     append
 }
 
-/// Returns the current text of `kind`, and the position of a message that already states this text.
-/// Returns `None` if the kind is empty and no earlier copy must be retracted.
+/// Returns the current text of `kind`, and the position of a message that already contains this
+/// text, if there is one. Returns `None` if the kind is empty and no earlier copy must be
+/// retracted.
 fn make_current_copy(
     kind: ReminderKind,
     run: &[OwnedEntry],

@@ -130,8 +130,8 @@ impl Documents {
         Self { sources, messages }
     }
 
-    /// Restores the layer from the owners and messages of a sent request's segments. The source
-    /// documents are unknown, so single documents cannot be left out of the restored layer.
+    /// Restores the layer from the owners and messages of a sent request's segments. Because the
+    /// source documents are unknown, no document can be left out of the restored layer on its own.
     pub fn from_segments<'a>(segments: impl Iterator<Item = (&'a str, Arc<Entry>)>) -> Self {
         let owner = |name: &str| {
             DocumentKind::ALL

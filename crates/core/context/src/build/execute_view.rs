@@ -45,7 +45,7 @@ struct ViewTexts {
     state: String,
 }
 
-/// Removes the results of older rounds, because the execute view never shows them and their tokens
+/// Removes the results of older rounds. The execute view never shows these results, so their tokens
 /// must not count.
 pub(crate) fn remove_old_results(line: &mut Timeline) {
     let round = line.round;
@@ -53,8 +53,8 @@ pub(crate) fn remove_old_results(line: &mut Timeline) {
         .retain(|item| item.round == round || item.unseen || item.role() != Role::Tool);
 }
 
-/// Returns the items that the window shows: the items of the running round, and an interrupted step
-/// with results that the model has not seen.
+/// Returns the items that the window shows: those of the running round, and those of an interrupted
+/// step whose results the model has not seen.
 fn select_window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
     let unseen = line.unseen_start();
     line.items
@@ -64,8 +64,8 @@ fn select_window_items(line: &Timeline) -> impl Iterator<Item = &TimelineItem> {
         .map(|(_, item)| item)
 }
 
-/// Builds the four messages of the execute view. `all` is the conversation before messages were
-/// left out for this view.
+/// Builds the four messages of the execute view. `all` contains the messages as they were before
+/// reductions left some of them out.
 pub(crate) fn build_execute_view(
     snapshot: &Snapshot<'_>,
     layers: &Layers,
@@ -121,7 +121,7 @@ pub(crate) fn build_execute_view(
     segments
 }
 
-/// True if the API accepts consecutive assistant messages and also a system message at the end.
+/// True if the API accepts two assistant messages in a row and a system message at the end.
 fn accepts_native_shape(api: Api) -> bool {
     match api {
         Api::OpenaiChat | Api::OpenaiResponses => true,
@@ -174,7 +174,7 @@ fn format_tool_table(tools: &ToolSet) -> String {
     tools.specs.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the messages of the user and the model in order, then folded steps and summaries.
+/// Formats the messages of the user and the model in order, followed by folded steps and summaries.
 fn format_dialogue(
     snapshot: &Snapshot<'_>,
     line: &Timeline,
@@ -250,7 +250,7 @@ fn select_utterances(said: &[(&TimelineItem, String)], round: u32, max_shown: us
     shown
 }
 
-/// Formats a line for each step that the window does not show, with the tool, the subject, and the
+/// Formats one line for each step that the window does not show: its tool, its subject, and its
 /// outcome.
 fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
     let window: HashSet<_> = select_window_items(line).map(TimelineItem::id).collect();
@@ -303,8 +303,8 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the first string argument of a call, which serves as the call's subject if nothing
-/// better is known.
+/// Returns the value of the first argument that is a string. It serves as the call's subject if no
+/// better one is known.
 fn find_text_argument(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     arguments
@@ -327,8 +327,8 @@ fn format_outcome(result: &ToolResult) -> String {
     }
 }
 
-/// Formats one line of dialogue. Returns `None` for a message without text, and for one that
-/// neither the user nor the model wrote.
+/// Formats an utterance as one line of dialogue. Returns `None` for a message without text, and for
+/// a message that was written by neither the user nor the model.
 fn format_utterance(message: &Message) -> Option<String> {
     let speaker = match message.role {
         Role::User if is_from_user(message) => "user",
@@ -438,7 +438,8 @@ fn format_state(
     text.trim_end().to_owned()
 }
 
-/// Checks that the request has four messages, in one of the two shapes of this view.
+/// Checks that the request has the four messages of the execute view, either as two assistant
+/// messages between system messages, or as three user messages after the system message.
 pub(crate) fn check_execute_view(request: &Request) -> Result<(), IntegrityError> {
     const NATIVE: [Role; 4] = [Role::System, Role::Assistant, Role::Assistant, Role::System];
     const TAGGED: [Role; 4] = [Role::System, Role::User, Role::User, Role::User];

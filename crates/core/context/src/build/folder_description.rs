@@ -8,7 +8,7 @@ use crate::build::system::render_template;
 use crate::error::ContextError;
 use crate::reduce::compaction::build_plain_request;
 
-/// The facts about a changed folder that the model gets.
+/// The facts that the model gets about a changed folder.
 #[derive(Clone, Debug)]
 pub struct FolderChange<'a> {
     /// The folder's path in the project.
@@ -17,7 +17,7 @@ pub struct FolderChange<'a> {
     pub before: Option<&'a str>,
     /// The names of the folder's entries.
     pub names: &'a [String],
-    /// The files in the folder that changed.
+    /// The changed files in the folder.
     pub files: &'a [ChangedFile],
     /// The user's request in the turn that changed the folder.
     pub task: &'a str,

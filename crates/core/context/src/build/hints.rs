@@ -27,7 +27,7 @@ fn needs_hint(item: &TimelineItem, ids: MessageIds) -> bool {
     }
 }
 
-/// Returns the number of tokens that the hints will add to the request.
+/// Returns the number of tokens that hints with message ids will add to the request.
 pub(crate) fn count_hint_tokens(
     line: &Timeline,
     ids: MessageIds,
@@ -46,7 +46,7 @@ pub(crate) fn count_hint_tokens(
     }
 }
 
-/// Adds a hint to every message that `ids` selects.
+/// Adds a line with the message id to every message that `ids` selects.
 pub(crate) fn add_hints(line: &mut Timeline, ids: MessageIds, maker: EntryMaker<'_>) {
     for item in line.items.iter_mut().filter(|item| needs_hint(item, ids)) {
         item.entry = add_hint(&item.entry, maker);
@@ -89,7 +89,7 @@ fn add_hint(entry: &Arc<Entry>, maker: EntryMaker<'_>) -> Arc<Entry> {
     })
 }
 
-/// Returns the text without the hint lines that the model copied into its reply.
+/// Returns the text without the hint lines, with message ids, that the model copied into its reply.
 pub fn strip_hints(text: &str) -> Cow<'_, str> {
     if !text.contains(HINT_PREFIX) {
         return Cow::Borrowed(text);
@@ -158,7 +158,7 @@ impl HintFilter {
         }
     }
 
-    /// True if the held text followed by `c` may be the beginning of a hint.
+    /// True if the held text, extended by `c`, may still be the beginning of a hint.
     fn continues_hint(&self, c: char) -> bool {
         match self.held.strip_prefix(HINT_PREFIX) {
             Some(id) => id.len() < 8 && c.is_ascii_hexdigit(),

@@ -6,7 +6,8 @@ use haft_types::{MessageId, Part, Request, Role};
 use crate::build::system::SystemSection;
 use crate::error::IntegrityError;
 
-/// Checks the finished request in one pass. The budget checks sizes separately.
+/// Returns an error if the finished request breaks a rule of [`IntegrityError`]. The size of the
+/// request is not checked here, but by the budget.
 pub(crate) fn check_request(
     request: &Request,
     required: &[SystemSection],

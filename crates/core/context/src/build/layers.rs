@@ -24,15 +24,15 @@ use crate::snapshot::Snapshot;
 /// A message with its owner: the name of the part of haft that added the message.
 pub(crate) type OwnedEntry = (&'static str, Arc<Entry>);
 
-/// A reminder copy of an earlier request, with the message that was rebuilt from the copy.
+/// A reminder copy of an earlier request, with the message rebuilt from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) copy: ReminderCopy,
     pub(crate) owned: OwnedEntry,
 }
 
-/// Rebuilds the reminder copies of earlier requests as messages. Returns none unless the placement
-/// keeps copies.
+/// Rebuilds the reminder copies of earlier requests as messages. Returns an empty list unless the
+/// placement is [`Placement::CacheAware`].
 fn rebuild_copies(snapshot: &Snapshot<'_>) -> Vec<Copied> {
     let policy = snapshot.policy;
     let kept = snapshot
@@ -90,8 +90,9 @@ impl Layers {
         }
     }
 
-    /// Returns the estimated tokens of everything but the timeline. For reminders this is the
-    /// maximum: all copies stay, and the whole run is appended, too.
+    /// Returns the estimated tokens of everything but the timeline. For reminders this is an upper
+    /// limit: it assumes that all earlier copies stay and that a new copy of every reminder is
+    /// appended.
     pub(crate) fn fixed_tokens(&self) -> u64 {
         let tools = Arc::clone(&self.tools);
         let segments = Vec::new();
@@ -117,7 +118,7 @@ impl Layers {
         self.fixed_tokens() + self.line.tokens()
     }
 
-    /// Predicts the position of the run of reminders in the next request.
+    /// Predicts the change in the position of the run of reminders from this request to the next.
     pub(crate) fn run_motion(&self, policy: &Policy) -> RunMotion {
         if policy.reminders == Placement::CacheAware {
             RunMotion::Appended
@@ -150,8 +151,8 @@ impl Layers {
             .collect()
     }
 
-    /// Inserts a user message at the front if the conversation would begin with an answer to an
-    /// input that was left out, because not every API accepts such a conversation.
+    /// Inserts a user message at the front if the conversation would otherwise begin with an answer
+    /// whose input was left out, because some APIs reject such a conversation.
     pub(crate) fn insert_opening_message(&mut self, maker: EntryMaker<'_>) {
         const OPENING: &str = "[What was said before is left out.]";
         let Some(first) = self.line.items.first() else {

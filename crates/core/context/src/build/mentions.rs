@@ -22,7 +22,8 @@ pub enum MentionKind {
     Folder,
 }
 
-/// The maximum number of path lookups per input: a pasted log may contain very many `@`.
+/// The maximum number of path lookups per input. A pasted log may contain thousands of `@`
+/// characters.
 const MAX_LOOKUPS: usize = 2_000;
 /// The maximum length of a word with non-ASCII characters that is treated as a path.
 const MAX_NON_ASCII_PATH_BYTES: usize = 512;
@@ -37,15 +38,16 @@ pub struct MentionTools {
 }
 
 impl MentionTools {
-    /// The model has both tools.
+    /// The value for a model that has both tools.
     pub const ALL: Self = Self {
         read_file: true,
         list_files: true,
     };
 }
 
-/// Returns the input in the form in which it is stored and sent: the user's text, then a reminder
-/// that names the mentioned files and folders, and the tools for reading them that the model has.
+/// Returns the input in the form in which it is stored and sent: the user's text, followed by a
+/// reminder. The reminder names the mentioned files and folders, and those tools of the model that
+/// can read them.
 ///
 /// `lookup` returns the kind of a project-relative path, or `None` if the path does not exist. The
 /// reminder names at most `max_named` paths, followed by "(and N more…)".
@@ -120,7 +122,7 @@ pub fn append_mentions(
     treated
 }
 
-/// Returns the text that the user wrote in an input, without piped text and without the reminder
+/// Returns the part of an input that the user typed, without piped text and without the reminder
 /// about mentioned files.
 pub(crate) fn user_text(text: &str) -> &str {
     let reminder = text
@@ -169,7 +171,8 @@ fn find_mentions<'a>(
     found
 }
 
-/// Returns the path before the closing quote, which must be on this line.
+/// Returns the path before the closing quote; `None` if the first line has no closing quote, or if
+/// the path leads out of the project.
 fn parse_quoted_path(text: &str) -> Option<&str> {
     let end = text.find(['"', '\n'])?;
     let path = &text[..end];
@@ -206,9 +209,9 @@ fn parse_bare_path<'a>(
     }
 }
 
-/// Returns the longest existing path that contains non-ASCII characters. In languages without
-/// spaces, text continues right after a path, so the path may end before any non-ASCII character
-/// after `plain_end`.
+/// Returns the longest existing path at the start of the text that contains non-ASCII characters.
+/// In languages without spaces, other text may follow the path directly, so the path may end before
+/// any non-ASCII character after `plain_end`.
 fn find_non_ascii_path<'a>(
     text: &'a str,
     plain_end: usize,
@@ -239,7 +242,7 @@ fn find_non_ascii_path<'a>(
     })
 }
 
-/// Guesses the kind of a path that does not exist.
+/// Returns the probable kind of a path that does not exist.
 fn guess_kind(path: &str) -> MentionKind {
     if path.ends_with('/') {
         MentionKind::Folder

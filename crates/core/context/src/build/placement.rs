@@ -34,8 +34,8 @@ pub enum Placement {
     Front,
     /// The reminders are sent after the conversation.
     Tail,
-    /// A reminder is appended if it is new, changed, or far from the end; every copy that was sent
-    /// before stays at its position.
+    /// A reminder is appended if it is new, has changed, or is far from the end; every copy that
+    /// was sent before stays at its position.
     #[default]
     CacheAware,
 }
@@ -102,9 +102,9 @@ impl<'de> Deserialize<'de> for Placement {
     }
 }
 
-/// Returns the index at which the run of reminders is inserted. Under `after-tool-result`, the run
-/// is inserted before the newest user message instead if that message is newer than the tool result
-/// and the result is more than `max_distance` messages from the end.
+/// Returns the index at which the run of reminders is inserted. Under `after-tool-result`, this
+/// index lies before the newest user message if that message is newer than the tool result and the
+/// result is more than `max_distance` messages from the end.
 pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_distance: u32) -> usize {
     match place {
         Placement::Front => 0,
@@ -136,7 +136,8 @@ pub(crate) fn find_run_index(place: Placement, items: &[TimelineItem], max_dista
     }
 }
 
-/// True if the run of reminders will keep its position after one more step of the tool loop.
+/// True if the run of reminders will be inserted at an unchanged position after one more step of
+/// the tool loop.
 pub(crate) fn is_run_stable(place: Placement, items: &[TimelineItem]) -> bool {
     let fewer = |role, number: u32| {
         find_role_positions(items, role)

@@ -17,14 +17,14 @@ use crate::policy::Policy;
 pub struct Reminders {
     /// The role of the model, from [`RoleParts::join`].
     pub role: Option<String>,
-    /// The TODO list, from [`format_todo_list`].
+    /// The TODO list, as formatted by [`format_todo_list`].
     pub todo: Option<String>,
-    /// The file ranges to keep in mind, from [`format_useful_ranges`].
+    /// The file ranges to keep in mind, as formatted by [`format_useful_ranges`].
     pub useful: Option<String>,
-    /// Notes on folders, from [`format_folder_notes`].
+    /// The notes on folders, as formatted by [`format_folder_notes`].
     pub folder_notes: Option<String>,
-    /// The date and time, sent only if `context.clock` is set: as part of the role, or of the
-    /// useful information if there is no role.
+    /// The date and time, sent only if `context.clock` is set. They are sent in the role reminder,
+    /// or with the useful information if there is no role.
     pub clock: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Reminders {
         })
     }
 
-    /// Returns a message for each kind of reminder that has text, with the name of its owner, in
+    /// Returns a message, and the name of its owner, for each kind of reminder that has text, in
     /// sending order.
     pub(crate) fn build_run(
         &self,
@@ -125,8 +125,8 @@ pub fn add_reminder_tag(text: &str) -> String {
     )
 }
 
-/// Returns the text without the reminder tag. A text without the tag, as in conversations stored by
-/// earlier versions, is returned unchanged.
+/// Returns the text without the reminder tag. Text without a tag is returned unchanged: earlier
+/// versions stored reminders without it.
 pub fn strip_reminder_tag(text: &str) -> &str {
     let inside = text
         .strip_prefix(OPENING_TAG)
@@ -162,7 +162,7 @@ pub(crate) const KINDS: [ReminderKind; 4] = [
     },
 ];
 
-/// The text that is sent for a reminder that has become empty.
+/// The text that replaces an earlier reminder whose content has since become empty.
 pub(crate) const EMPTY_KIND_TEXT: &str =
     "Empty now: what stands under this heading further up no longer holds.";
 
@@ -325,7 +325,7 @@ pub fn format_useful_ranges(ranges: &[UsefulRange<'_>]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderNotes<'a> {
     pub folder: &'a str,
-    /// The notes on the folder, newest last.
+    /// The notes on the folder, from oldest to newest.
     pub notes: &'a [String],
 }
 
@@ -346,7 +346,7 @@ pub fn format_folder_notes(folders: &[FolderNotes<'_>]) -> String {
     text
 }
 
-/// Joins the lines of a text into one, so that a list item stays one item.
+/// Replaces the line breaks of a text by spaces, so that the text fits in one list item.
 fn to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -17,7 +17,7 @@ pub(crate) const CLEARED_OWNER: &str = "history:cleared";
 /// The owner of messages whose results were cut to head and tail because they did not fit the
 /// window.
 pub(crate) const EXCERPT_OWNER: &str = "history:excerpt";
-/// The owner of masked messages, of which only the name is sent.
+/// The owner of masked messages, whose content is replaced by their id.
 pub(crate) const MASKED_OWNER: &str = "history:masked";
 
 /// The owner of summaries, which replace archived messages.
@@ -36,8 +36,8 @@ pub(crate) struct TimelineItem {
     /// [`Layer::Current`] for the input that is being answered, otherwise [`Layer::History`].
     pub(crate) layer: Layer,
     pub(crate) owner: &'static str,
-    /// True if the user wants the message always sent whole. All messages of a block have an equal
-    /// value.
+    /// True if the user wants the message to be sent in full in every request. All messages of a
+    /// block have an equal value.
     pub(crate) pinned: bool,
     /// True for a tool result after which there is no assistant message. The model has not seen the
     /// result, so it must be sent whole.
@@ -54,7 +54,8 @@ impl TimelineItem {
     }
 }
 
-/// A history with its blocks and rounds, as edited by the steps that build a request.
+/// The messages of a conversation, divided into blocks and rounds. The steps that build a request
+/// edit this value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
     /// The summaries of archived rounds, oldest first; they precede all messages and belong to no
@@ -66,7 +67,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Creates a timeline: numbers the rounds and separates the summaries from the messages.
+    /// Numbers the rounds of the conversation, and separates the summaries from the messages.
     pub(crate) fn new(blocks: Blocks) -> Self {
         let current = blocks
             .entries
@@ -163,13 +164,14 @@ impl Timeline {
     }
 }
 
-/// The point before which older messages are left out of the request.
+/// The point before which messages are left out of the request, except for the user's newest
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchiveCut {
-    /// The first message that is sent; all later messages are sent, too.
+    /// The first message that is sent. All messages after it are sent.
     pub(crate) first_kept: MessageId,
-    /// The first user message that is always sent. The user's later messages are always sent, too,
-    /// even if they precede `first_kept`.
+    /// The first user message that is always sent. All user messages after it are always sent, even
+    /// those that precede `first_kept`.
     pub(crate) users_from: Option<MessageId>,
 }
 
@@ -178,8 +180,8 @@ pub(crate) fn is_from_user(message: &Message) -> bool {
     message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
 }
 
-/// Returns the start of the block that an insertion at `index` would split, or `index` if there is
-/// no such block.
+/// Returns the start of the block that an insertion at `index` would split, or `index` itself if
+/// the insertion would split no block.
 pub(crate) fn block_start(items: &[TimelineItem], mut index: usize) -> usize {
     while index > 0 && index < items.len() && items[index].block == items[index - 1].block {
         index -= 1;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ContextError;
 use crate::memo::{EntryMaker, RecallTool};
 
-/// The source of the text of the role section.
+/// The text of the role section: built-in, from a role definition, or a custom system prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoleText<'a> {
     /// The role is the built-in one, a software engineering expert.
@@ -30,7 +30,7 @@ pub enum RoleText<'a> {
     Custom(&'a str),
 }
 
-/// The description of the machine and the working folder that the model gets.
+/// The description of the machine and the working folder, as given to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Environment {
     /// The operating system and its distribution.
@@ -52,14 +52,14 @@ pub struct Environment {
 /// The input for rendering the system layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemInput<'a> {
-    /// The source of the text of the role section.
+    /// The text of the role section.
     pub role: RoleText<'a>,
     /// The tools that the model can call, in sending order.
     pub tools: &'a [ToolSpec],
     /// The protocol with which the model calls tools.
     pub protocol: ToolProtocol,
-    /// The call syntax and the parameters of each tool, for APIs without a separate field for
-    /// tools.
+    /// The call syntax, with the parameters of each tool. Present if the calls of the model are
+    /// part of its text.
     pub call_format: Option<&'a str>,
     /// Lists of the servers, collections and agents that tools can use, each as a finished text
     /// with a heading.
@@ -107,7 +107,7 @@ pub enum SystemSection {
     Rules,
     /// An explanation of the texts that haft adds to messages.
     HaftAdds,
-    /// The machine and the working folder.
+    /// A description of the machine and the working folder.
     SystemInformation,
     /// The general approach to a task.
     Objective,
@@ -148,7 +148,8 @@ impl PromptSections {
         self.order.iter().copied().chain(rest)
     }
 
-    /// Returns the template of a section, including the heading that every request is checked for.
+    /// Returns the template of a section. The template begins with the section's heading, which the
+    /// integrity check looks for.
     fn section_template(
         &self,
         section: SystemSection,
@@ -172,7 +173,7 @@ impl PromptSections {
     }
 }
 
-/// The sections that every request must have.
+/// The sections that every request to a full-size model must have.
 pub(crate) const REQUIRED_SECTIONS: &[SystemSection] = &[
     SystemSection::Capabilities,
     SystemSection::Rules,
@@ -187,16 +188,17 @@ pub(crate) const REQUIRED_SMALL_SECTIONS: &[SystemSection] =
 /// The sections that even the most reduced system layer must have.
 pub(crate) const REQUIRED_BARE_SECTIONS: &[SystemSection] = &[SystemSection::Rules];
 
-/// The level of detail in which the system layer is rendered.
+/// The amount of text in the system layer. Less text is used for small models, and if room is
+/// short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemDetail {
     Full,
-    /// All sections except examples, case documents and package context.
+    /// The layer contains all sections except examples, case documents and package context.
     Short,
-    /// Only the sections that a small model needs: role, tools, rules, system information, focus
-    /// files and the user's own section.
+    /// The layer contains only the sections that a small model needs: role, tools, rules, system
+    /// information, focus files and the user's own section.
     Small,
-    /// Only role, tools and rules.
+    /// The layer contains only role, tools and rules.
     Bare,
 }
 
@@ -221,8 +223,8 @@ macro_rules! sections {
         impl SystemSection {
             const ALL: [Self; 11] = [$(Self::$section),*];
 
-            /// Returns the heading with which the section begins in every language. The heading is
-            /// empty for a section without one.
+            /// Returns the untranslated heading with which the section begins. The heading is empty
+            /// for a section without one.
             pub(crate) fn heading(self) -> &'static str {
                 match self { $(Self::$section => $heading),* }
             }
@@ -290,8 +292,8 @@ impl SystemSection {
     }
 }
 
-/// The variables of the templates. Tools are represented only by their names, because the schemas
-/// are sent in the API's own field or in the call format.
+/// The variables of the templates. A tool is represented only by its name, because its schema is
+/// sent in the API's own field or in the call format.
 #[derive(Serialize)]
 struct SystemView<'a> {
     role: Option<&'a str>,

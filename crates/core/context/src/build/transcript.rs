@@ -88,9 +88,9 @@ pub(crate) fn transcript_within(
     texts.join("\n\n")
 }
 
-/// Renders the messages as paragraphs labeled `[user]`, `[assistant]` and `[tool]`, separated by
-/// empty lines. Each result becomes a compressed envelope on one line, summaries stay verbatim, and
-/// call ids are omitted.
+/// Renders the messages as paragraphs separated by empty lines, each beginning with its role:
+/// `[user]`, `[assistant]` or `[tool]`. Each result becomes a compressed envelope on one line,
+/// summaries stay verbatim, and call ids are omitted.
 pub fn render_transcript(entries: &[Arc<Entry>], limits: CompressLimits, labels: Labels) -> String {
     let mut text = String::new();
     for entry in entries {

@@ -32,15 +32,16 @@ pub(crate) enum RunMotion {
     Appended,
 }
 
-/// Returns the maximum number of content blocks between two marks.
+/// Returns the maximum number of content blocks between a mark and the next one, which depends on
+/// how far back the provider searches for stored prefixes.
 fn max_mark_distance(cache: &CacheRule) -> usize {
     cache.look_back.map_or(MAX_MARK_DISTANCE, |blocks| {
         (blocks as usize * MAX_MARK_DISTANCE / DEFAULT_LOOK_BACK).min(MAX_MARK_DISTANCE)
     })
 }
 
-/// Marks up to four segments. `last` is the previous request, with the number of its segments that
-/// are unchanged.
+/// Sets up to four cache marks in `segments`. `last` contains the previous request, and the number
+/// of its segments that this request repeats unchanged.
 pub(crate) fn mark_boundaries(
     segments: &mut [Segment],
     run: RunMotion,
@@ -72,7 +73,7 @@ pub(crate) fn mark_boundaries(
     }
 }
 
-/// Returns the indices of the marks that every request has, in order.
+/// Returns the indices of the segments that are marked whatever the previous request was, in order.
 fn find_default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     let Some(end) = segments.len().checked_sub(1) else {
         return Vec::new();

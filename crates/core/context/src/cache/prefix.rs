@@ -61,8 +61,8 @@ impl Sent {
         }
     }
 
-    /// Copies the marks of `request` into this outline. Marks depend on the comparison with the
-    /// previous request, so they are set last.
+    /// Copies the cache marks of `request` into this outline. The marks are set after the outline
+    /// was created, because they depend on the comparison with the previous request.
     pub(crate) fn copy_boundaries(&mut self, request: &Request) {
         for (sent, segment) in self.segments.iter_mut().zip(&request.segments) {
             sent.boundary = segment.boundary;
@@ -88,11 +88,11 @@ pub enum Cause {
     RemindersMoved,
     /// Results of a finished round were compressed.
     Compression,
-    /// Old results or arguments were cleared.
+    /// Old results or arguments were replaced by notices.
     Pruning,
-    /// Cleared messages are sent whole again.
+    /// Messages that had been cleared by pruning are sent whole again.
     PruningUndone,
-    /// Rounds were archived behind a summary.
+    /// Older rounds were archived and replaced by a summary.
     Compaction,
     /// Messages were marked as deleted.
     MessagesDeleted,
@@ -100,7 +100,7 @@ pub enum Cause {
     ContextEdited,
     /// Messages that earlier requests left out are sent again.
     MessagesRestored,
-    /// The request was too large, and pruning was not enough.
+    /// The request was too large even after pruning, so more of it was left out.
     TooLarge,
     /// A message was changed in the store.
     MessageEdited,
@@ -160,7 +160,7 @@ pub struct Break {
     pub cost: Option<f64>,
 }
 
-/// Deliberate changes to a request that its segments do not show.
+/// The changes that were made on purpose but cannot be recognized from a request's segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliberateChanges {
     pub(crate) deleted: bool,

@@ -14,16 +14,17 @@ use haft_types::{CacheMatch, ModelSpec, SentSegment, Usage};
 use crate::cache::prefix::{Break, DeliberateChanges, Prefix, Sent, compare_requests};
 use crate::scale::Scale;
 
-/// A request whose cost is computed. Its marks are already set.
+/// A request whose cost is to be computed. Its cache marks must already be set.
 #[derive(Clone, Copy)]
 pub(crate) struct Priced<'a> {
     pub(crate) now: &'a Sent,
     pub(crate) model: &'a ModelSpec,
-    /// The number of tokens of the tools, which precede the first segment.
+    /// The number of tokens in the tools, which precede the first segment.
     pub(crate) tool_tokens: u32,
 }
 
-/// The numbers of leading segments that the provider's cache reads and stores for a request.
+/// The numbers of leading segments of a request that the provider's cache reads, and that it
+/// stores.
 #[derive(Clone, Copy)]
 struct CachedSegments {
     /// The number of leading segments that are read from the cache.
@@ -37,8 +38,8 @@ impl Priced<'_> {
     /// Returns the input tokens by class, assuming that the provider's cache holds the previous
     /// request.
     ///
-    /// `total` is the counted size of the whole request, including its framing; `last` is the
-    /// previous request and the number of its segments that this one repeats.
+    /// `total` is the counted size of the whole request, including its framing. `last` contains the
+    /// previous request, and the number of its segments that the current request repeats.
     pub(crate) fn expected_usage(self, total: u64, last: Option<(&Sent, usize)>) -> Usage {
         let CachedSegments { read, stored } = self.cached_segments(last);
         let cached_input = self.prefix_tokens(read);
@@ -52,8 +53,8 @@ impl Priced<'_> {
         }
     }
 
-    /// Sets the token count and the cost of a break. Only tokens that the previous request also
-    /// contained and that are billed again count.
+    /// Sets the token count and the cost of a break. A token counts only if the previous request
+    /// also contained it and it is billed again.
     pub(crate) fn price_break(self, broken: &mut Break, last: &Sent, kept: usize) {
         let CachedSegments { read, stored } = self.cached_segments(Some((last, kept)));
         // Without a cache nothing is lost, but the resent tokens can still be counted.
@@ -132,8 +133,8 @@ impl Priced<'_> {
         }
     }
 
-    /// Returns the tokens of the tools and the first `count` segments, as the model counts them; 0
-    /// if `count` is 0.
+    /// Returns the number of the model's tokens in the tools and the first `count` segments; 0 if
+    /// `count` is 0.
     fn prefix_tokens(self, count: usize) -> u64 {
         let segments = self.now.segments[..count]
             .iter()
@@ -147,11 +148,12 @@ impl Priced<'_> {
     }
 }
 
-/// Compares two requests of a log, which does not record deliberate changes.
+/// Compares two requests from a log. The log does not record which changes were deliberate.
 ///
-/// Causes that segments cannot show ([`Cause::TooLarge`](crate::Cause::TooLarge), [`Cause::MessagesDeleted`](crate::Cause::MessagesDeleted)) are reported
-/// as the cause that the segments suggest. `tool_tokens` is the size of the tools of `now`, which
-/// come before its first segment.
+/// Causes that segments cannot show ([`Cause::TooLarge`](crate::Cause::TooLarge),
+/// [`Cause::MessagesDeleted`](crate::Cause::MessagesDeleted)) are reported as the cause that the
+/// segments suggest. `tool_tokens` is the number of tokens of the tools of `now`, which precede its
+/// first segment.
 pub fn compare_logged_requests(
     last: &Sent,
     now: &Sent,

@@ -22,24 +22,25 @@ use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
 
 /// The requests that a conversation sent to one model, with a simulation of the model's cache.
-/// Token numbers are counted tokens, not scaled to the model.
+/// Token numbers are in haft's count, not in the model's own tokens.
 #[derive(Clone, Debug)]
 pub struct PrefixCache {
     cache: CacheSimulator,
     scale: Scale,
     /// The pieces of the newest request, with the tools as the first piece.
     last: Vec<CachePiece>,
-    /// The index of a mark that the newest request has only because the previous request had that
-    /// mark.
+    /// The index of a mark that was copied from the previous request and is not among the newest
+    /// request's own marks.
     passing: Option<usize>,
-    /// The time of the newest request, counted from the first one.
+    /// The time of the newest request, measured from the first request.
     at: Duration,
 }
 
-/// A change to the newest request, made by an action whose cost is quoted.
+/// A change to the newest request, whose effect on the cost of the next request is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextChange {
-    /// The tools change, and with them everything, because tools come first on every API.
+    /// All of the request changes, because a change of the tools affects the prefix from the start
+    /// on every API.
     Everything,
     /// The message with this index, from 0, and everything after it change. An index beyond the end
     /// changes nothing.
@@ -56,11 +57,12 @@ pub enum ContextChange {
 /// The estimated cost of an action, in tokens and money.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
-    /// The input of the next request by class if the action is done.
+    /// The input tokens of the next request, by class, if the action is done.
     pub usage: Usage,
-    /// The input of the next request by class if the action is not done.
+    /// The input tokens of the next request, by class, if the action is not done.
     pub otherwise: Usage,
-    /// The number of tokens that are billed again although the cache could have held them.
+    /// The number of tokens that will be billed again although they could have been read from the
+    /// cache.
     pub tokens: u64,
     /// The cost of the tokens that are billed again, in USD; `None` if the model has no prices.
     pub cost: Option<f64>,
@@ -83,7 +85,7 @@ impl PrefixCache {
     }
 
     /// Records a request of which only the outline is known. `after` is the time since the previous
-    /// request; `blocks` returns the number of content blocks of a message.
+    /// request. `blocks` returns the number of content blocks in a message.
     pub fn record_request(
         &mut self,
         after: Duration,
@@ -151,15 +153,15 @@ impl PrefixCache {
     }
 
     /// Predicts the input usage of `request` if it is sent after a pause of `idle` since the newest
-    /// request.
+    /// recorded request.
     pub fn predict_usage(&self, idle: Duration, request: &[CachePiece]) -> Usage {
         self.cache
             .clone()
             .send_request(self.at + idle, &self.scale_pieces(request))
     }
 
-    /// Quotes a change of the newest request if the changed request is sent after a pause of
-    /// `idle`.
+    /// Quotes `change`, assuming that the changed request is sent after a pause of `idle` since the
+    /// newest request.
     pub fn quote_change(&self, change: ContextChange, idle: Duration, model: &ModelSpec) -> Quote {
         let mut changed = self.last.clone();
         let from = match change {
@@ -181,8 +183,8 @@ impl PrefixCache {
         self.quote_replacement(idle, &self.last, &changed, model)
     }
 
-    /// Quotes the removal of the messages with the indices `gone` from `request`, after a pause of
-    /// `idle`.
+    /// Quotes the removal of the messages with the indices `gone` from `request`, assuming that the
+    /// shortened request is sent after a pause of `idle`.
     pub fn quote_removal(
         &self,
         idle: Duration,
@@ -193,8 +195,8 @@ impl PrefixCache {
         self.quote_replacement(idle, request, &remove_messages(request, gone), model)
     }
 
-    /// Quotes the replacement of the request `before` by `after`, if it is sent after a pause of
-    /// `idle` since the newest request.
+    /// Quotes the replacement of the request `before` by the request `after`, either of which would
+    /// be sent after a pause of `idle` since the newest request.
     pub fn quote_replacement(
         &self,
         idle: Duration,
@@ -209,8 +211,8 @@ impl PrefixCache {
         )
     }
 
-    /// Quotes the extra cost of sending the newest request again after a pause of `idle`; `None` if
-    /// the cache should still contain that request.
+    /// Quotes the extra cost that a pause of `idle` causes when the newest request is sent again.
+    /// Returns `None` if the cache should still contain that request.
     pub fn quote_pause(&self, idle: Duration, model: &ModelSpec) -> Option<Quote> {
         let quote = Quote::from_usages(
             self.predict_usage(Duration::ZERO, &self.last),
@@ -246,7 +248,8 @@ impl PrefixCache {
 }
 
 impl Quote {
-    /// Compares `usage`, with the action, to `otherwise`, without the action.
+    /// Creates a quote from the input of the next request with the action (`usage`) and without it
+    /// (`otherwise`).
     pub fn from_usages(otherwise: Usage, usage: Usage, model: &ModelSpec) -> Self {
         let anew = |usage: Usage| Usage {
             cached_input: 0,
@@ -302,7 +305,7 @@ impl Quote {
     }
 }
 
-/// Formats the quote as `≈12,345 tokens, $0.0463`.
+/// Formats the quote like `≈12,345 tokens, $0.0463`.
 impl fmt::Display for Quote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "≈{} tokens", format_thousands(self.tokens))?;
@@ -314,8 +317,8 @@ impl fmt::Display for Quote {
     }
 }
 
-/// Returns the request without the messages at the indices `gone`. The first piece of a request is
-/// the tools, so message 0 is piece 1.
+/// Returns the request without the messages at the indices `gone`. Because the first piece of a
+/// request is the tools, message 0 is piece 1.
 fn remove_messages(request: &[CachePiece], gone: Range<usize>) -> Vec<CachePiece> {
     let gone = gone.start.saturating_add(1)..gone.end.saturating_add(1).min(request.len());
     let left = request

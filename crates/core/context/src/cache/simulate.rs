@@ -32,11 +32,13 @@ use haft_types::{
 
 use crate::scale::Scale;
 
-/// The number of content blocks before a marker that are searched if the cache rule sets no number.
+/// The number of content blocks before a marker that the provider searches for a stored prefix, if
+/// the cache rule sets no number.
 const DEFAULT_LOOK_BACK: u32 = 20;
-/// The step in which OpenAI's automatic cache grows, in tokens.
+/// The number of tokens in one step of OpenAI's automatic cache, which matches whole steps only.
 const OPENAI_STEP: u64 = 128;
-/// The number of newest stored prefixes with which OpenAI compares the breakpoints of a request.
+/// The maximum number of recently stored prefixes that OpenAI compares with the breakpoints of a
+/// request.
 const MAX_BREAKPOINT_MATCHES: usize = 80;
 /// The number of tokens in a block of vLLM's cache.
 const VLLM_BLOCK: u64 = 16;
@@ -54,8 +56,8 @@ pub struct CachePiece {
 }
 
 impl CachePiece {
-    /// Converts a reply into the piece that represents the reply in later requests, in the model's
-    /// tokens.
+    /// Converts a reply into the piece that stands for it in later requests, with its token count
+    /// scaled to the model.
     pub fn from_reply(entry: &Entry, model: &ModelSpec) -> Self {
         let tokens = Scale::for_model(model).to_model_tokens(entry.tokens.into());
         Self {
@@ -85,8 +87,7 @@ pub fn request_pieces(request: &Request, tokenizer_factor: f64) -> Vec<CachePiec
     [tools].into_iter().chain(segments).collect()
 }
 
-/// The state of a stored prefix: the time of its last use, its place in the storage order, and its
-/// purpose.
+/// The state of a stored prefix: its last use, its place in the storage order, and its purpose.
 #[derive(Clone, Copy, Debug)]
 struct StoredPrefix {
     used: Duration,
@@ -110,7 +111,7 @@ pub struct CacheSimulator {
     stored: HashMap<ContentHash, StoredPrefix>,
     /// The number of prefixes stored so far.
     count: usize,
-    /// The piece hashes of the previous request, each with the prefix that ends with that piece.
+    /// The hash of each piece of the previous request, with the prefix that ends at that piece.
     before: Vec<(ContentHash, KnownPrefix)>,
 }
 
@@ -146,10 +147,10 @@ impl KnownPrefix {
     }
 }
 
-/// The part of a request that the cache contains.
+/// The part of a request that can be read from the cache.
 #[derive(Clone, Copy, Default)]
 struct CacheLookup {
-    /// The index of the longest prefix that is read; `None` if nothing is read.
+    /// The index of the last piece of the prefix that is read; `None` if nothing is read.
     last: Option<usize>,
     tokens: u64,
 }
@@ -195,7 +196,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Records the model's reply to the previous request, which some caches store, too.
+    /// Records the model's reply to the previous request, because some caches also store replies.
     pub fn record_reply(&mut self, at: Duration, reply: &CachePiece) {
         let keeps = match self.rule.rule {
             CacheKind::Deepseek | CacheKind::Vllm | CacheKind::LlamaCpp => true,
@@ -238,7 +239,7 @@ impl CacheSimulator {
         }
     }
 
-    /// Finds the longest prefix of the request that is stored.
+    /// Finds the longest prefix of the request that the cache has stored.
     fn find_longest_prefix(&self, prefixes: &[KnownPrefix]) -> CacheLookup {
         let known = |prefix: &KnownPrefix| self.stored.get(&prefix.hash);
         let unit = |prefix: &KnownPrefix| {
@@ -288,8 +289,8 @@ impl CacheSimulator {
         }
     }
 
-    /// Returns the interval, in tokens, at which the cache always stores a prefix, if the rule has
-    /// an interval.
+    /// Returns the number of tokens between two prefixes that the cache stores without a marker;
+    /// `None` if the rule does not set it.
     fn interval(&self) -> Option<u64> {
         self.rule
             .interval

@@ -14,21 +14,24 @@ use super::{Compress, Policy};
 use crate::reduce::safe_zone::{MIN_TOKENS, SafeZone, SafeZoneError};
 use crate::scale::Scale;
 
-/// A cache that lives at least this long outlives nearly all pauses between two inputs.
+/// The minimum lifetime of a cache that outlives nearly all pauses between two inputs.
 const LONG_CACHE_LIFETIME: Duration = Duration::from_mins(30);
-/// A window of at least this many tokens belongs to a hosted model, even if its prices are unknown.
+/// The minimum window, in tokens, of a model that is assumed to be hosted even if its prices are
+/// unknown.
 const HOSTED_WINDOW: u32 = 200_000;
-/// The maximum default safe zone, as a share of the size above which a model's prices rise.
+/// The maximum of the default safe zone, as a share of the input size above which a model's prices
+/// rise.
 const BELOW_LONG_PRICE: f64 = 0.9;
 
-/// The treatment of old results: four settings that only make sense together.
+/// The treatment of old results by pruning and compression: four settings that only make sense
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
-    /// Tokens above which a request is pruned.
+    /// The safe zone: requests with more tokens are pruned.
     pub safe_zone: SafeZone,
-    /// Share of the safe zone that pruning stops at.
+    /// The share of the safe zone to which pruning reduces a request.
     pub prune_to: f64,
-    /// Newest results that pruning leaves alone.
+    /// The number of newest results that pruning never clears.
     pub prune_keep: u32,
     /// The time at which tool results are compressed.
     pub compress: Compress,
@@ -45,7 +48,7 @@ impl Default for Reduction {
     }
 }
 
-/// The reason for the values of those [`Reduction`] settings that the user did not set.
+/// The reason for haft's choice of those [`Reduction`] settings that the user did not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionReason {
     /// The model has prices, and its cache lives for 30 minutes or longer.
@@ -56,15 +59,16 @@ pub enum ReductionReason {
     NoPrice,
     /// The prices of the model are unknown, and its window is that of a hosted model.
     LargeWindow,
-    /// The prices of the model rise above a size that limits the zone.
+    /// The prices of the model rise above a certain input size, which limits the safe zone.
     LongPrice,
-    /// The plain safe zone is already smaller than the one chosen for prices and cache.
+    /// The default safe zone is already smaller than the one chosen for the model's prices and
+    /// cache.
     SmallWindow,
 }
 
 impl Reduction {
-    /// Chooses the cheapest settings that still keep everything needed in view. The default
-    /// settings apply if the model's window is too small for a choice.
+    /// Chooses the cheapest settings that still keep everything needed in view. Returns the default
+    /// settings if the model's window is too small for a choice.
     fn for_model(model: &ModelSpec, usable: u32) -> (Self, ReductionReason) {
         let usual = Self::default();
         let outlives_pauses = model
@@ -111,13 +115,14 @@ impl Reduction {
 }
 
 impl Policy {
-    /// Returns the treatment of old results in requests to this model. Each of the four settings
+    /// Returns the settings for old results in requests to this model. Each of the four settings
     /// depends on the model unless the user sets it.
     pub fn reduction(&self, model: &ModelSpec) -> Reduction {
         self.reduction_and_reason(model).0
     }
 
-    /// Like [`Self::reduction`], with the reason for the values that are not set.
+    /// Like [`Self::reduction`], but also returns the reason for the values that the user did not
+    /// set.
     pub fn reduction_and_reason(&self, model: &ModelSpec) -> (Reduction, ReductionReason) {
         let Self {
             safe_zone,
@@ -136,19 +141,21 @@ impl Policy {
         (reduction, reason)
     }
 
-    /// Returns the safe zone as if the model's tokens were the tokens that haft counts. The model's
-    /// factor is corrected as replies arrive; decisions and hashes must not change with the factor.
+    /// Returns the safe zone in haft's count of tokens, ignoring the model's tokenizer factor. The
+    /// factor is corrected as replies arrive; decisions and hashes must not change with it.
     pub(crate) fn nominal_zone(&self, model: &ModelSpec) -> Result<u64, SafeZoneError> {
         self.safe_zone_tokens(&remove_tokenizer_factor(model))
     }
 
-    /// Returns the hash of the settings for this model, whatever its tokenizer factor.
+    /// Returns the hash of the settings for this model. The hash does not depend on the model's
+    /// tokenizer factor.
     pub fn hash_for(&self, model: &ModelSpec) -> ContentHash {
         self.resolve_for_model(&remove_tokenizer_factor(model))
             .hash()
     }
 
-    /// Returns a copy with all settings filled in that depend on the model.
+    /// Returns a copy in which the settings that depend on the model are set to their values for
+    /// `model`.
     #[must_use]
     pub fn resolve_for_model(&self, model: &ModelSpec) -> Self {
         let Reduction {

@@ -36,7 +36,8 @@ use crate::scale::Scale;
 pub enum Due {
     /// Compaction is not due.
     No,
-    /// Compaction can wait for a moment when the prefix is sent anew anyway.
+    /// Compaction is useful but not urgent: it waits until the prefix must be sent uncached for
+    /// another reason.
     WhenFree,
     /// Compaction is due, unless the last archive is too recent.
     Now,
@@ -74,13 +75,13 @@ pub fn compaction_due(
     }
 }
 
-/// User inputs between two automatic archives.
+/// The minimum number of user inputs between two automatic archives.
 const MIN_INPUTS_BETWEEN_ARCHIVES: usize = 5;
 
 /// True if another archive would follow the previous one too closely. Between two archives there
-/// must be five inputs of the user or, in a round that runs on without input, as many blocks as an
-/// archive leaves alone. `since` holds the messages since the previous archive; the input that is
-/// being answered does not count.
+/// must be five inputs of the user or, in a round that continues without input, `keep_blocks`
+/// blocks. `since` holds the messages since the previous archive; the input that is being answered
+/// does not count.
 pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let calls = |entry: &&Arc<Entry>| entry.message.tool_calls().next().is_some();
     let inputs = since
@@ -109,18 +110,19 @@ pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
         >= policy.keep_blocks as usize
 }
 
-/// The messages to archive.
+/// The messages that an archive replaces, and the messages around them that are still sent.
 #[derive(Clone, Debug)]
 pub struct CompactionPlan {
     /// The messages to summarize: user, assistant and tool messages, in whole blocks.
     pub messages: Vec<Arc<Entry>>,
     /// The number of whole rounds among `messages`.
     pub rounds: u32,
-    /// The number of blocks and answers by the model among `messages`.
+    /// The number of steps among `messages`: blocks, and answers of the model without calls.
     pub steps: u32,
     /// The first message that is still sent.
     pub first_kept: MessageId,
-    /// The user's messages from this one on are sent even if they lie before `first_kept`.
+    /// The first user message that is sent although it may lie before `first_kept`. All user
+    /// messages after it are sent as well.
     pub users_from: Option<MessageId>,
     /// The creation time of the first archived message.
     pub from: Timestamp,
@@ -141,7 +143,7 @@ impl CompactionPlan {
         }
     }
 
-    /// Returns the counted tokens of the archived messages.
+    /// Returns the number of tokens in the archived messages, in haft's count.
     pub fn tokens(&self) -> u64 {
         self.messages
             .iter()
@@ -150,13 +152,13 @@ impl CompactionPlan {
     }
 }
 
-/// The reason for an archive, which decides how much of the conversation it takes.
+/// The reason for an archive, which determines the archived part of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveWish<'a> {
     /// The window is filling: the newest rounds or blocks stay, and the archive must free enough.
     Automatic,
-    /// Like [`Self::Automatic`], but these results are already cleared, so that archiving them
-    /// frees next to nothing.
+    /// Like [`Self::Automatic`], but with the results that pruning has already cleared, so that
+    /// archiving them frees next to nothing.
     AfterClearing(&'a Cleared),
     /// The user requested the archive: everything but the newest block is archived.
     ByHand,
@@ -220,10 +222,11 @@ pub fn plan_compaction(
     plan_archive_before(&line, cut, Some(kept_rounds)).filter(|_| frees >= needed)
 }
 
-/// Returns the tokens that each message takes in a request: few if it was cleared. Messages left
-/// out for lack of room count whole, because the summary is to replace them.
+/// Returns the number of tokens that each message takes in a request. A cleared message takes only
+/// a few. A message that was left out for lack of room counts in full, because the summary is to
+/// replace it.
 fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
-    /// The tokens of a notice, or of the beginning of a long argument.
+    /// The estimated number of tokens in a notice, or in the beginning of a long argument.
     const NOTICE_TOKENS: u64 = 60;
     let tokens = |item: &TimelineItem| match u64::from(item.entry.tokens) {
         whole if cleared.is_some_and(|cleared| cleared.ids.contains(&item.id())) => {
@@ -234,10 +237,12 @@ fn sent_tokens(items: &[TimelineItem], cleared: Option<&Cleared>) -> Vec<u64> {
     items.iter().map(tokens).collect()
 }
 
-/// The factor by which an archive of blocks frees more than it must.
+/// The factor by which the tokens that an archive of blocks aims to free exceed the required
+/// number.
 const EXTRA_FREED_FACTOR: f64 = 1.5;
 
-/// Returns the cut before which at least `wanted` tokens are freed, or the end of `freed`.
+/// Returns the first index at the start of a block before which at least `wanted` tokens are freed.
+/// If there is none, returns the length of `freed`.
 fn find_cut(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     let mut tokens = 0;
     for (index, more) in freed.iter().enumerate() {
@@ -249,7 +254,7 @@ fn find_cut(items: &[TimelineItem], freed: &[u64], wanted: u64) -> usize {
     freed.len()
 }
 
-/// Returns the index at which the last `newest` blocks start; an answer without calls counts as a
+/// Returns the index at which the last `newest` blocks start. An answer without calls counts as a
 /// block.
 fn newest_blocks_start(items: &[TimelineItem], newest: u32) -> Option<usize> {
     let steps = items
@@ -316,12 +321,12 @@ pub enum SummaryRefusal {
     /// The summary is not smaller than the messages that it replaces.
     #[error("the summary takes {tokens} tokens, and must take less than {limit}")]
     TooLarge {
-        /// The tokens of the summary, including facts that had to be added.
+        /// The number of tokens in the summary, including the facts that haft added to it.
         tokens: u64,
-        /// The limit that the tokens must stay below.
+        /// The number of tokens below which the summary must stay.
         limit: u64,
     },
-    /// The summary has a heading that the form does not have.
+    /// The summary has a heading that is not one of those it was asked to use.
     #[error("the summary has the heading `{0}`; only the five headings of the form may occur")]
     OtherHeading(String),
     /// Too few sections of the summary have text.
@@ -342,15 +347,15 @@ pub enum SummaryRefusal {
     /// The model declined to write a summary.
     #[error("the model declined to write a summary")]
     Declined,
-    /// The summary is written in a script that neither the form nor the user uses.
+    /// The summary is written in a non-Latin script that the user has not used.
     #[error("the summary is written in another language than the session")]
     OtherLanguage,
 }
 
-/// The input for a summary besides the messages.
+/// The parts of a summary request that do not come from the archived messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SummaryWish<'a> {
-    /// The content that the user wants the summary to keep in particular.
+    /// The topics that the user wants the summary to keep in particular.
     pub focus: Option<&'a str>,
     /// The reason why the previous summary was refused.
     pub refused: Option<&'a SummaryRefusal>,
@@ -359,12 +364,12 @@ pub struct SummaryWish<'a> {
     pub session: &'a [Arc<Entry>],
 }
 
-/// Attempts to fit the request for a summary into the window. Bytes per token differ between texts,
-/// so the first estimate may be too large.
+/// The maximum number of attempts to fit the request for a summary into the window. Bytes per token
+/// differ between texts, so the first estimate may be too large.
 const FIT_ATTEMPTS: usize = 6;
 
-/// Builds the request that asks a model for the summary. The transcript is cut until the request
-/// fits the model's window, because a request that is refused gives no summary at all.
+/// Builds the request that asks a model for the summary. The transcript is shortened until the
+/// request fits the model's window, because an oversized request would be rejected.
 pub fn build_summary_request(
     plan: &CompactionPlan,
     wish: SummaryWish<'_>,
@@ -429,8 +434,8 @@ fn summary_request_of(
     ))
 }
 
-/// Builds a request outside the conversation, from instructions and a subject. It has no tools, and
-/// no cache to keep.
+/// Builds a request that is not part of the conversation from instructions and a subject. The
+/// request has no tools and uses no cache.
 pub(crate) fn build_plain_request(
     instructions: &str,
     owner: &'static str,
@@ -488,7 +493,8 @@ pub fn new_summary_message(
     summary
 }
 
-/// Returns the first message that is sent beside this summary, if the summary names one.
+/// Returns the first message that is sent in addition to this summary; `None` if the summary names
+/// none.
 pub fn first_kept_of_summary(summary: &Message) -> Option<MessageId> {
     parse_message_id(summary, FIRST_KEPT_KEY)
 }

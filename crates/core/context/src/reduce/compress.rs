@@ -25,7 +25,7 @@ use rules::{Kept, reduce_result};
 /// tool by another name.
 pub const TOOL_NAME_KEY: &str = "tool";
 
-/// Returns the tool's own name.
+/// Returns the tool's own name, even if the model called it by another name.
 pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a str {
     message
         .metadata
@@ -34,7 +34,8 @@ pub(crate) fn tool_name<'a>(message: &'a Message, result: &'a ToolResult) -> &'a
         .unwrap_or(&result.name)
 }
 
-/// Replaces every result of a round before `round` by its compressed form, if that is small enough.
+/// Compresses every result of a round before `round`, unless compression would save less than a
+/// fifth.
 pub(crate) fn compress_rounds_before(
     line: &mut Timeline,
     round: u32,
@@ -63,7 +64,8 @@ pub(crate) fn is_compressible(item: &TimelineItem) -> bool {
         && !item.unseen
 }
 
-/// Returns the tokens of a result once it is compressed, or as it is if compression does not pay.
+/// Returns the number of tokens that a result takes once it is compressed. If compression saves too
+/// little, this is its current number.
 pub(crate) fn compressed_tokens(
     item: &TimelineItem,
     compression: Compression,
@@ -73,7 +75,7 @@ pub(crate) fn compressed_tokens(
         .map_or(item.entry.tokens, |entry| entry.tokens)
 }
 
-/// Returns the compressed form if it is at least a fifth smaller.
+/// Returns the compressed form of a message; `None` if it is not at least a fifth smaller.
 fn compressed_entry(
     entry: &Arc<Entry>,
     compression: Compression,
@@ -130,8 +132,8 @@ fn compressed_entry(
     (u64::from(made.tokens) * 5 <= u64::from(entry.tokens) * 4).then_some(made)
 }
 
-/// Replaces every uncompressed result by its envelope as one line of JSON, the form that `react`
-/// models read in the running round.
+/// Replaces every uncompressed result by its envelope as one line of JSON. Models with the `react`
+/// protocol read results in this form.
 pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     for item in line
         .items
@@ -161,10 +163,10 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     }
 }
 
-/// Formats the envelope as one line of JSON: the content once, in `text`, and those fields that the
+/// Formats the envelope as one line of JSON: its text once, in `text`, and the data fields that the
 /// text does not contain.
 fn format_envelope(envelope: &Envelope) -> String {
-    /// Fields that the call or the text repeats, or that the model has no use for.
+    /// The data fields that repeat the call or the text, or that are of no use to the model.
     const OMITTED_FIELDS: [&str; 9] = [
         "path",
         "file",
@@ -227,16 +229,16 @@ pub fn compress_envelope(name: &str, envelope: &Envelope, limits: CompressLimits
     )
 }
 
-/// The message that a result comes from.
+/// The message that contains the uncompressed result.
 #[derive(Clone, Copy)]
 struct Original {
     /// The id by which the message can be recalled.
     id: Option<ShortId>,
-    /// Images beside the result.
+    /// The number of images that follow the result.
     images: usize,
 }
 
-/// Formats the kept data as one line of JSON.
+/// Formats the compressed data as one line of JSON.
 fn format_json_line(kept: Kept, envelope: &Envelope, original: Original) -> String {
     let Kept { mut data, left_out } = kept;
     if original.images > 0 {
@@ -259,7 +261,8 @@ fn format_json_line(kept: Kept, envelope: &Envelope, original: Original) -> Stri
     Value::Object(compressed).to_string()
 }
 
-/// Formats a line of JSON, followed by the lines of files and output that the result contains.
+/// Formats the compressed data as a line of JSON, followed by the lines of files and output that
+/// the data contains.
 fn format_plain_text(mut kept: Kept, envelope: &Envelope, original: Original) -> String {
     let mut bodies: Vec<(&str, String)> = Vec::new();
     for key in [

@@ -31,22 +31,22 @@ use crate::reduce::marks::Marks;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextEdit {
-    /// Leaves the messages out.
+    /// Leaves the messages out of all later requests.
     Drop { ids: BTreeSet<MessageId> },
     /// Protects the messages from pruning, compression and archiving.
     Pin { ids: BTreeSet<MessageId> },
-    /// Sends only a line that names each message.
+    /// Sends each message without its content, which is replaced by the message id.
     Mask { ids: BTreeSet<MessageId> },
-    /// Sends the messages whole again, and removes summaries of any of them.
+    /// Sends the messages in full again, and removes every summary that replaces any of them.
     Restore { ids: BTreeSet<MessageId> },
     /// Sends a text in place of the messages.
     Summarise {
-        /// The messages, in order.
+        /// The messages that the text replaces, in order.
         ids: Vec<MessageId>,
         /// The text that replaces the messages.
         text: String,
     },
-    /// Reverts the newest edits that are in force.
+    /// Reverts the newest edits that were not yet reverted.
     Undo {
         /// The number of edits to revert.
         edits: u32,
@@ -69,7 +69,7 @@ pub struct EditState {
     summaries: Vec<Summarised>,
 }
 
-/// Messages and the text that replaces them.
+/// Messages that the user replaced by a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Summarised {
     ids: Vec<MessageId>,
@@ -84,14 +84,14 @@ pub enum Edited {
     Dropped,
     /// The message is never pruned, compressed or archived.
     Pinned,
-    /// Only the message's name is sent.
+    /// The content of the message is replaced by its id.
     Masked,
     /// A summary replaces the message.
     Summarised,
 }
 
 impl Edited {
-    /// Returns the word shown to the user.
+    /// Returns the word for this effect that is shown to the user.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
@@ -131,7 +131,7 @@ impl Edits {
         stack
     }
 
-    /// Combines the edits; for each message the last edit counts.
+    /// Combines the edits. If several edits affect one message, the last one counts.
     pub fn combined_state(&self) -> EditState {
         let mut state = EditState::default();
         for edit in self.edits_in_force() {
@@ -197,7 +197,7 @@ impl EditState {
         }
     }
 
-    /// Returns the messages as the model may see them, for writing a summary of them.
+    /// Returns the messages that the model may see, from which a summary can be written.
     pub fn visible_entries(
         &self,
         entries: &[Arc<Entry>],
@@ -231,7 +231,7 @@ impl EditState {
     }
 }
 
-/// Treats a message that the model deleted as dropped.
+/// Creates edits that drop the messages that are marked for deletion.
 impl From<&Marks> for EditState {
     fn from(marks: &Marks) -> Self {
         Self {
@@ -241,7 +241,7 @@ impl From<&Marks> for EditState {
     }
 }
 
-/// The error that an edit would leave nothing to answer. The timeline is unchanged.
+/// The error for an edit that would leave the model nothing to answer. The timeline is unchanged.
 #[derive(Debug)]
 pub(crate) struct NothingLeft;
 
@@ -259,7 +259,7 @@ pub enum EditError {
         "message {0} is the summary of archived rounds: without it they would be lost to the model"
     )]
     Archive(ShortId),
-    /// Nothing would be left to answer.
+    /// After the edit, the model would have no message to answer.
     #[error("without these messages nothing would be left to answer")]
     NothingLeft,
     /// A range ends before it begins.
@@ -276,20 +276,20 @@ pub enum EditError {
 /// The messages selected by a list of ids and ranges, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditTargets {
-    /// All selected messages.
+    /// The ids of all selected messages.
     pub ids: Vec<MessageId>,
-    /// The messages selected only because they belong to the block of a named one.
+    /// The messages that were selected only because they share a block with a named message.
     pub along: Vec<MessageId>,
 }
 
-/// The messages that are selected besides the named ones.
+/// The selection of further messages in addition to the named ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditReach {
-    /// Only the named messages are selected.
+    /// No further messages are selected.
     Message,
-    /// The rest of each named message's block.
+    /// The rest of each named message's block is selected.
     Block,
-    /// Everything from the first to the last named message, in whole blocks.
+    /// Everything from the first to the last named message is selected, in whole blocks.
     Span,
 }
 
@@ -406,14 +406,14 @@ pub fn check_edit(
     .map_err(|NothingLeft| EditError::NothingLeft)
 }
 
-/// The owner of a user's summary in the history.
+/// The owner of a message whose text replaces messages that the user summarized.
 const SUMMARISED_OWNER: &str = "history:summarised";
 
-/// The edits that concern one conversation, ready to be applied.
+/// The edits of one conversation, prepared for its timeline.
 #[derive(Default)]
 pub(crate) struct Prepared<'a> {
     state: Option<&'a EditState>,
-    /// Summaries whose messages are all present.
+    /// The summaries whose messages are all in the timeline; others cannot be applied.
     summaries: Vec<&'a Summarised>,
 }
 
@@ -459,8 +459,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Applies the edits. Returns the tokens left out, or an error and the unchanged timeline if
-    /// nothing would be left to answer.
+    /// Applies the edits and returns the number of tokens left out. Fails without changing the
+    /// timeline if nothing would be left to answer.
     pub(crate) fn apply_to(
         &self,
         line: &mut Timeline,
@@ -498,7 +498,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Replaces messages by their summary.
+/// Replaces messages by the user's summary of them.
 fn insert_summary(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: EntryMaker<'_>) {
     let ids: HashSet<_> = summary.ids.iter().collect();
     let Some(first) = items.iter().position(|item| ids.contains(&item.id())) else {
@@ -539,7 +539,7 @@ fn insert_summary(items: &mut Vec<TimelineItem>, summary: &Summarised, maker: En
     items.retain(|item| !ids.contains(&item.id()));
 }
 
-/// Replaces the content of a message by a line that names it.
+/// Replaces the content of a message by a note with its id.
 fn mask_item(item: &mut TimelineItem, maker: EntryMaker<'_>) {
     let message = &item.entry.message;
     let id = message.message_id.short_id();

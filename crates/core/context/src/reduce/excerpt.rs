@@ -16,18 +16,19 @@ use crate::build::rounds::{EXCERPT_OWNER, Timeline, TimelineItem};
 use crate::memo::MessageForm;
 use crate::snapshot::Snapshot;
 
-/// Minimum bytes of an excerpt; a shorter one would be useless to the model.
+/// The minimum size of an excerpt, in bytes; a shorter one would be useless to the model.
 const MIN_EXCERPT_BYTES: usize = 600;
-/// Attempts to meet the limit. Bytes per token differ between results, so the first estimate may be
-/// too large.
+/// The maximum number of attempts to shorten results enough. Bytes per token differ between
+/// results, so the first estimate may be too large.
 const MAX_ATTEMPTS: usize = 6;
 
-/// Returns the path of the file with the whole text of a result that was sent as an excerpt.
+/// Returns the path of the file that contains the full text of a result of which only an excerpt
+/// was sent.
 pub fn excerpt_path(folder: &Path, id: MessageId) -> PathBuf {
     folder.join(format!("result-{id}.txt"))
 }
 
-/// The bytes kept of each result, by message.
+/// The number of bytes kept of each result, by message.
 pub(crate) type Excerpts = BTreeMap<MessageId, u32>;
 
 /// Applies the excerpts that earlier requests decided on.
@@ -47,8 +48,8 @@ pub(crate) fn apply_earlier_excerpts(
     }
 }
 
-/// Cuts the largest unseen results to excerpts until the timeline takes `excess` tokens less, as
-/// far as possible.
+/// Cuts the largest results that the model has not seen to excerpts, until the timeline takes
+/// `excess` tokens less or no result can be cut further.
 pub(crate) fn excerpt_unseen(
     line: &mut Timeline,
     excess: u64,
@@ -104,7 +105,7 @@ fn unseen_tokens(line: &Timeline) -> u64 {
         .sum()
 }
 
-/// Returns the bytes of every unseen result, in ascending order.
+/// Returns the size in bytes of every result that the model has not seen, in ascending order.
 fn unseen_sizes(line: &Timeline) -> Vec<usize> {
     let unseen = line.items.iter().filter(|item| item.unseen);
     let mut sizes: Vec<_> = unseen
@@ -115,7 +116,7 @@ fn unseen_sizes(line: &Timeline) -> Vec<usize> {
     sizes
 }
 
-/// Returns the largest limit at which all results, cut to it, take at most `room` bytes together.
+/// Returns the largest limit per result with which all results together take at most `room` bytes.
 /// `sizes` is sorted.
 pub(crate) fn largest_limit(sizes: &[usize], room: usize) -> usize {
     let mut left = room;

@@ -35,7 +35,7 @@ use crate::reduce::summary_check::{OpenWork, build_fallback_summary, collect_led
 use crate::scale::Scale;
 use crate::snapshot::Snapshot;
 
-/// A step taken to make a request fit.
+/// A reduction that was applied because pruning alone did not make the request fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadderStep {
     /// Older rounds, and older steps of the running one, were left out.
@@ -44,13 +44,13 @@ pub enum LadderStep {
         rounds: u32,
         /// The number of steps of the running round left out.
         steps: u32,
-        /// The tokens saved, after adding the ledger.
+        /// The number of tokens saved, less those of the ledger that was added.
         tokens: u64,
     },
     /// Examples, package context, descriptions, and documents that are not always needed were left
     /// out.
     ShortSystem {
-        /// The tokens saved.
+        /// The number of tokens saved.
         tokens: u64,
     },
     /// Results of the newest step were cut to head and tail, because that step alone exceeded the
@@ -58,12 +58,12 @@ pub enum LadderStep {
     Excerpts {
         /// The number of messages whose results were cut.
         messages: u32,
-        /// The tokens saved.
+        /// The number of tokens saved.
         tokens: u64,
     },
     /// Only role, tools, rules, the newest block and the current request are sent.
     BareMinimum {
-        /// The tokens left out by this step.
+        /// The number of tokens left out by this step.
         tokens: u64,
     },
 }
@@ -110,18 +110,19 @@ impl fmt::Display for LadderStep {
     }
 }
 
-/// The model's room for input, in counted tokens unless stated otherwise.
+/// The number of input tokens that a request may have. Values are in haft's count unless stated
+/// otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputRoom {
-    /// Tokens kept free for the reply, in the model's own tokens.
+    /// The number of tokens kept free for the reply, in the model's own tokens.
     pub(crate) output_reserve: u64,
     /// The window without the reserve: no request may be larger.
     pub(crate) hard: u64,
-    /// The size from which the ladder is applied.
+    /// The number of tokens above which the ladder is applied.
     pub(crate) soft: u64,
     /// The value of `soft` in the model's own tokens.
     pub(crate) nominal_soft: u64,
-    /// The size that dropping rounds aims at.
+    /// The number of tokens to which leaving out rounds reduces the request.
     pub(crate) goal: u64,
 }
 
@@ -142,7 +143,7 @@ impl InputRoom {
         }
     }
 
-    /// Returns the room limited to `max_tokens` counted tokens.
+    /// Returns the room with its limits lowered to `max_tokens`, which is in haft's count.
     pub(crate) fn limited_to(self, max_tokens: Option<u64>, policy: &Policy) -> Self {
         let Some(most) = max_tokens.filter(|most| *most < self.soft) else {
             return self;
@@ -159,7 +160,8 @@ impl InputRoom {
     }
 }
 
-/// Leaves out the rounds and steps that earlier requests left out, and adds their ledger.
+/// Leaves out the rounds and steps that earlier requests left out, and adds a ledger of the facts
+/// in them.
 pub(crate) fn apply_earlier_cut(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
@@ -172,17 +174,17 @@ pub(crate) fn apply_earlier_cut(
     }
 }
 
-/// The steps taken to make a request fit.
+/// The outcome of applying the ladder.
 #[derive(Debug, Default)]
 pub(crate) struct LadderResult {
     pub(crate) steps: Vec<LadderStep>,
-    /// The end of the messages that this request leaves out.
+    /// The point before which this request leaves out messages; `None` if it leaves out none.
     pub(crate) cut: Option<ArchiveCut>,
     /// The results that this request sends as excerpts for the first time.
     pub(crate) excerpts: Excerpts,
 }
 
-/// Takes steps until the request fits.
+/// Applies the steps of the ladder one by one until the request fits.
 pub(crate) fn apply_ladder(
     layers: &mut Layers,
     room: InputRoom,
@@ -258,8 +260,8 @@ pub(crate) fn apply_ladder(
     Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, then the newest steps of the running one, and adds a ledger.
-/// Returns the cut and the messages left out.
+/// Keeps the newest rounds that fit, or as many of the running round's newest steps as fit, and
+/// adds a ledger of the rest. Returns the cut and the messages left out.
 fn drop_oldest(
     layers: &mut Layers,
     goal: u64,
@@ -289,7 +291,8 @@ fn drop_oldest(
     Some((cut, gone))
 }
 
-/// Returns a cut after which the rest fits into `room`; `None` if nothing can be left out.
+/// Returns the point before which messages must be left out so that the others fit into `room`;
+/// `None` if nothing can be left out.
 fn find_fitting_cut(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     let running = line
         .items
@@ -341,7 +344,7 @@ fn find_fitting_cut(line: &Timeline, room: u64) -> Option<ArchiveCut> {
     })
 }
 
-/// Returns the messages that a cut leaves out, as they are stored: the ledger must not depend on
+/// Returns the messages that a cut leaves out, in their stored form: the ledger must not depend on
 /// other reductions.
 fn stored_messages_before(cut: ArchiveCut, snapshot: &Snapshot<'_>) -> Vec<TimelineItem> {
     let mut line = Timeline::new(repair_blocks(snapshot.history, snapshot.counter));
@@ -446,8 +449,8 @@ fn shorten_system(
     Ok(())
 }
 
-/// Returns the tools with only the first paragraph of their descriptions, and with schemas without
-/// descriptions.
+/// Shortens the description of each tool to its first paragraph, and removes the descriptions from
+/// its schema.
 fn shorten_tools(tools: &ToolSet, counter: &dyn TokenCounter) -> Arc<ToolSet> {
     let short = |spec: &ToolSpec| {
         let mut parameters = spec.parameters.clone();

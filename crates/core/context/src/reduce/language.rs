@@ -10,7 +10,7 @@ use haft_types::Entry;
 use crate::build::mentions::user_text;
 use crate::build::rounds::is_from_user;
 
-/// The script that a letter belongs to.
+/// A script, or a group of scripts, that letters are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WritingScript {
     Latin,
@@ -47,8 +47,8 @@ impl WritingScript {
         })
     }
 
-    /// Returns the weight of one letter. A character of some scripts carries as much meaning as a
-    /// syllable or a word of others.
+    /// Returns the weight of one letter of this script. In some scripts, a character stands for a
+    /// whole syllable or word.
     fn letter_weight(self) -> usize {
         match self {
             Self::Han => 3,
@@ -94,7 +94,8 @@ impl ScriptCounts {
     }
 }
 
-/// Returns the name of the user's language, if the script reveals it.
+/// Returns the name of the user's language if its script determines it; `None` for languages in
+/// Latin script.
 pub(crate) fn detect_user_language<'a>(
     messages: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> Option<&'static str> {
@@ -117,8 +118,8 @@ pub(crate) fn detect_user_language<'a>(
     }
 }
 
-/// Returns the script of the first and last line of a message. If they differ, returns the one that
-/// is not Latin, because pasted text is mostly Latin.
+/// Returns the script of the first and last line of a message outside code fences. If the two lines
+/// differ, returns the script that is not Latin, because pasted text is mostly Latin.
 fn detect_prose_script(text: &str) -> Option<WritingScript> {
     let mut fenced = false;
     let lines = text.lines().map(str::trim).filter(|line| {

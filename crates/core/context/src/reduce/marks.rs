@@ -9,16 +9,17 @@ use std::sync::Arc;
 use haft_types::{Entry, MarkAction, MarkReport, MessageId, Role, ShortId, TranscriptLine};
 use serde::{Deserialize, Serialize};
 
-/// Messages that the user or the model has marked.
+/// The messages that the user or the model has marked for deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Messages that are not sent.
+    /// The messages that are not sent.
     pub deleted: BTreeSet<MessageId>,
 }
 
 impl Marks {
-    /// Edits the list of deleted messages. `ids` are short or full ids, separated by commas.
+    /// Changes the set of deleted messages as `action` requests. `ids` contains short or full ids,
+    /// separated by commas.
     pub fn edit_deleted(
         &mut self,
         action: MarkAction,

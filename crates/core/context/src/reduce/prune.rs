@@ -31,38 +31,40 @@ use crate::reduce::failing_lines::find_failing_lines;
 use crate::reduce::superseded::find_superseded;
 use crate::reduce::working;
 
-/// While the request still fits, clearing must save at least the safe zone divided by this.
+/// The safe zone divided by this is the minimum number of tokens that pruning must save while the
+/// request still fits.
 pub(crate) const MIN_SAVING_DIVISOR: u64 = 10;
-/// Replaces [`MIN_SAVING_DIVISOR`] if the zone lies close to the window. Content that cannot be
-/// cleared soon fills such a zone, and clearing a little again and again would break the prefix
-/// every time; an archive is better there.
+/// The divisor that replaces [`MIN_SAVING_DIVISOR`] if the safe zone is nearly as large as the
+/// window. Such a zone soon fills with content that cannot be cleared, and clearing a little again
+/// and again would break the prefix every time; an archive is better there.
 const MIN_SAVING_DIVISOR_TIGHT: u64 = 4;
 
-/// The newest views of files being worked on may take the safe zone divided by this.
+/// The safe zone divided by this is the maximum number of tokens for the newest views of files
+/// being worked on.
 const WORKING_SHARE: u64 = 4;
 
 /// The result of one run of pruning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pruned {
-    /// Messages that this run cleared for the first time.
+    /// The messages that this run cleared for the first time.
     pub(crate) newly: Vec<MessageId>,
-    /// Tokens left out, by earlier decisions and new ones.
+    /// The number of tokens left out by this run and by earlier decisions.
     pub(crate) tokens: u64,
-    /// The number of messages examined.
+    /// The number of messages that this run examined.
     pub(crate) steps: usize,
 }
 
 /// The limits that pruning must respect.
 #[derive(Clone, Copy)]
 pub(crate) struct PruneLimits<'a> {
-    /// Tokens of the request outside the timeline.
+    /// The number of tokens of the request outside the timeline.
     pub(crate) fixed: u64,
-    /// Tokens above which messages are cleared.
+    /// The number of tokens above which messages are cleared.
     pub(crate) target: u64,
-    /// Tokens above which messages are cleared even if that saves little.
+    /// The number of tokens above which messages are cleared even if that saves little.
     pub(crate) urgent: u64,
-    /// True if the request exceeded the target before results were compressed. The prefix is broken
-    /// already, so clearing that would soon be needed is done now.
+    /// True if the request exceeded the target before results were compressed. In that case the
+    /// prefix is broken already, so whatever would soon have to be cleared is cleared now.
     pub(crate) was_over: bool,
     pub(crate) policy: &'a Policy,
     pub(crate) reduction: Reduction,
@@ -73,13 +75,15 @@ pub(crate) struct PruneLimits<'a> {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obsolete {
-    /// Before all others, once clearing is needed.
+    /// Obsolete results are cleared before all others, once clearing is needed.
     First,
-    /// At once: no part of the prefix is cached, so clearing costs nothing.
+    /// Obsolete results are cleared at once, because no part of the prefix is cached and clearing
+    /// costs nothing.
     Now,
 }
 
-/// Applies earlier decisions that still hold, then clears as many more messages as needed.
+/// Applies the earlier decisions that still hold, then clears further messages until the request is
+/// within its limits.
 pub(crate) fn prune_timeline(
     line: &mut Timeline,
     cleared: Option<&Cleared>,
@@ -187,10 +191,10 @@ fn clear(
     pruned
 }
 
-/// Returns the index from which on nothing is cleared: the newest `prune_keep` results, and the
-/// calls of the newest step.
+/// Returns the index of the first message that must be kept. The newest `prune_keep` results are
+/// kept, with everything after them; so are the arguments of a call whose results are all kept.
 ///
-/// The results of the newest step count as one, unless they do not fit the window together.
+/// The results of the newest step count as one, unless together they do not fit the window.
 fn newest_results(line: &Timeline, limits: &PruneLimits<'_>) -> usize {
     let mut keep = limits.reduction.prune_keep as usize;
     let mut newest = line.unseen_start();
@@ -250,10 +254,10 @@ fn is_cleanable(item: &TimelineItem, policy: &Policy) -> bool {
     }
 }
 
-/// Returns the estimated tokens of the notes that cutting the arguments of a message adds to its
-/// results.
+/// Returns the estimated tokens of the notes that are added to the results of a message when its
+/// arguments are cut.
 fn note_tokens(entry: &Entry, policy: &Policy) -> u64 {
-    /// At least the tokens of [`shortened_note`].
+    /// An upper estimate of the tokens in a [`shortened_note`].
     const NOTE: u64 = 24;
     let calls = entry.message.tool_calls();
     NOTE * calls
@@ -307,7 +311,8 @@ fn note_shortened(line: &mut Timeline, policy: &Policy, maker: EntryMaker<'_>) -
     added
 }
 
-/// True if the arguments hold a string of the length that cutting leaves.
+/// True if the arguments contain a string of exactly `chars` characters, the length to which
+/// strings are cut.
 fn is_cut(call: &ToolCall, chars: usize) -> bool {
     fn has(value: &Value, chars: usize) -> bool {
         match value {
@@ -321,7 +326,7 @@ fn is_cut(call: &ToolCall, chars: usize) -> bool {
         && serde_json::from_str(&call.arguments).is_ok_and(|value| has(&value, chars))
 }
 
-/// Returns the part with a note if it is the result of one of these calls.
+/// Returns the part, with a note added if it is the result of one of these calls.
 fn note_part(part: &Part, calls: &[String], message: MessageId, recall: RecallTool) -> Part {
     match part {
         Part::ToolResult(result) if calls.contains(&result.tool_call_id) => {
@@ -353,8 +358,8 @@ fn shortened_note(message: MessageId, recall: RecallTool) -> String {
     }
 }
 
-/// True if the arguments hold a string longer than pruning leaves. Scans the text, because parsing
-/// costs more.
+/// True if the arguments contain a string that is longer than pruning allows. The function scans
+/// the text, because parsing would cost more.
 fn has_large_argument(call: &ToolCall, policy: &Policy) -> bool {
     let limit = policy.prune_argument_chars as usize;
     if call.arguments.len() <= limit {
@@ -407,8 +412,8 @@ fn cleared_entry(item: &TimelineItem, policy: &Policy, maker: EntryMaker<'_>) ->
     })
 }
 
-/// Builds the notice that replaces a cleared result: the name of the tool, and the failing tests in
-/// the text.
+/// Builds the notice that replaces a cleared result. The notice names the tool, and the failing
+/// tests in the result's text.
 fn build_notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part {
     let status = status_name(result.envelope.status);
     let where_it_is = match recall {
@@ -434,7 +439,7 @@ fn build_notice(id: MessageId, result: &ToolResult, recall: RecallTool) -> Part 
     }))
 }
 
-/// Returns the part with every long string in a call's arguments cut.
+/// Returns the part with every long string in a call's arguments cut to `chars` characters.
 fn cut_arguments(part: &Part, chars: usize) -> Part {
     let Part::ToolCall(call) = part else {
         return part.clone();

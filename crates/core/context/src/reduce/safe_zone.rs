@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Minimum tokens of a safe zone; every system prompt is larger.
+/// The minimum size of a safe zone, in tokens. Every system prompt is larger.
 pub(crate) const MIN_TOKENS: u64 = 1_000;
 
 /// A safe zone as a number of tokens, or as a share of the usable window (the model's window
@@ -51,8 +51,8 @@ pub enum SafeZoneError {
 }
 
 impl SafeZone {
-    /// Returns the tokens of the zone for a model with a window of `window` tokens, of which
-    /// `usable` are left for input.
+    /// Returns the safe zone as a number of tokens for a model with a window of `window` tokens, of
+    /// which `usable` are left for input.
     pub fn to_tokens(self, window: u32, usable: u32) -> Result<u64, SafeZoneError> {
         let tokens = match self {
             Self::Share(share) => (share * f64::from(usable)) as u64,
@@ -124,7 +124,7 @@ impl Serialize for SafeZone {
     }
 }
 
-/// A safe zone as written in a configuration file.
+/// Deserializes a safe zone from either form that configuration files allow.
 #[derive(Deserialize)]
 #[serde(
     untagged,

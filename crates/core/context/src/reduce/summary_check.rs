@@ -27,15 +27,16 @@ use receipts::{ArchiveIndex, ReceiptDetail};
 
 pub use ledger::{LedgerItem, LedgerKind, OpenWork, collect_ledger, find_missing};
 
-/// The minimum of a summary's token limit, however small the archive is: the headings alone take a
+/// The lower bound of a summary's token limit, for small archives: the headings alone take a
 /// hundred tokens.
 const MIN_TOKEN_LIMIT: u64 = 1_000;
-/// The list with the subject of each message may take the limit divided by this.
+/// The token limit divided by this is the maximum size of the list with the subjects of all
+/// messages.
 const SUBJECTS_DIVISOR: u64 = 25;
 
-/// Returns the text that replaces the archive: the summary, the literals that it lacks, and
-/// receipts. `session` is the whole conversation: all of the user's messages in it, archived or
-/// not, determine the language.
+/// Checks a summary and returns the text that replaces the archive: the summary, the ledger's
+/// literals that it lacks, and receipts. `session` is the whole conversation, in which all of the
+/// user's messages, archived or not, determine the language.
 pub fn accept_summary(
     summary: &str,
     plan: &CompactionPlan,
@@ -65,9 +66,8 @@ pub fn accept_summary(
     })
 }
 
-/// Builds the text that replaces the archive when no summary could be accepted: the ledger, and
-/// receipts as far as there is room. Returns `None` if the ledger alone takes as much room as the
-/// archive.
+/// Builds the text that replaces the archive if no summary was accepted: the ledger, and receipts
+/// if they fit. Returns `None` if the ledger alone takes as much room as the archive.
 pub fn build_fallback_summary(
     plan: &CompactionPlan,
     ledger: &[LedgerItem],
@@ -88,8 +88,8 @@ fn format_title(plan: &CompactionPlan) -> String {
     format!("# Archived Session Summary\n\n{} to {}", plan.from, plan.to)
 }
 
-/// Appends the fullest list of messages that there is room for, or none. Returns `None` if the text
-/// alone is too large.
+/// Appends the most detailed list of messages that fits, or no list. Returns `None` if the text is
+/// too large even without a list.
 fn append_message_list(
     text: &str,
     plan: &CompactionPlan,
@@ -113,7 +113,7 @@ fn append_message_list(
         .find(|whole| tokens(whole) < limit)
 }
 
-/// Returns the token limit of the accepted text.
+/// Returns the number of tokens below which the text that replaces the archive must stay.
 fn token_limit(plan: &CompactionPlan) -> u64 {
     plan.messages
         .iter()

@@ -18,24 +18,24 @@ use serde_json::Value;
 
 use crate::build::rounds::TimelineItem;
 
-/// The file, files or command that a call is about.
+/// The file, files or command that a call reads, changes or runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CallSubject {
-    /// A read of some lines of a file.
+    /// The call reads some lines of a file.
     Read {
         /// The file, without a leading `./`.
         path: String,
-        /// The first line, from 1.
+        /// The number of the first line, counted from 1.
         from: u64,
-        /// The last line, or `u64::MAX` if the call sets no end.
+        /// The number of the last line, or `u64::MAX` if the call sets no end.
         to: u64,
     },
-    /// A change of files.
+    /// The call changes files.
     Edit {
         /// The files, each without a leading `./`.
         paths: Vec<String>,
     },
-    /// A run of a command.
+    /// The call runs a command.
     Run {
         /// The command line.
         command: String,
@@ -117,8 +117,9 @@ impl CallSubject {
         }
     }
 
-    /// Returns all subjects of a call, including those in its result: the files as the tool names
-    /// them, whatever its parameters are called, and the files that a command changed.
+    /// Returns all subjects of a call, including those that only its result reveals: file paths as
+    /// the tool reports them, whatever the parameters of the tool are named, and files that a
+    /// command changed.
     pub fn from_call_and_result(
         call: Option<&ToolCall>,
         result: &ToolResult,
@@ -175,7 +176,7 @@ impl CallSubject {
     }
 }
 
-/// Joins a list of words into a command line; for `bash -c`, returns the script alone.
+/// Joins a list of words into a command line. For `bash -c`, returns only the script.
 fn join_command(words: &Value) -> Option<String> {
     let words: Option<Vec<_>> = words.as_array()?.iter().map(Value::as_str).collect();
     Some(match words?.as_slice() {
@@ -184,7 +185,7 @@ fn join_command(words: &Value) -> Option<String> {
     })
 }
 
-/// Returns the path that an object names.
+/// Returns the file path in an object, under any of the keys that agents use for it.
 fn find_path(object: &Value) -> Option<String> {
     const PATH_KEYS: [&str; 6] = [
         "path",
@@ -200,7 +201,7 @@ fn find_path(object: &Value) -> Option<String> {
         .map(normalize_path)
 }
 
-/// Returns the paths that arguments name, directly or in a list.
+/// Returns the file paths in arguments, including those in lists of objects.
 fn find_paths(arguments: &Value) -> Vec<String> {
     let lists = ["edits", "files", "changes"]
         .iter()
@@ -256,7 +257,8 @@ fn find_patch_paths(patch: &str) -> Vec<String> {
         .collect()
 }
 
-/// The subjects of later results, collected from the end of the conversation.
+/// The subjects of the results after the current one, collected while walking backwards through the
+/// conversation.
 #[derive(Default)]
 struct LaterSubjects {
     /// The line ranges that were read, by file.
@@ -296,7 +298,7 @@ impl LaterSubjects {
     }
 }
 
-/// Returns the calls by block and id.
+/// Returns all calls, by the number of their block and by their id.
 pub(crate) fn calls_by_id(items: &[TimelineItem]) -> HashMap<(u32, &str), &ToolCall> {
     items
         .iter()
@@ -309,7 +311,7 @@ pub(crate) fn calls_by_id(items: &[TimelineItem]) -> HashMap<(u32, &str), &ToolC
         .collect()
 }
 
-/// Returns the indices of results that later ones have made obsolete.
+/// Returns the indices of results that are obsolete because of a later result.
 pub(crate) fn find_superseded(items: &[TimelineItem]) -> HashSet<usize> {
     let calls = calls_by_id(items);
     let mut later = LaterSubjects::default();

@@ -16,18 +16,18 @@ use crate::reduce::compress::{compress_rounds_before, compressed_tokens, is_comp
 use crate::reduce::prune::MIN_SAVING_DIVISOR;
 use crate::snapshot::Snapshot;
 
-/// A change of messages that were sent before, in tokens.
+/// A change to messages that were sent before, as numbers of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixEdit {
-    /// The tokens saved in every later request.
+    /// The number of tokens saved in every later request.
     pub saved: u64,
-    /// The tokens after the change that are written to the cache again.
+    /// The number of tokens after the change that must be written to the cache again.
     pub rewritten: u64,
 }
 
 impl PrefixEdit {
-    /// True if `requests` more requests save more than the rewriting costs. Returns false if the
-    /// model has no price.
+    /// True if the next `requests` requests together save more than the rewriting costs. Always
+    /// false if the model has no price.
     pub fn pays_off(self, requests: u64, model: &ModelSpec) -> bool {
         let Some(price) = model.price else {
             return false;
@@ -44,7 +44,7 @@ impl PrefixEdit {
     }
 }
 
-/// True if the message with this index, and everything after it, is sent anew in any case.
+/// True if the message with this index, and everything after it, will be sent uncached in any case.
 pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_>) -> bool {
     let Some(last) = snapshot
         .last
@@ -79,10 +79,10 @@ pub(crate) fn is_rewritten(line: &Timeline, index: usize, snapshot: &Snapshot<'_
     !sent.starts_with(&now)
 }
 
-/// Compresses the results of finished rounds if that is free, needed or pays off; otherwise
-/// compresses only results that were compressed before. `decided` holds the decisions of earlier
-/// requests. Returns the first round whose results are not compressed, and whether the request
-/// exceeded the target before.
+/// Compresses the results of finished rounds if that is free, needed, or pays off. Otherwise,
+/// compresses only results that earlier requests sent compressed. `decided` holds the decisions of
+/// earlier requests. Returns the first round whose results are not compressed, and true if the
+/// request exceeded the target before compression.
 pub(crate) fn compress_when_free(
     layers: &mut Layers,
     target: u64,

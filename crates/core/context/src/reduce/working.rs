@@ -17,28 +17,29 @@ use haft_types::{Role, ToolStatus};
 use crate::build::rounds::{CLEARED_OWNER, MASKED_OWNER, TimelineItem};
 use crate::reduce::superseded::{CallSubject, calls_by_id};
 
-/// Maximum files that are kept in view.
+/// The maximum number of files that are kept in view.
 const MAX_FILES: usize = 8;
-/// Maximum partial reads of one file that are kept in view.
+/// The maximum number of partial reads of one file that are kept in view.
 const MAX_PARTS: usize = 4;
-/// Rounds before the running one whose changes count.
+/// The number of rounds before the running one in which a use of a file counts.
 const ROUNDS: u32 = 1;
 
 /// The newest views of one file, collected from the end of the conversation.
 #[derive(Default)]
 struct FileViews {
-    /// True if the file was changed in the newest rounds.
+    /// True if the file was changed in the rounds that count.
     is_changed: bool,
-    /// True if the file was read in the newest rounds.
+    /// True if the file was read in the rounds that count.
     is_read: bool,
-    /// The messages that show the whole file or parts of it, newest first.
+    /// The indices of the messages that show the whole file or parts of it, newest first.
     shown_by: Vec<usize>,
-    /// True if the newest view of the whole file was found, so that older views do not count.
+    /// True once the newest view of the whole file was found. Older views then don't count.
     is_whole: bool,
 }
 
-/// Returns the indices of the messages that stay in view while together they take at most `budget`
-/// tokens. The files used least recently lose their view first.
+/// Returns the indices of the messages that show files being worked on, up to `budget` tokens in
+/// total. If these messages exceed the budget, the views of the least recently used files are
+/// dropped.
 pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
     let calls = calls_by_id(items);
     let running = items.last().map_or(0, |item| item.round);

@@ -21,7 +21,7 @@ use crate::turn::turn_io::TurnIo;
 const ENDED_AGENTS_KEY: &str = "ended_agents";
 
 impl Session {
-    /// Appends one message that tells the model which agents have ended.
+    /// Appends one message that informs the model about all agents that have ended.
     pub(crate) async fn announce_ended_agents(
         &mut self,
         io: &mut TurnIo<'_>,
@@ -96,8 +96,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until an unannounced agent has ended. Returns `false` if no agent is running or the
-    /// turn was canceled.
+    /// Waits until the next background agent ends. Returns `false` if the turn was canceled, or if
+    /// no agent is running and no end is left to announce.
     pub(crate) async fn wait_for_agent(&mut self, io: &mut TurnIo<'_>) -> bool {
         let Some(roster) = self.agents.roster.clone() else {
             return false;
@@ -118,7 +118,7 @@ impl Session {
         ended
     }
 
-    /// Stops the background agents that still run at the end of a turn.
+    /// Stops the background agents that are still running at the end of a turn.
     pub(crate) async fn stop_background_agents(&mut self, io: &mut TurnIo<'_>) {
         let Some(roster) = self.agents.roster.clone() else {
             return;
@@ -132,7 +132,7 @@ impl Session {
     }
 }
 
-/// Returns the background agents of a stored conversation that were not announced.
+/// Returns the background agents in a stored conversation whose end was never announced.
 pub(crate) fn unannounced_agents(history: &[Arc<Entry>]) -> Vec<StartedAgent> {
     let mut left: Vec<StartedAgent> = Vec::new();
     for entry in history {

@@ -19,7 +19,7 @@ pub(crate) type EndedAgent = (StartedAgent, AgentReport);
 pub(crate) struct BackgroundAgents {
     running: JoinSet<EndedAgent>,
     stops: Vec<CancellationToken>,
-    /// Agents that have ended but are not announced yet.
+    /// Agents that have ended, but whose end has not been announced to the model.
     ended: Vec<EndedAgent>,
 }
 
@@ -43,7 +43,8 @@ impl BackgroundAgents {
         started
     }
 
-    /// Waits until an agent has ended. Returns `false` if none is running and none has ended.
+    /// Waits until the next running agent ends. Returns `false` if no agent is running and no end
+    /// is left to announce.
     pub(crate) async fn wait_for_ended(&mut self) -> bool {
         let next = self.running.join_next().await;
         // A crashed agent yields a report as well.
@@ -51,7 +52,7 @@ impl BackgroundAgents {
         !self.ended.is_empty()
     }
 
-    /// Returns the agents that have ended since the last call.
+    /// Returns the agents that have ended since the last call of this method.
     pub(crate) fn take_ended(&mut self) -> Vec<EndedAgent> {
         while let Some(next) = self.running.try_join_next() {
             self.ended.extend(next);
@@ -59,7 +60,7 @@ impl BackgroundAgents {
         std::mem::take(&mut self.ended)
     }
 
-    /// Stops all agents and returns those that were not announced.
+    /// Stops all agents and returns those whose end has not been announced.
     pub(crate) async fn stop_all(&mut self) -> Vec<StartedAgent> {
         self.stops.drain(..).for_each(|stop| stop.cancel());
         while let Some(next) = self.running.join_next().await {

@@ -51,7 +51,7 @@ impl ChildRefusal {
     }
 }
 
-/// Runs a sub-agent to its end; the implementation of [`ParentSession::run_child`].
+/// Runs a sub-agent to its end. This function implements [`ParentSession::run_child`].
 pub(super) fn run_child(
     parent: Arc<ParentSession>,
     start: ChildStart,
@@ -59,7 +59,7 @@ pub(super) fn run_child(
     Box::pin(run_in_task(parent, start))
 }
 
-/// Runs a sub-agent in its own task, so that a panic becomes a report.
+/// Runs a sub-agent in a separate Tokio task, so that a panic becomes a report.
 async fn run_in_task(parent: Arc<ParentSession>, start: ChildStart) -> AgentReport {
     let name = start.assignment.name.clone();
     let conversation = start.conversation.as_str().to_owned();

@@ -27,7 +27,7 @@ pub(crate) struct ChildStart {
     /// The maximum number of replies by the model.
     pub(super) turns: Option<u32>,
     pub(super) time: Duration,
-    /// Saves files before they change, on behalf of the call that started the agent.
+    /// Saves the content of files before they change, on behalf of the call that started the agent.
     pub(super) history: Arc<dyn FileHistory>,
     pub(super) cancel: CancellationToken,
 }

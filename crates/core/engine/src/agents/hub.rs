@@ -20,11 +20,11 @@ pub(crate) use post::HubPost;
 /// The sender name of messages from the user.
 pub const USER: &str = "user";
 
-/// The number of unread messages in a mailbox above which further messages are rejected.
+/// The maximum number of unread messages in a mailbox. Further messages are rejected.
 const MAX_QUEUED_MESSAGES: usize = 1_000;
-/// The number of delivered messages that the hub keeps, over all agents.
+/// The maximum number of delivered messages that the hub keeps, over all agents.
 const MAX_HISTORY_MESSAGES: usize = 10_000;
-/// Longer roles are cut when they are listed for other agents.
+/// The maximum length, in characters, of a role in the list for other agents. Longer roles are cut.
 const MAX_ROLE_CHARS: usize = 100;
 
 /// A group of agents: the `[groups.NAME]` section.
@@ -48,8 +48,8 @@ pub struct AgentMessage {
 }
 
 impl AgentMessage {
-    /// Returns the text for the recipient's model. Names the sender, unless the user sent the
-    /// message.
+    /// Returns the text for the recipient's model. The text names the sender, unless the user sent
+    /// the message.
     pub(crate) fn text_for_model(&self) -> String {
         let Self {
             from, group, text, ..
@@ -114,8 +114,8 @@ impl Hub {
         self.lock_state().groups.insert(name.into(), members);
     }
 
-    /// Registers an agent under `name` until the mailbox is dropped. Replaces an agent registered
-    /// under that name, which then receives no more messages.
+    /// Registers an agent under `name` until the mailbox is dropped. Replaces an agent that is
+    /// registered under that name; the replaced agent receives no more messages.
     pub fn register(self: &Arc<Self>, name: &str, role: &str) -> Mailbox {
         let slot = Arc::new(MailboxQueue::default());
         let number = self.register_recipient(name, role, Arc::<MailboxQueue>::clone(&slot) as _);
@@ -179,7 +179,7 @@ impl Hub {
         inner.ended.contains(name) || inner.agents.contains_key(name)
     }
 
-    /// Delivers a message to the recipient it names. An agent cannot send to itself.
+    /// Delivers a message to the recipient that it names. An agent cannot send messages to itself.
     pub async fn send(&self, message: AgentMessage) -> Result<(), DeliveryError> {
         let recipient = {
             let inner = self.lock_state();
@@ -261,8 +261,9 @@ impl Hub {
             .any(|members| members.iter().any(there))
     }
 
-    /// Describes the running agents and the groups for the model. Each text is sent only while its
-    /// tool is offered.
+    /// Returns two texts for the model: the list of running agents, and the list of groups. A text
+    /// is `None` if its list is empty. Each text is sent only while the tool that uses it is
+    /// offered.
     pub(crate) fn describe_peers(&self, own: &str) -> [Option<CaseDocument>; 2] {
         let inner = self.lock_state();
         let agent = |(name, known): (&String, &RegisteredAgent)| {
@@ -297,7 +298,7 @@ impl Hub {
     }
 }
 
-/// Returns how many sub-agents or deliveries may run at a time.
+/// Returns the maximum number of sub-agents, or of deliveries, that run at a time.
 pub(crate) fn max_concurrency() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (4 * cores + 4).min(32)
@@ -341,7 +342,7 @@ impl Recipient for MailboxQueue {
     }
 }
 
-/// The receiving end of an agent's messages. Dropping it ends the registration.
+/// The receiving end of an agent's messages. Dropping the mailbox ends the agent's registration.
 pub struct Mailbox {
     hub: Arc<Hub>,
     name: String,
@@ -359,7 +360,7 @@ impl Mailbox {
         !self.slot.lock_queue().messages.is_empty()
     }
 
-    /// Closes the mailbox if it holds no unread messages. Returns true if it is closed.
+    /// Closes the mailbox if it contains no unread messages. Returns true if the mailbox is closed.
     pub fn close_if_empty(&self) -> bool {
         let mut waiting = self.slot.lock_queue();
         waiting.closed |= waiting.messages.is_empty();

@@ -36,7 +36,7 @@ pub(crate) struct ParentSession {
     pub(crate) config: SessionConfig,
     pub(crate) conversation: ConversationId,
     pub(crate) shared: Arc<SharedServices>,
-    /// Used to create the sub-agent's own set of running programs.
+    /// The running programs of the starting session, from which the sub-agent's own set is created.
     pub(crate) running: Arc<Running>,
     pub(crate) children: Arc<Children>,
     pub(crate) inherited: Inherited,
@@ -87,7 +87,8 @@ impl Inherited {
     }
 
     /// Returns the state for a sub-agent of `parent`. A sub-agent that works in a copy of the
-    /// project has its own record of changes: they reach the project when the copy is merged.
+    /// project has its own record of changes, because its changes reach the project only when the
+    /// copy is merged.
     pub(crate) fn from_parent(
         parent: &ParentSession,
         config: &SessionConfig,
@@ -126,7 +127,7 @@ fn open_change_record(
         .open_record(conversation, &folders.workspace, &folders.private)
 }
 
-/// The values that a sub-agent is opened with, besides its configuration and services.
+/// The values with which a sub-agent is opened, in addition to its configuration and services.
 pub(crate) struct ParentLink {
     pub(crate) inherited: Inherited,
     pub(crate) mailbox: Mailbox,
@@ -134,8 +135,8 @@ pub(crate) struct ParentLink {
     pub(crate) waiting: Option<String>,
 }
 
-/// Returns the namespace of sub-agents' conversations. Keeping it separate from the project's
-/// namespace prevents a sub-agent's conversation from becoming the current one.
+/// Returns the namespace of sub-agents' conversations. A namespace of their own prevents these
+/// conversations from becoming the current conversation of the project.
 pub(crate) fn child_namespace(namespace: &str) -> String {
     format!("{namespace}#agents")
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::turn::turn_io::EventSink;
 
-/// The event sink of one sub-agent.
+/// The event sink of one sub-agent. Passes its events to the session that started the sub-agent.
 pub(super) struct Relay {
     pub(super) events: UnboundedSender<Event>,
     pub(super) name: String,

@@ -2,7 +2,7 @@
 //!
 //! A sub-agent is a [`Session`](crate::Session) like any other, with its own context window, role,
 //! tools, model and limits. Its conversation records the parent and the call. [`ParentSession`]
-//! holds the values it inherits.
+//! holds the values that a sub-agent inherits.
 //!
 //! Invariant: only the result of the call enters the parent's conversation. The id of the
 //! sub-agent's conversation is derived from the call, so that its progress can be found after a
@@ -48,21 +48,21 @@ pub(crate) struct SubagentRoster {
     pub(crate) background: tokio::sync::Mutex<BackgroundAgents>,
 }
 
-/// The state of the session when it starts agents.
+/// The state of a session at the time when it starts agents.
 #[derive(Clone, Default)]
 pub(crate) struct ParentProgress {
     /// The reply that contains the call that starts the agents.
     pub(crate) reply: Option<MessageId>,
     /// The session's model.
     pub(crate) model: String,
-    /// The number of replies that the session's limits still allow.
+    /// The number of replies that the session's limits still allow; `None` if there is no limit.
     pub(crate) turns: Option<u32>,
-    /// The time that the session's limits still allow.
+    /// The time that the session's limits still allow; `None` if there is no limit.
     pub(crate) time: Option<Duration>,
 }
 
 impl SubagentRoster {
-    /// Loads the agents. Returns `None` if there are none.
+    /// Loads the agents. Returns `None` if no agents exist.
     pub(crate) fn load(knowledge: &KnowledgeSettings, masker: &Masker) -> Option<Arc<Self>> {
         let KnowledgeSettings {
             paths,
@@ -106,7 +106,7 @@ impl SubagentRoster {
         listing::describe_agents(&self.found.items, &self.masker)
     }
 
-    /// Sets the values that sub-agents inherit. Until then no agent can be started.
+    /// Sets the values that sub-agents inherit. Before this call, no agent can be started.
     pub(crate) fn set_parent(&self, parent: ParentSession) {
         // Called once, when the session is opened.
         drop(self.parent.set(Arc::new(parent)));
@@ -181,7 +181,7 @@ impl SubagentRoster {
     }
 }
 
-/// Returns the id of the conversation of a call's sub-agent number `index`.
+/// Returns the id of the conversation of sub-agent number `index` of a call.
 pub(crate) fn child_conversation_id(
     parent: &ConversationId,
     reply: MessageId,
@@ -198,7 +198,7 @@ pub(crate) fn child_conversation_id(
     ConversationId::new(MessageId::from_hash(hasher.finish()).to_string())
 }
 
-/// Returns the names that agents run under. A number is appended to a name that is taken.
+/// Returns the names under which the agents run. A number is appended to a name that is taken.
 pub(crate) fn unique_names(work: &[Assignment], taken: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(work.len());
     for one in work {

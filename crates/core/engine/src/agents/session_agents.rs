@@ -1,5 +1,5 @@
-//! The session's side of the sub-agents: the values it hands to them, their usage, messages between
-//! agents, and the progress of sub-agents after a crash.
+//! Connects a session with its sub-agents: passes values to them, adds up their usage, receives
+//! messages from agents, and describes the progress of sub-agents after a crash.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Session {
         &self.services.shared.hub
     }
 
-    /// Hands the roster everything that sub-agents inherit from this session.
+    /// Passes everything that sub-agents inherit from this session to the roster.
     pub(crate) fn initialize_roster(&self, events: UnboundedSender<Event>) {
         let Some(roster) = &self.agents.roster else {
             return;
@@ -51,7 +51,7 @@ impl Session {
         });
     }
 
-    /// Updates the roster with the current reply and the remaining limits, before calls run.
+    /// Updates the roster with the current reply and the remaining limits, before tool calls run.
     pub(crate) fn update_roster(&self, replies: u32) {
         let Some(roster) = &self.agents.roster else {
             return;
@@ -96,7 +96,7 @@ impl Session {
         Ok(())
     }
 
-    /// Appends the input that the event sink received from the user since the last request.
+    /// Appends the user's input that has arrived through the event sink since the last request.
     pub(crate) async fn append_user_input(
         &mut self,
         io: &mut TurnIo<'_>,
@@ -110,8 +110,8 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the user's input that was not part of a request yet, for a front end that keeps its
-    /// own copy. Messages of other agents stay.
+    /// Drops the user's input that no request has contained yet. For front ends that keep their own
+    /// copy of the input. Messages of other agents stay in the mailbox.
     pub async fn drop_unread_input(&mut self) {
         let messages = self
             .agents
@@ -125,8 +125,9 @@ impl Session {
         }
     }
 
-    /// Returns true if there are messages that no request has contained yet. Closes the mailbox of
-    /// a sub-agent that has none: the sub-agent is done, and senders get an error from now on.
+    /// Returns true if there are messages that no request has contained yet. If a sub-agent has no
+    /// such messages, closes its mailbox: the sub-agent is done, and senders get an error from then
+    /// on.
     pub(crate) fn has_unread_messages(&self) -> bool {
         let Some(mailbox) = &self.agents.mailbox else {
             return false;

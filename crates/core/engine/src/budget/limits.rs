@@ -13,29 +13,30 @@ pub struct TurnLimits {
     pub tokens: Option<u64>,
     /// The maximum cost in USD.
     pub budget_usd: Option<f64>,
-    /// The maximum duration.
+    /// The maximum duration of the run.
     pub wall_time: Option<Duration>,
 }
 
-/// The amounts a run has used up.
+/// The tokens, money and time that a run has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// Tokens, input and output together.
+    /// The number of tokens, input and output together.
     pub tokens: u64,
-    /// Money in USD. Requests to models without a known price don't count.
+    /// The cost in USD. Requests to models without a known price don't count.
     pub usd: f64,
-    /// Time since the run began.
+    /// The time since the run began.
     pub elapsed: Duration,
 }
 
 impl TurnLimits {
-    /// Returns true if only models with a known price may be used: there is a limit on money, and
-    /// no limit on tokens that could take its place.
+    /// Returns true if only models with a known price may be used: there is a cost limit, and no
+    /// token limit that could replace it.
     pub fn needs_price(&self) -> bool {
         self.budget_usd.is_some() && self.tokens.is_none()
     }
 
-    /// Describes the used part of each limit to the user. Empty without limits.
+    /// Describes to the user how much of each limit is used. Returns an empty string without
+    /// limits.
     pub(crate) fn describe_usage(&self, replies: u32, spent: &Spent) -> String {
         let turns = self
             .turns

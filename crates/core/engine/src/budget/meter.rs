@@ -13,15 +13,17 @@ use super::limits::{Spent, TurnLimits};
 use super::shared_budget::{Reservation, SharedBudget};
 use crate::stored_state::TokenizerFactors;
 
-/// The weight of the newest reply's ratio in the moving average.
+/// The weight of the newest reply in the moving average of a tokenizer's factor.
 const NEWEST_RATIO_WEIGHT: f64 = 0.3;
-/// Requests with fewer tokens do not update the ratio, because the API's framing outweighs their
-/// text.
+/// The minimum size, in local tokens, of a request that updates a tokenizer's factor. In smaller
+/// requests, the API's framing outweighs the text.
 const MIN_COUNTED_TOKENS: u64 = 1_000;
-/// Ratios outside this range are not caused by the tokenizer, but by images, hidden instructions,
-/// or a server that counts something else.
+/// The plausible ratios of billed to locally counted tokens. Ratios outside this range are not
+/// caused by the tokenizer, but by images, hidden instructions, or a server that counts something
+/// else.
 const PLAUSIBLE_RATIOS: std::ops::RangeInclusive<f64> = 0.5..=2.5;
-/// The factor by which the ratio of the next request may exceed the highest ratio seen.
+/// The factor by which the ratio of billed to locally counted tokens may rise above the highest
+/// ratio seen so far.
 const RATIO_MARGIN: f64 = 1.25;
 /// The maximum number of tokens that APIs add around the text of a request.
 const MAX_FRAMING_TOKENS: u64 = 512;
@@ -33,14 +35,14 @@ pub(crate) struct Meter {
     budget: SharedBudget,
     /// The start of this turn.
     since: Instant,
-    /// The tokens of this turn and its sub-agents.
+    /// The tokens used by this turn and its sub-agents.
     usage: Usage,
     /// The cost of this turn and its sub-agents, by class of tokens.
     cost: CostSum,
     /// The cost of requests that no `usage` event has reported yet.
     unreported_cost: CostSum,
-    /// Tokens saved by references to earlier reads since [`Self::take_saved_tokens`] was last
-    /// called.
+    /// The number of tokens saved by references to earlier reads since [`Self::take_saved_tokens`]
+    /// was last called.
     saved_tokens: u64,
     factors: TokenizerFactors,
 }
@@ -67,8 +69,8 @@ impl Meter {
         self.cost = price.map_or_else(CostSum::default, |_| CostSum::zero());
     }
 
-    /// Records the usage of a request in place of its reservation, and learns the tokenizer's ratio
-    /// from it. `counted` is the local token count of the request.
+    /// Replaces the reservation of a request with its actual usage, and records the ratio of billed
+    /// to locally counted tokens. `counted` is the local token count of the request.
     pub(crate) fn record_request(
         &mut self,
         reserved: Option<Reservation>,
@@ -91,14 +93,16 @@ impl Meter {
         self.unreported_cost.add(cost);
     }
 
-    /// Takes the cost of the requests since the last call; `None` if one of them had no price.
+    /// Takes the cost of all requests since the last call of this method; `None` if one of the
+    /// requests had no price.
     pub(crate) fn take_unreported_cost(&mut self) -> Option<Cost> {
         std::mem::take(&mut self.unreported_cost)
             .total()
             .filter(|cost| !cost.incomplete)
     }
 
-    /// Returns the maximum number of tokens the model may bill for input of `counted` local tokens.
+    /// Returns the maximum number of tokens that the model may bill for an input of `counted` local
+    /// tokens.
     pub(crate) fn max_billed_input(&self, model: &str, counted: u64) -> u64 {
         let ratio = self
             .budget
@@ -145,7 +149,8 @@ impl Meter {
         self.since.elapsed()
     }
 
-    /// Returns the amounts that the limits apply to. Tokens and money include earlier turns.
+    /// Returns the usage that counts toward the limits. Tokens and money include those of earlier
+    /// turns.
     pub(crate) fn spent(&self) -> Spent {
         Spent {
             tokens: self.budget.tokens(),
@@ -154,13 +159,13 @@ impl Meter {
         }
     }
 
-    /// Describes the used part of each limit after `replies` replies. Empty without limits.
+    /// Describes how much of each limit is used after `replies` replies. Empty without limits.
     pub(crate) fn describe_limits(&self, replies: u32) -> String {
         self.limits.describe_usage(replies, &self.spent())
     }
 
-    /// Returns how many replies a sub-agent may use after `replies` replies of this turn: at least
-    /// one.
+    /// Returns the number of replies that a sub-agent may use after `replies` replies of this turn,
+    /// which is at least 1; `None` if there is no limit.
     pub(crate) fn turns_left(&self, replies: u32) -> Option<u32> {
         self.limits
             .turns
@@ -177,19 +182,19 @@ impl Meter {
         self.saved_tokens += tokens;
     }
 
-    /// Takes the tokens saved since the last call.
+    /// Returns the number of tokens saved since the last call of this method.
     pub(crate) fn take_saved_tokens(&mut self) -> u64 {
         std::mem::take(&mut self.saved_tokens)
     }
 
-    /// Returns how many of the model's tokens correspond to one locally counted token, or `None`
-    /// before the first reply. Rounded, so that the value recorded in the log changes rarely.
+    /// Returns the ratio of the model's own token count to the local count, or `None` before the
+    /// first reply. The ratio is rounded, so that the value recorded in the log changes rarely.
     pub(crate) fn tokenizer_factor(&self, model: &str) -> Option<f64> {
         self.factors.0.get(model).copied().map(round_factor)
     }
 
-    /// Updates the model's factor from a reply. `assumed` is the factor to use if none is known
-    /// yet. Returns the factors to store if the rounded factor has changed.
+    /// Updates the model's tokenizer factor from a reply. `assumed` is the factor to use if none is
+    /// known yet. Returns the factors to store if the rounded factor has changed.
     pub(crate) fn learn_tokenizer_factor(
         &mut self,
         model: &str,
@@ -205,8 +210,8 @@ impl Meter {
     }
 }
 
-/// Returns the factor after a reply: a moving average in which newer replies weigh more. `None` if
-/// the request is too small or the ratio implausible.
+/// Returns the tokenizer factor updated by one reply: a moving average in which newer replies weigh
+/// more. Returns `None` if the request is too small or the ratio is implausible.
 fn updated_factor(factor: f64, counted: u64, billed: u64) -> Option<f64> {
     if counted < MIN_COUNTED_TOKENS {
         return None;
@@ -217,7 +222,7 @@ fn updated_factor(factor: f64, counted: u64, billed: u64) -> Option<f64> {
         .then_some(factor + NEWEST_RATIO_WEIGHT * (seen - factor))
 }
 
-/// Returns the duration in milliseconds, as messages and events store it.
+/// Converts a duration to milliseconds, the unit in which messages and events store durations.
 pub(crate) fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,16 +1,16 @@
 //! Tracks the usage of a session and its sub-agents over all turns, and the money reserved for
 //! requests in flight.
 //!
-//! Invariant: under a limit on money, the sum of what is spent, what is reserved, and what failed
-//! attempts may have cost never exceeds the limit.
+//! Invariant: under a cost limit, the sum of the money spent, the money reserved, and the possible
+//! cost of failed attempts never exceeds the limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The usage of a session and its sub-agents so far. Clones refer to one budget, so the sessions
-/// that hold them share their limits on tokens and money.
+/// The usage of a session and its sub-agents so far. All clones share these totals, so that limits
+/// on tokens and money apply to the sessions together.
 #[derive(Clone, Default)]
 pub struct SharedBudget(Arc<BudgetState>);
 
@@ -41,14 +41,14 @@ pub(crate) struct RequestQuote {
     pub(crate) input: f64,
     /// The cost of one output token, in USD.
     pub(crate) output: f64,
-    /// The requested output, in tokens.
+    /// The number of output tokens that the request asks for.
     pub(crate) wanted: u64,
-    /// The output, in tokens, below which the request is useless.
+    /// The minimum number of output tokens with which the request is useful.
     pub(crate) least: u64,
 }
 
-/// A request whose affordable output has at least this many tokens is sent at once instead of
-/// waiting for other requests to return reserved money.
+/// The number of affordable output tokens with which a request is sent at once, instead of waiting
+/// for other requests to return reserved money.
 const AMPLE_OUTPUT: u64 = 4_096;
 
 impl RequestQuote {
@@ -57,8 +57,8 @@ impl RequestQuote {
         self.input + output as f64 * self.output
     }
 
-    /// Returns the number of output tokens that `left` USD pay for, or `None` if that is less than
-    /// the minimum.
+    /// Returns the number of output tokens that `left` USD pay for, or `None` if that number is
+    /// less than the minimum.
     fn affordable_output(&self, left: f64) -> Option<u64> {
         let room = left - self.input;
         let output = if self.output > 0.0 {
@@ -83,18 +83,18 @@ impl SharedBudget {
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the tokens used so far, of all kinds together.
+    /// Returns the number of tokens used so far, input and output together.
     pub fn tokens(&self) -> u64 {
         self.lock_use().tokens
     }
 
-    /// Returns the USD spent so far.
+    /// Returns the money spent so far, in USD.
     pub fn usd(&self) -> f64 {
         self.lock_use().usd
     }
 
-    /// Returns the model's highest ratio of billed to locally counted tokens, if a reply has shown
-    /// one.
+    /// Returns the model's highest ratio of billed to locally counted tokens, or `None` if no ratio
+    /// is known yet.
     pub(crate) fn max_ratio(&self, model: &str) -> Option<f64> {
         self.lock_use().ratios.get(model).copied()
     }
@@ -105,9 +105,9 @@ impl SharedBudget {
         *highest = highest.max(ratio);
     }
 
-    /// Reserves the money for a request, and returns how many tokens of output it may have. Waits
-    /// while requests in flight may return reserved money. Returns `None` if the limit has no room
-    /// for the request.
+    /// Reserves the money for a request. Returns the reservation and the number of output tokens
+    /// that it pays for. Waits while requests in flight may return reserved money. Returns `None`
+    /// if the limit has no room for the request.
     pub(crate) async fn reserve(
         &self,
         limit: f64,
@@ -151,8 +151,8 @@ impl BudgetUse {
     }
 }
 
-/// The money reserved for one request in flight. If it is dropped without being settled, the money
-/// counts as spent: the provider may bill the request.
+/// The money reserved for one request in flight. If the reservation is dropped without being
+/// settled, the money counts as spent, because the provider may bill the request.
 pub(crate) struct Reservation {
     budget: SharedBudget,
     limit: f64,
@@ -160,7 +160,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Replaces the reservation by the actual usage.
+    /// Replaces the reservation with the actual usage.
     pub(crate) fn settle(mut self, tokens: u64, usd: f64) {
         self.budget.spend(tokens, usd);
         self.return_reserved();

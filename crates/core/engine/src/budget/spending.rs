@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::meter::Meter;
 use super::shared_budget::{RequestQuote, Reservation};
 
-/// The output limit under a limit on money if neither the request nor the model sets one.
+/// The maximum number of output tokens of a request under a cost limit, if neither the request nor
+/// the model sets a maximum.
 const DEFAULT_MAX_OUTPUT: u64 = 8_192;
-/// A request is not sent if the budget allows less output than this: the reply would be cut off too
-/// early to be useful.
+/// The minimum output limit in tokens. If the budget allows less, the request is not sent, because
+/// the reply would be cut off too early to be useful.
 const MIN_OUTPUT: u64 = 1_024;
 
 /// A request whose maximum cost is reserved.

@@ -13,16 +13,16 @@ pub struct Approval {
     pub agent: String,
     pub tool: String,
     pub arguments: Value,
-    /// The complete text of the command or of the content to be written. It comes from the model:
-    /// sanitize it before printing it to a terminal.
+    /// The complete text of the command or of the content to be written. The text comes from the
+    /// model: sanitize it before printing it to a terminal.
     pub subject: String,
     /// All reasons why the call needs approval.
     pub reason: String,
     /// True if the call would run outside the available sandbox.
     pub leaves_sandbox: bool,
-    /// The decision on each part of a command line.
+    /// The permission decision on each part of a command line.
     pub parts: Vec<PartVerdict>,
-    /// The rules that "always" would add; empty if no rule can allow the call.
+    /// The rules that the answer "always" would add; empty if no rule can allow the call.
     pub remember: Vec<String>,
 }
 
@@ -33,12 +33,12 @@ pub enum ApprovalReply {
     Once,
     /// Allows this call only, with other arguments. Deny rules still apply.
     Changed { arguments: Value },
-    /// Allows the call from now on, by the rules of the approval.
+    /// Allows the call from now on, by saving the rules in [`Approval::remember`].
     Always,
-    /// Allows the call from now on, by rules that the user wrote.
+    /// Allows the call from now on, by saving rules that the user wrote.
     AlwaysBy { rules: Vec<String> },
-    /// Allows calls by the rules of the approval until the session ends. Nothing is written to a
-    /// file.
+    /// Allows the call until the session ends, by the rules in [`Approval::remember`]. Nothing is
+    /// written to a file.
     Session,
     /// Denies the call.
     No {

@@ -14,14 +14,14 @@ use crate::names;
 use crate::session::secrets;
 use crate::turn::ToolsDone;
 
-/// A valid call, whose permission is decided later.
+/// A call with a known tool and valid arguments, whose permission is decided later.
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) arguments: Value,
 }
 
-/// A call that does not run, and its error result.
+/// A call that is not run, with the error result that the model receives.
 pub(crate) struct RefusedCall {
     pub(crate) call: ToolCall,
     pub(crate) envelope: Envelope,
@@ -29,15 +29,15 @@ pub(crate) struct RefusedCall {
     pub(crate) denied: bool,
 }
 
-/// Properties of the whole reply that affect its calls.
+/// Properties of a reply that affect the check of one of its calls.
 struct ReplyFacts<'a> {
     /// The reason why the model stopped.
     stop: &'a StopReason,
-    /// True for the last call of the reply.
+    /// True if the checked call is the last call of the reply.
     last: bool,
 }
 
-/// Checks every call of a reply that ended with `stop`.
+/// Checks every call of a reply. `stop` is the reason why the model stopped writing the reply.
 pub(crate) fn check_calls(
     calls: Vec<ToolCall>,
     stop: &StopReason,
@@ -131,8 +131,8 @@ fn premature_completion_error() -> Envelope {
     Envelope::failure("not_alone", message)
 }
 
-/// Checks arguments that a hook or the user wrote in place of the model's: the arguments must
-/// contain no masked secret and stay within the limits of a narrowed tool.
+/// Checks arguments that a hook or the user wrote in place of the model's arguments. Returns an
+/// error if they contain a masked secret or exceed the limits of a narrowed tool.
 pub(crate) fn check_replaced_arguments(
     tool: &dyn Tool,
     name: &str,

@@ -1,5 +1,5 @@
-//! Runs one call in its own task, decides which calls may run in parallel, and derives what a
-//! result means for the turn.
+//! Runs one tool call in its own task, decides which calls may run in parallel, and records the
+//! results for the turn.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::turn::event_log::CallRun;
 use crate::turn::turn_io::TurnIo;
 use crate::turn::{EffectCount, Question, QuestionKind, ToolsDone};
 
-/// A running call.
+/// A tool call that runs in its own task.
 pub(crate) struct StartedCall {
     task: JoinHandle<(ToolOutput, Duration)>,
     since: Instant,
@@ -57,7 +57,7 @@ pub(crate) fn start_call(
     )
 }
 
-/// Waits for the end of a call.
+/// Waits until a call has ended. Returns its output and the details for the log.
 pub(crate) async fn finish_call(call: &ToolCall, started: StartedCall) -> (ToolOutput, CallRun) {
     let StartedCall {
         task,
@@ -77,8 +77,8 @@ pub(crate) async fn finish_call(call: &ToolCall, started: StartedCall) -> (ToolO
     (output, CallRun { ran, programs })
 }
 
-/// Records a call's result for the turn, and emits the question, plan or completion it contains.
-/// Adds advice to the result if the call failed with an equal result before.
+/// Records a call's result for the turn, and emits the question, plan or completion that the result
+/// contains. Adds advice to the result if the call failed with an equal result before.
 pub(crate) fn record_output(
     call: &ToolCall,
     output: &mut ToolOutput,
@@ -140,8 +140,8 @@ pub(crate) fn record_output(
     }
 }
 
-/// Counts the effect of a call that may write or run something. Failures of MCP servers and other
-/// agents are not counted, because the engine cannot judge them.
+/// Counts the effect of a call that may write files or run programs. Failures of MCP servers and
+/// other agents are not counted, because the engine cannot judge them.
 pub(crate) fn count_effect(
     call: &ToolCall,
     fate: CallOutcome,
@@ -164,7 +164,7 @@ pub(crate) fn count_effect(
     }
 }
 
-/// The outcome of a call.
+/// The effect of a call that may write files or run programs.
 #[derive(Clone, Copy)]
 pub(crate) enum CallOutcome {
     TookEffect,
@@ -254,13 +254,13 @@ fn call_fingerprint(call: &ToolCall, envelope: &Envelope) -> ContentHash {
     hasher.finish()
 }
 
-/// Returns true if a call may run in parallel with others, and again after a crash.
+/// Returns true if calls with this access may run in parallel, and may run again after a crash.
 pub(crate) fn is_read_only(access: Access) -> bool {
     access == Access::Read
 }
 
-/// Returns true if a call changes files or runs programs, so that it must be recorded before it
-/// begins.
+/// Returns true if calls with this access change files or run programs, so that each call must be
+/// recorded before it begins.
 pub(crate) fn has_effects(access: Access) -> bool {
     match access {
         Access::Write | Access::Execute => true,

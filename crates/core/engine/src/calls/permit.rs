@@ -22,7 +22,7 @@ use crate::budget::meter::to_millis;
 use crate::names;
 use advice::{AdviceContext, Attendance};
 
-/// The permission check of one agent's calls.
+/// The permission check for the tool calls of one agent.
 pub(crate) struct Permit {
     /// The rules and the mode, shared with sub-agents: a rule added for one agent applies to all
     /// agents.
@@ -57,8 +57,8 @@ impl DecisionState {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other question to the user is open. Other questions wait until the guard is
-    /// dropped.
+    /// Waits until no other question to the user is open, and returns a guard. Other questions wait
+    /// until the guard is dropped.
     pub async fn lock_prompt(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.asking.lock().await
     }
@@ -71,7 +71,7 @@ pub(crate) struct Granted {
     pub(crate) outside: Vec<PathBuf>,
     /// True if the call may write the repository files that `git commit` writes.
     pub(crate) commits: bool,
-    /// The arguments to run with, if they differ from the original ones.
+    /// The arguments to use in the call, if they differ from the original arguments.
     pub(crate) changed: Option<Value>,
     /// A problem that occurred during the decision, to show to the user.
     pub(crate) notice: Option<String>,
@@ -130,14 +130,14 @@ impl Permit {
         }
     }
 
-    /// Replaces the state by `shared`, which other checks use as well, and sets the mode of
+    /// Replaces the state with `shared`, which other permission checks use too. Sets the mode of
     /// `shared` to the mode of this check.
     pub(crate) fn with_shared_state(self, shared: Arc<DecisionState>) -> Self {
         *shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = self.mode();
         Self { shared, ..self }
     }
 
-    /// Creates the check of a sub-agent, with this check's rules and approver.
+    /// Creates the permission check of a sub-agent, with this check's rules and approver.
     pub(crate) fn for_agent(&self, agent: &str, workspace: Workspace) -> Self {
         Self {
             permissions: Arc::clone(&self.permissions),
@@ -372,8 +372,8 @@ impl Permit {
         }
     }
 
-    /// Logs the decision of the rules. The verdict's reason is left out, because it repeats words
-    /// of the command.
+    /// Logs the decision of the rules. The reason for the verdict is omitted, because it repeats
+    /// words of the command.
     fn log_verdict(&self, call: &PermissionRequest<'_>, verdict: &Verdict, mode: PermissionMode) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let agent = &self.agent;
@@ -385,7 +385,7 @@ impl Permit {
         }
     }
 
-    /// Logs the user's answer and the rules it added.
+    /// Logs the user's answer, and the rules that the answer added.
     fn log_approval(
         &self,
         call: &PermissionRequest<'_>,
@@ -408,7 +408,7 @@ impl Permit {
         info!(agent, tool, programs, answer, rules, ms, "approval asked");
     }
 
-    /// Adds allow rules for the rest of this session, even if they cannot be written to a file.
+    /// Adds allow rules for the rest of this session. Does not write them to a file.
     fn add_session_rules(&self, rules: &[String]) {
         let mut permissions = self
             .permissions

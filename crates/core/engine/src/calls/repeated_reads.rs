@@ -1,4 +1,4 @@
-//! Replaces a sub-agent's repeated read by a reference to the earlier result.
+//! Replaces the result of a sub-agent's repeated read with a reference to the earlier result.
 //!
 //! Invariant: a result is replaced only while the newest request contains an equal earlier result
 //! in full.
@@ -11,8 +11,8 @@ use crate::names;
 use crate::session::Session;
 
 impl Session {
-    /// Replaces a read whose result is already in the window by a reference, and records the saved
-    /// tokens.
+    /// Replaces the result of a read with a reference if the context window already contains an
+    /// equal result, and records the saved tokens. Affects sub-agents only.
     pub(crate) fn replace_repeated_read(&mut self, tool: &str, envelope: &mut Envelope) {
         let is_read = self
             .prompt
@@ -50,14 +50,14 @@ impl Session {
         }
     }
 
-    /// Returns true if the newest request contained the tool result of `entry` unshortened.
+    /// Returns true if the newest request contained the tool result of `entry` in full.
     fn was_sent_whole(&self, entry: &Entry) -> bool {
         entry.message.role == Role::Tool && self.sent.contains_unchanged(entry)
     }
 }
 
-/// Returns true if `entry` holds a result with the text of `envelope`, for the file content of
-/// `envelope`.
+/// Returns true if `entry` contains a result with the text of `envelope`, for a file whose content
+/// is the one recorded in `envelope`.
 fn has_equal_result(entry: &Entry, envelope: &Envelope) -> bool {
     let file = |envelope: &Envelope| {
         envelope

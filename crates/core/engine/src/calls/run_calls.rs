@@ -24,7 +24,7 @@ use crate::session::{Session, secrets};
 use crate::turn::turn_io::{TurnIo, call_result_event};
 use crate::turn::{Input, ToolsDone};
 
-/// A call that may run.
+/// A call that is allowed to run, with the access granted to it.
 struct PermittedCall {
     admitted: AdmittedCall,
     /// Paths outside the workspace that the call may access.
@@ -276,7 +276,8 @@ impl Session {
         }
     }
 
-    /// Returns the values of the session that the built-in tools share.
+    /// Returns the parts of the session's state that the built-in tools share, such as the TODO
+    /// list.
     fn shared_state(&self) -> SessionState {
         let knowledge = self.prompt.knowledge();
         let model = &self.config.model;
@@ -290,7 +291,7 @@ impl Session {
             .with(Arc::new(tokens))
     }
 
-    /// Stores the result of a call, then shows it.
+    /// Stores the result of a call, then emits it as an event.
     pub(crate) async fn store_result(
         &mut self,
         call: &ToolCall,

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses the arguments as one object, or returns the reason why `text` is not one.
+/// Parses the arguments as one JSON object, or returns the reason why `text` is not a JSON object.
 pub(crate) fn parse_object(text: &str) -> Result<Value, String> {
     // Models often omit the arguments if a tool needs none.
     if text.trim().is_empty() {

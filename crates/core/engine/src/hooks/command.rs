@@ -1,8 +1,9 @@
-//! Hooks that are commands: they read JSON and answer by their exit code and output.
+//! Hooks that are commands: a hook reads JSON from standard input, and answers by its exit code and
+//! output.
 //!
 //! A hook runs in the sandbox for commands unless its configuration turns the sandbox off.
-//! Invariant: a hook gets no API keys, no process it starts outlives it, and haft continues however
-//! much the hook prints and however long it takes.
+//! Invariant: a hook gets no API keys, no process that it starts outlives it, and neither its
+//! output nor its duration can block haft.
 
 use std::sync::Arc;
 
@@ -21,14 +22,14 @@ use super::event::HookEvent;
 use super::start_guard::{StartGuard, StartRefusal, StartRequest};
 use super::{Callback, HookContext, HookOutcome, output};
 
-/// The limits on the output of a hook. Longer output is an error.
+/// The limits on the output of a hook. Longer output counts as an error.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 20_000,
     bytes: 256 * 1024,
 };
 
-/// The points at which the user can be asked about a hook: in a turn, while no other question is
-/// open.
+/// The points at which the user can be asked whether a hook may start: all points within a turn at
+/// which no other question is open.
 const PROMPTABLE_POINTS: [HookPoint; 9] = [
     HookPoint::ConversationStart,
     HookPoint::UserPromptSubmit,
@@ -41,20 +42,21 @@ const PROMPTABLE_POINTS: [HookPoint; 9] = [
     HookPoint::SubagentStop,
 ];
 
-/// A configured command that is called at one point.
+/// A configured command that runs at one hook point.
 pub struct CommandHook {
     hook: Hook,
     host: Arc<HookHost>,
 }
 
-/// The services that a session's hooks run with.
+/// The services with which a session's hooks run.
 pub struct HookHost {
     /// Starts and ends the commands.
     pub supervisor: Arc<Supervisor>,
     /// The environment variables of the commands.
     pub environment: Arc<Vec<(String, String)>>,
     pub sandbox: Sandbox,
-    /// Decides whether a hook may start if the sandbox can't confine it or its files changed.
+    /// Decides whether a hook may start if the sandbox can't confine it or if its files have
+    /// changed.
     pub guard: Arc<StartGuard>,
 }
 
@@ -64,8 +66,8 @@ impl CommandHook {
         Self { hook, host }
     }
 
-    /// Returns the sandbox policy for this run of the hook, or `None` if it runs unconfined. Fails
-    /// if the hook may not start.
+    /// Returns the sandbox policy for one run of the hook, or `None` if the hook runs unconfined.
+    /// Fails if the hook may not start.
     async fn confinement(
         &self,
         context: &HookContext<'_>,
@@ -117,7 +119,7 @@ impl CommandHook {
         }
     }
 
-    /// Drops the parts of an outcome that a hook of this configuration level may not request.
+    /// Removes the parts of an outcome that a hook of this configuration level may not request.
     fn restrict_outcome(&self, mut outcome: HookOutcome) -> HookOutcome {
         match self.hook.level {
             // Hooks of a project can only tighten permissions.
@@ -224,8 +226,7 @@ impl Callback for CommandHook {
     }
 }
 
-/// Returns a clause about a file that the hook could not access because the sandbox hides it; empty
-/// if there is none.
+/// Returns a clause about a file that the sandbox hid from the hook; empty if there is none.
 fn describe_hidden_file(finished: &FinishedCommand) -> String {
     let Some(hidden) = &finished.hidden else {
         return String::new();

@@ -4,7 +4,7 @@ use haft_types::{HookPoint, StopReason, ToolStatus, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-/// An event at a point of a run.
+/// An event of a run for which hooks are called, with the data that they receive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum HookEvent {
@@ -24,7 +24,7 @@ pub enum HookEvent {
     PreConversationResumed {},
     /// A stored conversation was read.
     PostConversationResumed {
-        /// The number of messages.
+        /// The number of messages in the conversation.
         messages: usize,
     },
     /// The tools are about to be collected.
@@ -57,7 +57,7 @@ pub enum HookEvent {
     ApiRequestStart {
         /// The model, as `provider/model`.
         model: String,
-        /// The number of messages.
+        /// The number of messages in the request.
         messages: usize,
         /// The estimated number of tokens in the request.
         tokens: u64,
@@ -73,21 +73,21 @@ pub enum HookEvent {
         /// The error, if there is no reply.
         error: Option<String>,
     },
-    /// The model begins to write a call.
+    /// The model begins to write a tool call.
     ToolGenerationStart {
         #[serde(flatten)]
         tool: ToolName,
         /// The id of the call.
         tool_use_id: String,
     },
-    /// The model has written a call.
+    /// The model has finished writing a tool call.
     ToolGenerationEnd {
         #[serde(flatten)]
         tool: ToolName,
         /// The id of the call.
         tool_use_id: String,
     },
-    /// A call is about to run.
+    /// A tool call is about to run.
     PreToolCall {
         #[serde(flatten)]
         tool: ToolName,
@@ -96,7 +96,7 @@ pub enum HookEvent {
         /// The arguments of the call.
         tool_input: Value,
     },
-    /// A call has run.
+    /// A tool call has run.
     PostToolCall {
         #[serde(flatten)]
         tool: ToolName,
@@ -110,7 +110,7 @@ pub enum HookEvent {
     PreCompact {
         /// `auto` if the window is nearly full, `manual` if the user requested it.
         trigger: &'static str,
-        /// The number of rounds.
+        /// The number of rounds to archive.
         rounds: u32,
     },
     /// The user's attention is needed.
@@ -122,7 +122,7 @@ pub enum HookEvent {
     },
     /// The model ended its turn.
     Stop {
-        /// True if a hook already prevented the end of this turn.
+        /// True if a hook has already prevented the end of this turn.
         stop_hook_active: bool,
         /// The model's answer.
         last_assistant_message: String,
@@ -131,7 +131,7 @@ pub enum HookEvent {
     SubagentStop {
         /// The name of the sub-agent.
         agent_type: String,
-        /// True if a hook already prevented the end of this turn.
+        /// True if a hook has already prevented the end of this turn.
         stop_hook_active: bool,
         /// The sub-agent's answer.
         last_assistant_message: String,
@@ -215,7 +215,7 @@ impl HookEvent {
         }
     }
 
-    /// Replaces the arguments of a tool call, so that the next callback receives the changed ones.
+    /// Replaces the arguments of a tool call, so that the next callback receives the new arguments.
     pub(super) fn change_input(&mut self, input: &Value) {
         if let Self::PreToolCall { tool_input, .. } = self {
             tool_input.clone_from(input);

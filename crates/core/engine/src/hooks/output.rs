@@ -9,7 +9,8 @@ use super::HookOutcome;
 /// The maximum length, in characters, of a text that a hook adds for the model.
 const MAX_CHARS: usize = 10_000;
 
-/// The JSON output of a hook. Unknown fields are ignored: other agents may read them.
+/// The JSON output of a hook. Unknown fields are ignored, because they may be meant for other
+/// agents.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HookOutput {
@@ -42,8 +43,8 @@ pub(super) fn outcome_of_blocking_exit(point: HookPoint, said: &str) -> HookOutc
     blocking_outcome(point, Some(said))
 }
 
-/// Returns the outcome that blocks the event. At points that can't block, the reason becomes a
-/// message for the user.
+/// Returns the outcome that blocks the event. At points that don't support blocking, the reason
+/// becomes a message for the user.
 fn blocking_outcome(point: HookPoint, why: Option<&str>) -> HookOutcome {
     let why = shorten_text(why.unwrap_or("no reason was given"));
     match point {

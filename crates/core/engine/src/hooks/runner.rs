@@ -1,4 +1,4 @@
-//! Runs the callbacks of a session, and keeps their requests until the session can carry them out.
+//! Runs the callbacks of a session, and stores their requests until the session can carry them out.
 //!
 //! Invariant: texts that callbacks add for the model become a separate message before the next
 //! request. Earlier messages stay unchanged, so that the cached prefix remains valid.
@@ -23,7 +23,8 @@ use crate::error::Notice;
 use crate::prompt::documents::StandingDocuments;
 use crate::turn::Reason;
 
-/// The callbacks of a session, and their requests that the session has not carried out yet.
+/// The callbacks of a session, and the requests that they made and the session has not carried out
+/// yet.
 #[derive(Clone)]
 pub(crate) struct HookRunner {
     callbacks: Callbacks,
@@ -34,16 +35,16 @@ pub(crate) struct HookRunner {
     pending: Arc<Mutex<PendingOutcomes>>,
 }
 
-/// Requests of callbacks that the session has not carried out yet.
+/// The requests that callbacks made and the session has not carried out yet.
 #[derive(Default)]
 pub(crate) struct PendingOutcomes {
-    /// Texts for the next request.
+    /// Texts to add to the next request.
     pub(crate) context: Vec<String>,
-    /// Messages for the user.
+    /// Messages to show to the user.
     pub(crate) notices: Vec<Notice>,
     /// The reason to end the turn.
     stop: Option<String>,
-    /// True once the first turn has begun.
+    /// True after the first turn has begun.
     pub(crate) started: bool,
     /// The outcome of the last turn.
     pub(crate) last_outcome: Option<Outcome>,
@@ -73,12 +74,12 @@ impl HookRunner {
         }
     }
 
-    /// Returns true if any callback may want events of this point.
+    /// Returns true if at least one callback may handle events at `point`.
     pub(crate) fn has_listener(&self, point: HookPoint) -> bool {
         self.callbacks.has_listener(point)
     }
 
-    /// Calls every callback that wants the event. The callbacks' texts for the model and the user
+    /// Calls every callback that handles the event. Texts for the model and messages for the user
     /// are kept until the session can send them.
     pub(crate) async fn call(&self, event: HookEvent, cancel: &CancellationToken) -> HookOutcome {
         if !self.has_listener(event.point()) {
@@ -120,7 +121,7 @@ impl HookRunner {
         outcome
     }
 
-    /// Calls `change` with the pending requests.
+    /// Calls `change` with the callbacks' requests that the session has not carried out yet.
     pub(crate) fn with_pending<T>(&self, change: impl FnOnce(&mut PendingOutcomes) -> T) -> T {
         change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -130,7 +131,7 @@ impl HookRunner {
         self.with_pending(|pending| pending.context.push(text));
     }
 
-    /// Takes the reason to end the turn, if a callback requested its end.
+    /// Takes the reason to end the turn; `None` if no callback has requested the end.
     pub(crate) fn take_stop_reason(&self) -> Option<Reason> {
         let why = self.with_pending(|pending| pending.stop.take())?;
         Some(Reason {
@@ -139,14 +140,14 @@ impl HookRunner {
         })
     }
 
-    /// Runs the hooks for the events before the project's documents are read.
+    /// Runs the hooks for the events that precede the reading of the project's documents.
     pub(crate) async fn run_before_documents(&self) {
         let cancel = CancellationToken::new();
         self.call(HookEvent::PreRulesLoaded {}, &cancel).await;
         self.call(HookEvent::PreLibrariesLoaded {}, &cancel).await;
     }
 
-    /// Runs the hooks for the events after the project's documents were read.
+    /// Runs the hooks for the events that follow the reading of the project's documents.
     pub(crate) async fn run_after_documents(&self, read: &StandingDocuments) {
         let cancel = CancellationToken::new();
         let of_library = |kind| kind == DocumentKind::LibraryDocs;
@@ -205,14 +206,14 @@ impl HookRunner {
     }
 }
 
-/// Returns all names of a tool.
+/// Returns the name and the aliases of a tool.
 pub(crate) fn tool_name(registry: &Registry, name: &str) -> ToolName {
     called_tool_name(registry, name, &Value::Null)
 }
 
-/// Returns all names of the tool that a call uses. A tool of an MCP server always includes the name
-/// that other agents use for it, so that a hook that guards it can't be bypassed by another
-/// spelling.
+/// Returns the name and the aliases of the tool that a call uses. For a tool of an MCP server, the
+/// aliases include `mcp__SERVER__TOOL`, the name that other agents use, so that a call can't bypass
+/// a hook by using another name for the tool.
 pub(crate) fn called_tool_name(registry: &Registry, name: &str, arguments: &Value) -> ToolName {
     let Some(found) = registry.resolve(name) else {
         return ToolName {
@@ -241,7 +242,7 @@ pub(crate) fn called_tool_name(registry: &Registry, name: &str, arguments: &Valu
 pub(crate) struct GenerationReporter {
     sender: Option<UnboundedSender<HookEvent>>,
     registry: Registry,
-    /// The ids and tool names of calls that have begun.
+    /// The ids and tool names of the calls that the model has begun to write.
     names: Vec<(String, String)>,
 }
 
@@ -291,7 +292,7 @@ impl GenerationListener {
     }
 }
 
-/// An approver that sends a notification while it waits for the answer.
+/// An approver that sends a notification whenever it requests an approval from the user.
 struct NotifyingApprover {
     inner: Arc<dyn Approver>,
     hooks: HookRunner,

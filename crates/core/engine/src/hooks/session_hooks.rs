@@ -27,9 +27,9 @@ use crate::session::config::SessionConfig;
 use crate::turn::Reason;
 use crate::turn::turn_io::TurnIo;
 
-/// The arguments that a call runs with.
+/// The arguments with which a call runs.
 pub(crate) struct EffectiveArguments {
-    /// `Null` if no callback needs the arguments after the call and none changed them.
+    /// `Null` if no callback needs the arguments after the call and no callback changed them.
     pub(crate) arguments: Value,
     /// True if a callback changed the arguments.
     pub(crate) changed: bool,
@@ -50,7 +50,7 @@ impl SessionConfig {
         self.hook_runner_with(Callbacks::new(self.callbacks.clone()))
     }
 
-    /// Returns a runner without callbacks.
+    /// Returns a runner without callbacks, for a session that is only read.
     pub(crate) fn silent_hook_runner(&self) -> HookRunner {
         self.hook_runner_with(Callbacks::default())
     }
@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Returns the event for a request that was answered or failed.
+    /// Returns the event for a request that was answered or has failed.
     pub(crate) fn request_end_event(&self, arrived: &Result<Reply, ModelError>) -> HookEvent {
         let reply = arrived.as_ref().ok();
         HookEvent::ApiRequestEnd {
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Calls every callback that wants the event, and shows the callbacks' messages to the user.
+    /// Calls every callback that handles the event, and shows the callbacks' messages to the user.
     pub(crate) async fn call_hooks(&self, event: HookEvent, io: &mut TurnIo<'_>) -> HookOutcome {
         let outcome = self.hooks.call(event, io.cancel).await;
         self.show_hook_notices(io);
@@ -202,8 +202,8 @@ impl Session {
         }
     }
 
-    /// Runs the hooks for the start of the conversation and for the prompt. Returns the reason if a
-    /// callback blocks the prompt or ends the turn.
+    /// Runs the hooks for the start of the conversation and for the prompt. Returns the reason as
+    /// an error if a callback blocks the prompt or ends the turn.
     pub(crate) async fn run_prompt_hooks(
         &self,
         input: Option<&str>,
@@ -245,7 +245,8 @@ impl Session {
         self.hooks.take_stop_reason().map_or(Ok(()), Err)
     }
 
-    /// Reads the project's documents again if they changed, running the hooks before and after.
+    /// Reads the project's documents again if they have changed, and calls the hooks for the
+    /// beginning and the end of the reading.
     pub(crate) async fn refresh_documents(
         &mut self,
         io: &mut TurnIo<'_>,
@@ -277,7 +278,7 @@ impl Session {
         self.transcript.append_user(text, Origin::Engine).await
     }
 
-    /// Keeps the outcome of the turn for the event at the end of the session.
+    /// Records the outcome of the turn, for the event at the end of the session.
     pub(crate) fn record_turn_outcome(&self, outcome: Outcome) {
         self.hooks
             .with_pending(|pending| pending.last_outcome = Some(outcome));

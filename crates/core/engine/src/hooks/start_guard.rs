@@ -1,8 +1,8 @@
 //! Decides whether haft may start a program without a tool call, for a hook or a server.
 //!
-//! Invariant: a program of the project whose files changed since the project was trusted, and a
-//! program that no sandbox confines, start only if the user approves. Without a user to ask, they
-//! don't start.
+//! Invariant: a program starts only with the user's approval if it belongs to the project and its
+//! files have changed since the project was trusted, or if no sandbox confines it. Without a user
+//! to ask, such a program does not start.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct StartGuard {
     shared: Arc<DecisionState>,
     /// The hashes of the project's runnable files when the project was trusted.
     trusted: BTreeMap<String, ContentHash>,
-    /// The decisions so far, by request.
+    /// The decisions so far, by the text that identifies the request.
     decisions: Mutex<HashMap<String, bool>>,
 }
 
@@ -41,22 +41,22 @@ pub struct StartRequest<'a> {
     pub cwd: &'a Path,
     /// The sandbox layer that would confine the program.
     pub layer: SandboxLayer,
-    /// True if the user can be asked now.
+    /// True if the user can be asked at this moment.
     pub can_ask: bool,
 }
 
 /// The refusal to start a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartRefusal {
-    /// The reason.
+    /// The reason, as a phrase for an error message.
     pub reason: String,
-    /// True if the guard refused an equal request before.
+    /// True if the guard has already refused an equal request.
     pub again: bool,
 }
 
 impl StartGuard {
-    /// Creates a guard that asks `approver`. `trusted` are the hashes of the project's files when
-    /// the project was trusted.
+    /// Creates a guard that asks `approver`. `trusted` contains the hashes of the project's
+    /// runnable files as of the time when the project was trusted.
     pub fn new(
         approver: Option<Arc<dyn Approver>>,
         shared: Arc<DecisionState>,
@@ -70,8 +70,8 @@ impl StartGuard {
         }
     }
 
-    /// Checks whether a program may start. Asks the user if needed, once per state of the program's
-    /// files.
+    /// Checks whether a program may start. Asks the user if needed, at most once for each state of
+    /// the program's files.
     pub async fn check(&self, request: &StartRequest<'_>) -> Result<(), StartRefusal> {
         let Some((reason, state)) = self.reason_to_ask(request) else {
             return Ok(());
@@ -119,7 +119,7 @@ impl StartGuard {
     }
 
     /// Returns the reason why the program needs approval, and a text that identifies the state of
-    /// its files. Returns `None` if it may start without approval.
+    /// the program's files. Returns `None` if the program may start without approval.
     fn reason_to_ask(&self, request: &StartRequest<'_>) -> Option<(String, String)> {
         let of_project = match request.level {
             Level::Project => true,

@@ -18,7 +18,7 @@ impl Children {
         self.0.copy().0
     }
 
-    /// Returns the newest sub-agent's conversation whose id starts with `id`.
+    /// Returns the newest sub-agent conversation whose id starts with `id`.
     pub(crate) fn find(&self, id: &str) -> Option<ChildConversation> {
         self.all()
             .into_iter()

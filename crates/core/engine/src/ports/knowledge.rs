@@ -15,7 +15,8 @@ use super::transcript::stored_transcript;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
-/// The knowledge of one session, shared by reminders and tools.
+/// Everything that a session has collected for its reminders and tools, such as useful file ranges
+/// and notes on folders.
 pub(crate) struct Knowledge {
     pub(crate) useful: Arc<StoredUseful>,
     pub(crate) notes: Arc<StoredNotes>,
@@ -32,8 +33,8 @@ pub(crate) struct SharedKnowledge {
 }
 
 impl Knowledge {
-    /// Opens the knowledge of a conversation and of its project. Uses `shared` in place of reading
-    /// the parts that a sub-agent shares.
+    /// Opens the knowledge of a conversation and of its project. For a sub-agent, `shared` replaces
+    /// the knowledge that it shares with the agent that started it.
     pub(crate) async fn open(
         services: &SharedServices,
         config: &SessionConfig,
@@ -81,7 +82,8 @@ impl Knowledge {
         })
     }
 
-    /// Returns the reminder about the useful file ranges, with their current lines.
+    /// Returns the reminder about the file ranges that were recorded as useful, with the current
+    /// lines of each range.
     pub(crate) fn useful_reminder(&self, root: &Path) -> String {
         let contents = self.useful.contents(root);
         let shown = contents.iter().map(|(item, content)| UsefulRange {
@@ -94,8 +96,8 @@ impl Knowledge {
         format_useful_ranges(&shown.collect::<Vec<_>>())
     }
 
-    /// Returns the reminder about the folders above `files`, which are in the project or in the
-    /// copy of it at `copy`.
+    /// Returns the reminder with the notes on the folders above `files`. The files are in the
+    /// project, or in the copy of the project at `copy`.
     pub(crate) fn notes_reminder(&self, copy: &Path, files: &[PathBuf]) -> String {
         let folders = self.notes.folder_notes_above(copy, files);
         let shown = folders
@@ -104,7 +106,7 @@ impl Knowledge {
         format_folder_notes(&shown.collect::<Vec<_>>())
     }
 
-    /// Returns the parts that sub-agents share.
+    /// Returns the knowledge that this session shares with its sub-agents.
     pub(crate) fn shared(&self) -> SharedKnowledge {
         SharedKnowledge {
             useful: Arc::clone(&self.useful),

@@ -10,7 +10,7 @@ use haft_types::{ConversationId, Entry, MarkAction, MarkReport};
 
 use crate::stored_state::StateDocument;
 
-/// The stored marks of a conversation.
+/// The marks on messages of a conversation, stored with the conversation.
 pub struct StoredMarks(KeptDocument<Marks>);
 
 impl StoredMarks {
@@ -23,7 +23,7 @@ impl StoredMarks {
         KeptDocument::open(store, owner, Marks::KEY).await.map(Self)
     }
 
-    /// Creates the marks from their document.
+    /// Creates the marks from the stored document that holds them.
     pub(crate) fn new(document: KeptDocument<Marks>) -> Self {
         Self(document)
     }

@@ -10,8 +10,8 @@ use crate::prompt::file_stamps::Stamps;
 /// The maximum number of a skill's files that are listed.
 const MAX_LISTED_FILES: usize = 100;
 
-/// The skills that were found. A skill's text is read when the skill is used; [`SkillWatch`] checks
-/// the descriptions for changes before every request.
+/// The skills that were found. The text of a skill is read when the skill is used. [`SkillWatch`]
+/// checks before every request whether descriptions have changed.
 pub(crate) struct FoundSkills {
     paths: KnowledgePaths,
     masker: Masker,
@@ -19,7 +19,7 @@ pub(crate) struct FoundSkills {
 }
 
 impl FoundSkills {
-    /// Loads the skills. Returns `None` if there are none.
+    /// Loads the skills. Returns `None` if no skills exist.
     pub(crate) fn load(paths: &KnowledgePaths, masker: &Masker) -> Option<Self> {
         // Problems are reported by `SkillWatch`.
         let found = skills::load_skills(paths, &mut Vec::new());
@@ -38,7 +38,7 @@ impl FoundSkills {
         })
     }
 
-    /// Returns the names and descriptions, which the model reads in advance.
+    /// Returns the names and descriptions of the skills, for the system message.
     pub(crate) fn describe_skills(&self) -> CaseDocument {
         let line = |skill: &Skill| {
             format!(
@@ -60,10 +60,10 @@ impl FoundSkills {
     }
 }
 
-/// The state of the skills' files when they were last described.
+/// The state of the skills' files at the time when the skills were last described to the model.
 pub(crate) struct SkillWatch {
     stamps: Stamps,
-    /// Problems that the user has not seen yet.
+    /// Problems with the skills' files that have not been shown to the user yet.
     problems: Vec<FileProblem>,
 }
 

@@ -1,4 +1,5 @@
-//! The messages of a conversation as tools see them, with the marks that decide what is sent.
+//! The messages of a conversation as tools access them, with the marks that determine which
+//! messages are sent.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use haft_types::{ConversationId, Entry, Message, TokenCounter};
 use super::children::Children;
 use super::marks::StoredMarks;
 
-/// Returns the messages of a stored conversation and of its sub-agents, the `children`.
+/// Returns the messages of a stored conversation and of its sub-agents' conversations, `children`.
 pub(super) fn stored_transcript(
     store: Arc<dyn Store>,
     conversation: ConversationId,
@@ -46,8 +47,8 @@ fn to_entries(messages: Vec<Message>, counter: &dyn TokenCounter) -> Vec<Arc<Ent
         .collect()
 }
 
-/// Counts every text as zero tokens. Used if only ids and roles matter, because counting a long
-/// conversation takes a while.
+/// Counts every text as zero tokens. Used where only ids and roles matter, because counting the
+/// tokens of a long conversation is slow.
 struct ZeroCounter;
 
 impl TokenCounter for ZeroCounter {

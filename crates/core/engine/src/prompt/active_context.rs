@@ -1,7 +1,7 @@
 //! Active context: the descriptions of the project's folders in the system message.
 //!
-//! Invariant: the text stays as it was sent while the provider may have it cached, also in another
-//! process: it is stored with the conversation.
+//! Invariant: the text does not change while the provider may have it in its cache. The text is
+//! stored with the conversation, so this holds in other processes too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::stored_state::{SentDescriptions, StoredState};
 /// The changed files of each folder, with the kind of change.
 pub(crate) type ChangedFolders = BTreeMap<PathBuf, BTreeMap<PathBuf, ChangeKind>>;
 
-/// The descriptions to send, and the folders whose descriptions are out of date.
+/// The folder descriptions to send, and the folders whose descriptions are out of date.
 #[derive(Default)]
 pub(crate) struct ActiveContext {
     text: Option<String>,
@@ -26,8 +26,8 @@ pub(crate) struct ActiveContext {
 }
 
 impl ActiveContext {
-    /// Restores the text that was sent last. For a conversation that has not sent any, reads the
-    /// descriptions on disk.
+    /// Restores the folder descriptions that were sent last. If the conversation has sent none,
+    /// reads them from disk.
     pub(crate) fn open(config: &SessionConfig, state: &mut StoredState) -> Self {
         if !config.policy.active {
             return Self::default();
@@ -51,7 +51,7 @@ impl ActiveContext {
         self.text.as_deref()
     }
 
-    /// Reads the descriptions on disk again. Returns true if the text changed.
+    /// Reads the descriptions from disk again. Returns true if the text has changed.
     pub(crate) fn refresh(&mut self, config: &SessionConfig) -> bool {
         if !config.policy.active {
             return false;
@@ -65,7 +65,7 @@ impl ActiveContext {
         changed
     }
 
-    /// Returns the text if it must be stored before the next request.
+    /// Returns the text if it must be stored before the next request is sent.
     pub(crate) fn unsaved(&self) -> Option<SentDescriptions> {
         (!self.stored).then(|| SentDescriptions(self.text.clone()))
     }
@@ -74,7 +74,7 @@ impl ActiveContext {
         self.stored = true;
     }
 
-    /// Takes the folders in which files changed since the last call.
+    /// Returns the folders in which files have changed since the last call of this method.
     pub(crate) fn take_changed(&mut self) -> ChangedFolders {
         std::mem::take(&mut self.changed)
     }
@@ -97,7 +97,7 @@ impl ActiveContext {
     }
 }
 
-/// Reads the descriptions on disk.
+/// Reads the descriptions of folders from disk.
 fn load_descriptions(config: &SessionConfig) -> Option<String> {
     let found = active_context::load_descriptions(&config.knowledge.paths, &mut Vec::new());
     active_context::render_descriptions(&found)

@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS, TOOL_SEARCH};
 
-/// The tools offered to one model, and the texts about their use.
+/// The tools offered to a model, and the texts about their use.
 pub(crate) struct AdvertisedTools {
     pub(crate) tools: Arc<ToolSet>,
     /// The instructions for writing calls, if calls are part of the model's text.
     pub(crate) call_format: Option<String>,
     /// Examples of calls, if calls are part of the model's text. Otherwise empty, because the
-    /// schemas are sent and show as much.
+    /// schemas are sent and are sufficient.
     pub(crate) examples: Vec<String>,
-    /// Rules for individual tools.
+    /// Rules for the use of individual tools.
     pub(crate) guidelines: Vec<String>,
     /// The lists of the servers, collections, agents and groups that tools can access.
     pub(crate) lists: Vec<String>,
@@ -101,9 +101,8 @@ impl AdvertisedTools {
     }
 }
 
-/// Returns the schemas for small models. A tool that has a short description or a reduced list of
-/// parameters is described by that text and those parameters; the model may still use the omitted
-/// parameters.
+/// Returns the tool schemas for small models. If a tool has a short description or a reduced list
+/// of parameters, these replace the full ones. The model may still use the omitted parameters.
 fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     let short = |tool: &Arc<dyn Tool>| {
         let manual = tool.manual();
@@ -121,7 +120,7 @@ fn short_specs(registry: &Registry) -> Vec<ToolSpec> {
     registry.offered_tools().map(short).collect()
 }
 
-/// The names of the lists that precede examples and guidelines, in order.
+/// The names of the lists that precede examples and guidelines in the prompt, in order.
 const LIST_NAMES: [&str; 5] = [
     "MCP_SERVER_LIST",
     "RAG_COLLECTIONS",

@@ -1,7 +1,7 @@
-//! Keeps the description of a declared tool unchanged throughout a conversation.
+//! Keeps the description of a declared tool constant throughout a conversation.
 //!
 //! The description of an MCP server is learned while the server is used, so it can change. Tools
-//! and lists are part of a request's cached prefix; a resumed conversation therefore keeps the
+//! and lists are part of a request's cached prefix. A resumed conversation therefore keeps the
 //! first description until the user changes the declaration.
 
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use haft_tool::{Registry, Tool};
 use super::redescribed_tool::RedescribedTool;
 use crate::stored_state::{StoredState, ToolDescription, ToolDescriptions};
 
-/// Restores the descriptions that a resumed conversation first used. Returns the descriptions to
-/// store before the next request if there are new ones.
+/// Gives each declared tool the description that the conversation sent first, so that the cached
+/// prefix stays valid. Returns the descriptions to store before the next request, or `None` if
+/// there are no new descriptions.
 pub(crate) fn restore_descriptions(
     registry: &mut Registry,
     state: &mut StoredState,
@@ -60,8 +61,8 @@ fn tool_declaration(tool: &dyn Tool) -> Option<&str> {
     tool.gateway()?.declared_by()
 }
 
-/// Returns the description that can change with use: the list of everything the tool can access, or
-/// else the tool's description.
+/// Returns the description that can change while a tool is used: the list of everything that the
+/// tool can access, or else the tool's own description.
 fn learned_description(tool: &dyn Tool) -> &str {
     tool.gateway()
         .and_then(|gateway| gateway.reachable())

@@ -1,10 +1,10 @@
-//! The standing documents of a project: documentation of libraries, external tools, `AGENTS.md` and
-//! `CLAUDE.md`, rules, `CODE_LAW.md`.
+//! Loads the standing documents of a project: documentation of libraries, external tools,
+//! `AGENTS.md` and `CLAUDE.md`, rules, `CODE_LAW.md`.
 //!
-//! Before every request, only the size and time of their files and folders are checked. The
-//! documents are read again if one of these differs, or if a file was touched that may activate
-//! more rules. The documents layer is rebuilt only if the text differs: this breaks the cached
-//! prefix once, and the break is logged by name.
+//! Before every request, only the metadata of the files and folders is checked. The documents are
+//! read again if the metadata differs, or if a file was touched that may activate more rules. The
+//! documents layer is rebuilt only if the text differs. This breaks the cached prefix once, and the
+//! break is logged by name.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -35,23 +35,23 @@ pub(crate) struct StandingDocuments {
     libraries: Libraries,
     masker: Masker,
     rules: ProjectRules,
-    /// The heading and text of the document about external tools.
+    /// The heading and the text of the document about external tools.
     external: Option<(String, String)>,
-    /// The stamps of the files and folders that the documents come from, except external tools.
+    /// The metadata of the files and folders that the documents come from, except external tools.
     watched: Stamps,
-    /// The files that were read, edited or mentioned when the documents were last read.
+    /// The files that had been read, edited or mentioned when the documents were last read.
     touched: BTreeSet<PathBuf>,
-    /// The number of files that were read or edited, and of files that were mentioned.
+    /// The number of files that were read or edited, and the number of files that were mentioned.
     counts: (usize, usize),
     documents: Vec<Document>,
     agents_md: Option<String>,
-    /// Problems that the user has not seen yet.
+    /// Problems with the documents that have not been shown to the user yet.
     problems: Vec<FileProblem>,
     layer: Documents,
 }
 
 impl StandingDocuments {
-    /// Creates an empty set of documents; [`Self::refresh`] reads them.
+    /// Creates an empty set of documents. [`Self::refresh`] reads the documents.
     pub(crate) fn new(
         paths: KnowledgePaths,
         libraries: Libraries,
@@ -107,7 +107,7 @@ impl StandingDocuments {
             || !self.watched.is_unchanged()
     }
 
-    /// Returns the headings of the documents whose kind satisfies `of`.
+    /// Returns the headings of the documents whose kind `of` accepts.
     pub(crate) fn headings(&self, of: impl Fn(DocumentKind) -> bool) -> Vec<String> {
         self.documents
             .iter()
@@ -116,7 +116,8 @@ impl StandingDocuments {
             .collect()
     }
 
-    /// Reads the documents again if they may have changed. Returns true if the layer was rebuilt.
+    /// Reads the documents again if they may have changed. Returns true if the layer of documents
+    /// was rebuilt.
     pub(crate) fn refresh(
         &mut self,
         touched: TouchedFiles<'_>,
@@ -237,7 +238,7 @@ impl StandingDocuments {
         self.problems.extend(problems);
     }
 
-    /// Returns the part of a rule that applies now; `None` if the rule does not apply.
+    /// Returns the text of a rule as it applies now; `None` if the rule does not apply.
     fn applicable_text(&self, rule: &RuleFile) -> Option<String> {
         match &rule.scope {
             RuleScope::Always => Some(rule.text.clone()),

@@ -1,9 +1,10 @@
-//! Learns the usage of external tools by running them with help arguments.
+//! Learns the usage of external tools by running them with arguments that print help.
 //!
-//! A tool is queried at most once for each version of its file, in a sandbox, with a timeout of a
-//! few seconds for each help argument; its output is cached on disk. Invariant: a request waits
-//! only for tools that were never queried before, and at most [`HelpSettings::wait`] for all of
-//! them together. Output that arrives later is cached, and shown when the prefix is cold.
+//! The help of a tool is requested at most once for each version of the tool's file, in a sandbox,
+//! with a timeout of a few seconds for each help argument. The output is cached on disk. Invariant:
+//! a request to the model waits only for tools whose help was never requested before, and at most
+//! [`HelpSettings::wait`] for all of them together. Output that arrives later is cached, and is
+//! shown when the provider's cache has expired.
 
 mod external_tools;
 
@@ -23,35 +24,36 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use external_tools::{ExternalTools, LateAnswers};
 
-/// The maximum number of tools that are queried at a time.
+/// The maximum number of tools that run at a time to print their help.
 const MAX_CONCURRENT_QUERIES: usize = 4;
-/// The limits on the part of a tool's output that is kept as help.
+/// The limits on the part of a tool's output that is kept as its help text.
 const HELP_LIMITS: CutLimits = CutLimits {
     lines: 120,
     bytes: 6 * 1024,
 };
-/// The help arguments to try, in order.
+/// The help arguments to try with each tool, in order.
 const HELP_ARGUMENTS: [&str; 3] = ["help", "-h", "--help"];
 
-/// The sandbox in which tools are queried.
+/// The sandbox in which tools run to print their help.
 #[async_trait]
 pub trait HelpSandbox: Send + Sync {
-    /// Returns the confinement of the tools. If `None`, no sandbox is available and no tool is run.
+    /// Returns the confinement of the tools, or `None` if no sandbox is available. Tools are then
+    /// not run.
     async fn confinement(&self) -> Option<Arc<ConfinementSpec>>;
 
     /// Returns true if the project's tools have not changed since the user trusted the project.
     fn is_trusted(&self) -> bool;
 }
 
-/// The services and limits for querying tools.
+/// The services and limits for running tools to get their help.
 pub struct HelpSettings {
     pub supervisor: Arc<Supervisor>,
     pub sandbox: Arc<dyn HelpSandbox>,
-    /// The environment variables of the tools.
+    /// The environment variables with which the tools run.
     pub environment: Arc<Vec<(String, String)>>,
-    /// The time limit for each help argument.
+    /// The time limit for running a tool with one help argument.
     pub timeout: Duration,
-    /// The time that a request waits for all tools together.
+    /// The maximum time that a request waits for all tools together.
     pub wait: Duration,
 }
 
@@ -60,12 +62,12 @@ pub struct HelpSettings {
 pub struct ToolHelp {
     cache: HelpCache,
     settings: Option<Arc<HelpSettings>>,
-    /// The queries that continue in the background. Dropping the set aborts them.
+    /// The tools that continue to run in the background. Dropping the set aborts them.
     running: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl ToolHelp {
-    /// Creates the help texts with a cache. Without settings, no tool is run.
+    /// Creates the help texts from a cache. Without settings, no tool is run.
     pub fn new(cache: HelpCache, asking: Option<HelpSettings>) -> Self {
         Self {
             cache,
@@ -74,7 +76,7 @@ impl ToolHelp {
         }
     }
 
-    /// Returns the cached help of a tool, or the header of the tool's file, without running the
+    /// Returns the cached help of a tool, or else the header of the tool's file. Does not run the
     /// tool.
     pub fn cached_help(&self, tool: &ExternalTool) -> Help {
         match self.cache.get(tool) {
@@ -86,7 +88,7 @@ impl ToolHelp {
         }
     }
 
-    /// Queries the tools without a cached answer. Waits only for tools that were never queried
+    /// Runs the tools without cached help. Waits only for tools whose help was never requested
     /// before.
     pub async fn query_tools(&self, tools: &[ExternalTool], cancel: &CancellationToken) {
         let Some(asking) = &self.settings else { return };
@@ -94,7 +96,7 @@ impl ToolHelp {
             .await;
     }
 
-    /// Queries one tool and waits for the answer, unless the answer is cached.
+    /// Runs one tool and waits for its help, unless the help is cached.
     pub async fn query_tool(&self, tool: &ExternalTool, cancel: &CancellationToken) {
         let Some(asking) = &self.settings else { return };
         // The time for all help arguments, plus the time to end the process.
@@ -129,8 +131,8 @@ impl ToolHelp {
             .await;
     }
 
-    /// Starts queries and waits for them at most `wait`; queries that take longer continue in the
-    /// background.
+    /// Runs tools to get their help, and waits at most `wait` for all of them. Tools that take
+    /// longer continue in the background.
     async fn run_queries(
         &self,
         asking: &Arc<HelpSettings>,
@@ -176,7 +178,7 @@ impl ToolHelp {
     }
 }
 
-/// Runs a tool with each help argument until one succeeds with output.
+/// Runs a tool with each help argument until it succeeds with output.
 async fn query_help(
     asking: &HelpSettings,
     tool: &ExternalTool,

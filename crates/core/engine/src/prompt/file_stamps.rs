@@ -1,19 +1,19 @@
-//! The state of files and folders when they were last read. As long as size, time and inode are
-//! unchanged, they are not read again.
+//! Metadata of files and folders, recorded when they were last read. Files whose metadata is
+//! unchanged are not read again.
 //!
-//! The stamps are checked right before a request instead of by a file watcher. On some file systems
-//! a watcher's notifications arrive late, in bursts, or not at all; a check costs a few
+//! The metadata is checked right before a request instead of by a file watcher. On some file
+//! systems, a watcher's notifications arrive late, in bursts, or not at all. A check costs a few
 //! microseconds per file, misses nothing, and combines successive changes into one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The stamps of a set of paths. An empty set counts as changed.
+/// The recorded metadata of a set of paths. An empty set counts as changed.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps(Vec<(PathBuf, Option<PathStamp>)>);
 
-/// Metadata that reveals a change of a file.
+/// The metadata that reveals a change of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PathStamp {
     size: u64,
@@ -34,15 +34,15 @@ fn read_stamp(path: &Path) -> Option<PathStamp> {
 }
 
 impl Stamps {
-    /// Takes the stamps of `paths`. Must be called before the files are read, so that a change in
-    /// between is noticed.
+    /// Records the metadata of `paths`. Must be called before the files are read, so that a change
+    /// in between is noticed.
     pub(crate) fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut stamps = Self::default();
         stamps.add(paths);
         stamps
     }
 
-    /// Takes the stamps of more paths.
+    /// Records the metadata of additional paths.
     pub(crate) fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         for path in paths {
             if !self.0.iter().any(|(known, _)| *known == path) {
@@ -52,7 +52,7 @@ impl Stamps {
         }
     }
 
-    /// Returns true if no path has changed.
+    /// Returns true if no path has changed since its metadata was recorded.
     pub(crate) fn is_unchanged(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|(path, seen)| read_stamp(path) == *seen)
     }

@@ -16,13 +16,13 @@ use crate::turn::turn_io::TurnIo;
 
 /// The maximum number of folders described after one turn.
 const MAX_FOLDERS: usize = 8;
-/// The maximum number of files in a folder that the model reads.
+/// The maximum number of files per folder whose content is sent to the model.
 const MAX_FILES: usize = 10;
-/// The maximum number of bytes of each file that the model reads.
+/// The maximum number of bytes of each file that are sent to the model.
 const MAX_BYTES: usize = 4 * 1024;
 /// The maximum number of file names listed for a folder.
 const MAX_NAMES: usize = 100;
-/// The maximum number of characters of the task, and of the answer.
+/// The maximum length, in characters, of the user's task and of the model's answer in a request.
 const MAX_CHARACTERS: usize = 2_000;
 
 impl Session {
@@ -136,7 +136,7 @@ fn list_file_names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the start of a text file, or an empty text for anything else.
+/// Returns the start of a text file, or an empty text if `path` is not a text file.
 fn read_file_start(path: &Path) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Selects the tools that a session offers: those chosen by configuration and agent files, except
-//! those that have nothing to work with.
+//! Selects the tools that a session offers: the tools chosen by configuration and agent files,
+//! except tools that have nothing to work with.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ const DEFAULT_SET: &str = "default";
 /// The name of the tool set for small models.
 const SMALL_SET: &str = "small";
 
-/// The other agents that a session can work with.
+/// The other agents with which a session can work.
 #[derive(Clone, Copy)]
 pub(crate) enum Peers<'a> {
     /// The agents that the session can start.
     Startable(Option<&'a Arc<SubagentRoster>>),
-    /// The agents running at the moment, except the one that waits for the session.
+    /// The agents that run at the moment, except the agent that waits for the session.
     Concurrent { waiting: Option<&'a str> },
 }
 
-/// Returns every built-in tool, with the texts about their use. Processes that calls leave running
-/// belong to `running`.
+/// Returns all built-in tools, with the texts about their use. Processes that tool calls leave
+/// running belong to `running`.
 pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
     for tool in haft_tools::builtin_tools(running) {
@@ -54,7 +54,7 @@ pub(crate) fn all_tool_names(running: &Arc<Running>, language: PromptLanguage) -
         .collect()
 }
 
-/// Collects every tool that the session could offer.
+/// Collects all tools that the session could offer.
 fn collect_tools(config: &SessionConfig, services: &Services, peers: Peers<'_>) -> Registry {
     let mut registry = all_tools(&services.running, config.policy.prompt_language);
     registry.set_protocol(config.model.tool_protocol);
@@ -79,7 +79,7 @@ fn collect_tools(config: &SessionConfig, services: &Services, peers: Peers<'_>) 
     registry
 }
 
-/// Adds the tools for working with other agents, if there are any.
+/// Adds the tools for working with other agents, if there are other agents.
 fn add_peer_tools(
     registry: &mut Registry,
     config: &SessionConfig,
@@ -151,8 +151,8 @@ pub(crate) fn select_tools(
     Ok(registry)
 }
 
-/// Returns the tool that reads the current skills and the text that lists them, if there are skills
-/// and the configured tools include it.
+/// Returns the tool that reads skills and the text that lists the current skills. Returns `None` if
+/// there are no skills or if the configured tools do not include this tool.
 pub(crate) fn current_skills(
     config: &SessionConfig,
     running: &Arc<Running>,
@@ -192,8 +192,8 @@ pub fn resolve_wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<St
     wanted
 }
 
-/// Returns the choices that exist. Files made for other programs name tools that haft does not
-/// have; these are reported and left out.
+/// Returns the chosen tools that exist. Files made for other programs name tools that haft does not
+/// have. Such tools are left out and reported to the user.
 fn keep_known_tools(
     registry: &Registry,
     wanted: Vec<String>,

@@ -1,8 +1,9 @@
-//! Holds everything a request is built from besides messages: tools, the system message, documents,
-//! skills, descriptions of folders, reminders, and the ports through which tools access them.
+//! Holds everything that a request is built from besides messages: tools, the system message,
+//! documents, skills, descriptions of folders, reminders, and the ports through which tools access
+//! them.
 //!
-//! Invariant: the system message always matches the current tools, documents and descriptions; code
-//! that changes one of them renders it again.
+//! Invariant: the system message always matches the current tools, documents and descriptions. Code
+//! that changes one of them renders the system message again.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -34,10 +35,10 @@ use crate::session::config::SessionConfig;
 use crate::session::transcript::Transcript;
 use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
 
-/// The parts of requests besides the messages.
+/// The parts of a session's requests other than messages.
 pub(crate) struct PromptContext {
     registry: Registry,
-    /// The tools as they are described to the model.
+    /// The tools, as they are described to the model.
     advertised: AdvertisedTools,
     /// Descriptions of declared tools that must be stored before the next request.
     unkept_descriptions: Option<ToolDescriptions>,
@@ -49,7 +50,7 @@ pub(crate) struct PromptContext {
     mentions: Mentions,
     knowledge: Knowledge,
     documents: StandingDocuments,
-    /// Programs of the user that the model may run; `None` if the model cannot run commands.
+    /// The user's external tools, which the model may run; `None` if the model cannot run commands.
     external: Option<ExternalTools>,
     skills: SkillWatch,
     pub(crate) active: ActiveContext,
@@ -61,7 +62,7 @@ pub(crate) struct PromptContext {
     running: Arc<Running>,
 }
 
-/// The parts that are created before the project's documents are read.
+/// The parts of a [`PromptContext`] that are created before the project's documents are read.
 pub(crate) struct OfferedContext {
     pub(crate) registry: Registry,
     pub(crate) unkept_descriptions: Option<ToolDescriptions>,
@@ -75,7 +76,8 @@ pub(crate) struct OfferedContext {
 }
 
 impl PromptContext {
-    /// Reads the project's documents for the first time, with the hooks before and after.
+    /// Reads the project's documents for the first time, and calls the hooks for the beginning and
+    /// the end of the reading.
     pub(crate) async fn open(
         offered: OfferedContext,
         config: &SessionConfig,
@@ -163,7 +165,7 @@ impl PromptContext {
         &self.registry
     }
 
-    /// Returns the offered tools as a part of the request.
+    /// Returns the offered tools in the form in which requests contain them.
     pub(crate) fn tool_set(&self) -> &Arc<ToolSet> {
         &self.advertised.tools
     }
@@ -197,7 +199,7 @@ impl PromptContext {
         self.documents.documents()
     }
 
-    /// Returns the documents as a layer of a request.
+    /// Returns the documents in the form in which requests contain them.
     pub(crate) fn document_layer(&self) -> &Documents {
         self.documents.layer()
     }
@@ -211,7 +213,7 @@ impl PromptContext {
         &self.system
     }
 
-    /// Renders tools and system message again, for the current model.
+    /// Renders the tools and the system message again, for the current model.
     pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
@@ -239,8 +241,9 @@ impl PromptContext {
         self.documents.is_stale(touched, self.external.as_ref())
     }
 
-    /// Reads the project's documents again if they changed, and returns the problems found in them.
-    /// Descriptions of folders are updated only if `cold`, when no cached prefix can be lost.
+    /// Reads the project's documents again if they have changed, and returns the problems found in
+    /// them. Descriptions of folders are updated only if `cold` is true: no cached prefix can be
+    /// lost then.
     pub(crate) fn refresh(
         &mut self,
         config: &SessionConfig,
@@ -272,7 +275,7 @@ impl PromptContext {
         Ok(problems)
     }
 
-    /// Lists the skills again if one was added, changed or removed.
+    /// Lists the skills again if a skill was added, changed or removed.
     fn refresh_skills(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         if !self.skills.refresh_if_changed(&config.knowledge.paths) {
             return Ok(());
@@ -292,8 +295,8 @@ impl PromptContext {
         Ok(())
     }
 
-    /// Finds the external tools again, and queries those without known help. Waits only for tools
-    /// that were never queried before.
+    /// Finds the external tools again, and runs tools without known help to get it. Waits only for
+    /// tools whose help was never requested before.
     pub(crate) async fn refresh_program_help(
         &mut self,
         late: LateAnswers,
@@ -344,7 +347,7 @@ impl PromptContext {
         }
     }
 
-    /// Returns the files read in this conversation and in the one that started it.
+    /// Returns the files that were read in this session or in the session that started it.
     fn known_files(&self) -> Vec<PathBuf> {
         let starter = self.starter_reads.iter().flat_map(|reads| reads.paths());
         starter.chain(self.reads.paths()).collect()
@@ -391,12 +394,12 @@ impl PromptContext {
         }
     }
 
-    /// Returns the role for the system message; `None` if none is configured.
+    /// Returns the role for the system message; `None` if no role is configured.
     pub(crate) fn configured_role(config: &SessionConfig) -> Option<String> {
         system_role(config)
     }
 
-    /// Returns the parts of the system message.
+    /// Returns the parts from which the system message is built.
     pub(crate) fn system_input<'a>(
         &'a self,
         config: &'a SessionConfig,
@@ -411,7 +414,7 @@ impl PromptContext {
         self.last_write = Some(workspace.display_path(&change.path));
     }
 
-    /// Stores the descriptions of declared tools, unless they are stored already.
+    /// Stores the descriptions of declared tools, unless they are already stored.
     pub(crate) async fn store_tool_descriptions(
         &mut self,
         transcript: &Transcript,
@@ -422,7 +425,7 @@ impl PromptContext {
         }
     }
 
-    /// Returns true if the last notice to the model said that plan mode is on.
+    /// Returns true if the model was last informed that plan mode is on.
     pub(crate) fn plan_mode_announced(&self) -> bool {
         self.plan_mode_announced
     }
@@ -446,7 +449,7 @@ impl PromptContext {
 const MAX_LISTED_CHILDREN: usize = 8;
 
 /// Returns the step of the plan that is in progress, and the condition under which the step is
-/// done: the one that the item states, or else that the next item can begin.
+/// done. The condition is the one stated in the item, or else that the next item can begin.
 fn current_plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     const CLAUSE: &str = "done when";
     let at = items
@@ -481,7 +484,7 @@ fn current_plan_step(items: &[TodoItem]) -> Option<PlanStep> {
     })
 }
 
-/// Returns the file that a call in this history changed last.
+/// Returns the file that was changed last by a call in this history.
 fn find_last_write(history: &[Arc<Entry>]) -> Option<String> {
     let changed = |entry: &Arc<Entry>| {
         let paths = entry.message.metadata.get(CHANGED_FILES_KEY)?.as_array()?;
@@ -490,7 +493,7 @@ fn find_last_write(history: &[Arc<Entry>]) -> Option<String> {
     history.iter().rev().find_map(changed)
 }
 
-/// Returns the hints for an operating system.
+/// Returns the hints for an operating system, or `None` if there are no hints for it.
 fn platform_prompt(os: &str) -> Option<Prompt> {
     match os.split_whitespace().next()? {
         "linux" => Some(prompt!("../../prompts/platform_linux")),
@@ -499,13 +502,13 @@ fn platform_prompt(os: &str) -> Option<Prompt> {
     }
 }
 
-/// Returns the role for the system message. `AGENTS.md` is left out, because the documents contain
-/// it.
+/// Returns the role for the system message. `AGENTS.md` is left out, because it is one of the
+/// documents.
 fn system_role(config: &SessionConfig) -> Option<String> {
     assemble_role(config, None)
 }
 
-/// Returns the agent's role, its environment and further parts; `None` if no role is configured.
+/// Returns the text about the agent's role and environment; `None` if no role is configured.
 fn assemble_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let place = &config.prompt.environment;

@@ -1,4 +1,5 @@
-//! Tools with a replaced description: one that the conversation first used, or a translation.
+//! Tools with a replaced description: the description that the conversation used first, or a
+//! translation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use crate::session::config::SessionConfig;
 
-/// Translates the descriptions of the tools to the configured prompt language.
+/// Translates the descriptions of all tools to the configured prompt language.
 pub(crate) fn translate_tools(registry: &mut Registry, config: &SessionConfig) {
     let tools: Vec<_> = registry.iter().cloned().collect();
     for tool in tools {
@@ -23,7 +24,8 @@ pub(crate) fn translate_tools(registry: &mut Registry, config: &SessionConfig) {
     registry.set_protocol(config.model.tool_protocol);
 }
 
-/// Returns the tool with its description in `language`, if there is a translation.
+/// Returns the tool with its description in `language`, or the unchanged tool if there is no
+/// translation.
 pub(crate) fn translate_tool(tool: Arc<dyn Tool>, language: PromptLanguage) -> Arc<dyn Tool> {
     let Some(prompt) = tool
         .prompt()
@@ -81,7 +83,7 @@ fn replace_descriptions(schema: &mut Value, texts: &BTreeMap<&str, &str>) {
     }
 }
 
-/// A tool whose description was replaced.
+/// A tool that is offered to the model under another description than its own.
 pub(crate) struct RedescribedTool {
     spec: ToolSpec,
     manual: Manual,

@@ -1,4 +1,5 @@
-//! The files a conversation is about: those it read or edited, and those the user mentions.
+//! Collects the files that a conversation is about: files that it read or edited, and files that
+//! the user mentions.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,10 +9,10 @@ use haft_project::KnowledgePaths;
 use haft_tool::ReadLedger;
 use haft_types::{Entry, Origin, Role};
 
-/// Longer words are not considered paths.
+/// The maximum length of a path in bytes. Longer words are not considered paths.
 const MAX_PATH_BYTES: usize = 512;
 
-/// The paths in the user's input, whether or not the files exist.
+/// The paths mentioned in the user's input. The files need not exist.
 #[derive(Default)]
 pub(crate) struct Mentions {
     /// The number of messages that were scanned.
@@ -20,7 +21,7 @@ pub(crate) struct Mentions {
 }
 
 impl Mentions {
-    /// Scans the messages added since the last call.
+    /// Scans the messages that were added since the last call of this method.
     pub(crate) fn scan(&mut self, history: &[Arc<Entry>], knowledge: &KnowledgePaths) {
         // After a compaction the history is shorter. Earlier mentions are kept.
         let new = history.get(self.seen..).unwrap_or(history);
@@ -43,8 +44,8 @@ pub(crate) struct TouchedFiles<'a> {
 }
 
 impl TouchedFiles<'_> {
-    /// Returns the number of read or edited files, and of mentioned files. Files are never removed,
-    /// so equal numbers mean equal sets.
+    /// Returns the number of read or edited files, and the number of mentioned files. Files are
+    /// never removed, so equal numbers mean equal sets.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.reads.count(), self.mentions.paths.len())
     }

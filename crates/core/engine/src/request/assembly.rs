@@ -1,5 +1,5 @@
-//! Assembles the next request from the session's parts, and emits events about the request's
-//! account.
+//! Assembles the next request from the session's parts, and emits events about the decisions made
+//! for the request.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
 impl Session {
-    /// Returns the request that would be sent now, and its account. Sends and stores nothing.
+    /// Returns the request that would be sent now, and the account of the decisions made for it.
+    /// Sends and stores nothing.
     pub fn preview_request(&mut self) -> Result<Assembly, ContextError> {
         drop(self.refresh_prompt()?);
         self.assemble_next_request()
@@ -30,7 +31,7 @@ impl Session {
             .refresh(&self.config, self.transcript.history(), cold)
     }
 
-    /// Returns true if the provider's cache can't hold the last request any more.
+    /// Returns true if the provider's cache can no longer contain the last request.
     pub(crate) fn is_cache_cold(&self) -> bool {
         self.sent
             .is_cache_cold(&self.config.model, self.transcript.idle_time())
@@ -87,7 +88,7 @@ impl Session {
         assemble(&self.sent.add_to_snapshot(edits, now))
     }
 
-    /// Logs the part of the next request that the provider's cache should hold.
+    /// Logs how much of the next request the provider's cache is expected to contain.
     fn log_expected_cache(&self, account: &Account) {
         let Usage {
             input,
@@ -104,7 +105,7 @@ impl Session {
         );
     }
 
-    /// Stores the decisions in the account of a request, and emits events about them.
+    /// Stores the decisions recorded in the account of a request, and emits events about them.
     pub(crate) async fn record_account(
         &mut self,
         request: &Request,
@@ -123,7 +124,7 @@ impl Session {
 
 impl Session {
     /// Writes the full text of results that are sent as excerpts to the files that the excerpts
-    /// name. A failure is reported; the store still has the text.
+    /// name. If writing fails, the user gets a notice; the full text remains in the store.
     fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
         let folder = &self.config.folders.workspace.spill;
         for id in messages {

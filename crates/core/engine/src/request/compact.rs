@@ -1,10 +1,10 @@
 //! Compacts the conversation: when compaction is due or requested, a model summarizes older rounds,
 //! the summary is checked, and an accepted summary is appended.
 //!
-//! Nothing is ever deleted. If no acceptable summary can be made, a stand-in built without a model
-//! is sent in its place. The stand-in is stored separately from the messages, so that a later
-//! summary can replace it; the user gets a notice. Invariant: whatever the summarizing model does,
-//! the next request contains everything that the ledger of the archived rounds lists.
+//! Nothing is ever deleted. If no acceptable summary can be created, a stand-in built without a
+//! model is sent in its place. The stand-in is stored separately from the messages, so that a later
+//! summary can replace it, and the user gets a notice. Invariant: regardless of the summarizing
+//! model, the next request contains everything that the ledger of the archived rounds lists.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,21 +31,23 @@ use crate::hooks::HookEvent;
 use crate::session::Session;
 use crate::turn::turn_io::{EventSink, TurnIo};
 
-/// The outcome of a compaction that the user requested. Its `Display` is a sentence for the user.
+/// The outcome of a compaction that the user requested. Its `Display` output is a sentence for the
+/// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionOutcome {
     /// Older rounds or steps were archived.
     Archived {
-        /// The archived part, such as `3 older rounds`.
+        /// A description of the archived content, such as `3 older rounds`.
         what: String,
         /// The number of whole rounds.
         rounds: u32,
     },
-    /// Only messages that are always kept are left.
+    /// Nothing can be archived: only messages that are always kept are left.
     NothingToArchive,
-    /// The parts of the older rounds that must be kept take as much room as the rounds.
+    /// Archiving would save nothing: the content of the older rounds that must be kept takes as
+    /// much room as the rounds.
     NotWorthIt,
-    /// No acceptable summary was made. An event reported the reason.
+    /// No acceptable summary was created. An event has reported the reason.
     Failed,
 }
 
@@ -62,22 +64,22 @@ impl fmt::Display for CompactionOutcome {
     }
 }
 
-/// The share of the safe zone below which nothing needs to be left out. It is less than 1 because
-/// token counts are estimates.
+/// The share of the safe zone up to which a request certainly fits without omissions. Less than 1,
+/// because token counts are estimates.
 const NEAR_SAFE_ZONE_SHARE: f64 = 0.9;
 
-/// The origin of a compaction.
+/// The reason why a compaction starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompactionTrigger<'a> {
-    /// The window is nearly full.
+    /// The context window is nearly full.
     Automatic,
     /// A request of the user, optionally with a text that describes which content to keep.
     ByUser(Option<&'a str>),
 }
 
 impl Session {
-    /// Archives older rounds if the next request would come too close to the window. `input` is the
-    /// user's input that is not answered yet.
+    /// Archives older rounds if the next request would come too close to the size of the context
+    /// window. `input` is the user's input that is not answered yet.
     pub(crate) async fn compact_if_due(
         &mut self,
         input: &str,
@@ -122,8 +124,9 @@ impl Session {
             .map(drop)
     }
 
-    /// Archives older rounds at the user's request. `focus` describes what to keep in particular.
-    /// Automatic compactions that stopped after too many failures are tried again from now on.
+    /// Archives older rounds at the user's request. `focus` describes the content that the summary
+    /// should emphasize. Automatic compactions that have stopped after too many failures are tried
+    /// again after this call.
     pub async fn compact_now(
         &mut self,
         focus: Option<&str>,
@@ -273,7 +276,7 @@ impl Session {
         })
     }
 
-    /// Sets the stand-in for a summary that could not be made, and records the failure.
+    /// Stores the stand-in for a summary that could not be created, and records the failure.
     async fn record_failed_archive(
         &mut self,
         plan: &CompactionPlan,
@@ -294,7 +297,7 @@ impl Session {
     }
 
     /// Returns true if most of the next request will miss the cache anyway. Archiving then costs
-    /// nothing extra, so all pending changes are made together.
+    /// nothing extra, so all pending changes are made in that request.
     fn will_rewrite_history(&self) -> bool {
         self.is_cache_cold()
             || self
@@ -302,8 +305,8 @@ impl Session {
                 .is_ok_and(|next| next.account.rewrites_history())
     }
 
-    /// Returns true if the next request must leave out more than the previous one and clearing
-    /// results is not enough. `last` is the usage of the previous request.
+    /// Returns true if the next request must leave out more content than the previous request and
+    /// clearing tool results is not enough. `last` is the usage of the previous request.
     fn is_short_of_room(&self, last: Usage) -> bool {
         let policy = &self.config.policy;
         let model = &self.config.model;
@@ -346,7 +349,7 @@ impl Session {
         )
     }
 
-    /// Stores `text` as the stand-in for a summary that could not be made.
+    /// Stores `text` as the stand-in for a summary that could not be created.
     async fn set_stand_in(
         &mut self,
         plan: &CompactionPlan,
@@ -367,8 +370,8 @@ impl Session {
             .await
     }
 
-    /// Returns the sentence to add to a failure message once automatic compaction has stopped;
-    /// empty before that.
+    /// Returns the sentence to add to a failure message if automatic compaction has stopped, or an
+    /// empty text if it has not.
     fn compaction_stopped_note(&self) -> &'static str {
         if self.sent.has_stopped_compacting() {
             GIVEN_UP_NOTE
@@ -391,7 +394,7 @@ impl Session {
         self.ask_summarizer(&request, limit, io).await
     }
 
-    /// Requests a summary from the models that write summaries, in order, until one is not
+    /// Requests a summary from the models that write summaries, in order, until a model is not
     /// overloaded. The main model comes last.
     pub(crate) async fn ask_summarizer(
         &mut self,
@@ -432,7 +435,7 @@ impl Session {
         }
     }
 
-    /// Opens the next model that writes summaries. A model that cannot be opened is reported and
+    /// Opens the next model that writes summaries. Models that cannot be opened are reported and
     /// skipped.
     fn open_summarizer(&mut self, io: &mut TurnIo<'_>) {
         while self.summarizer.is_none()
@@ -451,8 +454,8 @@ impl Session {
     }
 }
 
-/// Sends a request that is not part of the conversation, within the budget. Only its retries are
-/// shown.
+/// Sends a request that is not part of the conversation, within the budget. The user sees only its
+/// retries.
 pub(crate) async fn send_side_request(
     client: &mut Client,
     meter: &mut Meter,
@@ -491,7 +494,7 @@ impl Summary {
         self.reply.parts.iter().filter_map(part_text).collect()
     }
 
-    /// Returns the text if the model finished it and called no tools.
+    /// Returns the text if the model finished the text and called no tools.
     pub(crate) fn complete_text(&self) -> Result<String, SummaryRefusal> {
         const CALLS: SummaryRefusal = SummaryRefusal::Hostile("a tool call");
         let calls = self
@@ -510,7 +513,7 @@ impl Summary {
     }
 }
 
-/// The sentence shown once automatic compaction has stopped.
+/// The sentence that is shown after automatic compaction has stopped.
 const GIVEN_UP_NOTE: &str = " Three summaries in a row have failed: none is asked for any more until you compact the conversation \
                         yourself.";
 

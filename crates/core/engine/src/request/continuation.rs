@@ -1,8 +1,8 @@
-//! Continues a reply that was cut off by the output limit. The replies to the further requests are
+//! Continues a reply that was cut off by the output limit. The replies to all these requests are
 //! merged into one message.
 //!
 //! The partial reply is sent back as a prefill if the model supports it, else with an instruction
-//! to continue. These requests are not part of the conversation and are not logged: the next
+//! to continue. These requests are not part of the conversation and are not logged: the next logged
 //! request contains the merged reply. A reply that was cut off inside a tool call is not continued;
 //! the call check rejects that call.
 
@@ -20,11 +20,12 @@ use crate::turn::Nudge;
 use crate::turn::reply::StreamedReply;
 use crate::turn::turn_io::TurnIo;
 
-/// The maximum number of continuations of one reply.
+/// The maximum number of requests that continue one reply.
 const MAX_CONTINUATIONS: u32 = 5;
 
 impl Session {
-    /// Continues the reply as far as needed. On an error, returns the partial reply and the error.
+    /// Continues the reply until it is complete or cannot be continued. On an error, returns the
+    /// partial reply and the error.
     pub(crate) async fn continue_reply(
         &mut self,
         request: &Request,
@@ -101,14 +102,15 @@ impl Session {
     }
 }
 
-/// Returns true if the reply was cut off in its text, where it can be continued, and not in a call.
+/// Returns true if the reply was cut off in its text, where it can be continued, and not in a tool
+/// call.
 fn can_continue(reply: &Reply) -> bool {
     let ends_in_words =
         matches!(reply.parts.last(), Some(Part::Text { text, .. }) if !text.trim().is_empty());
     reply.stop == StopReason::Length && ends_in_words
 }
 
-/// Appends the rest to a partial reply.
+/// Appends the continuation `next` to a partial reply.
 fn append_rest(reply: &mut Reply, next: Reply) {
     let mut parts = next.parts.into_iter().peekable();
     // Thinking about the continuation is not part of the reply, and its signature would not fit.

@@ -1,7 +1,7 @@
-//! The context editor: lists the messages in a request, quotes the cost of an edit, and stores
+//! The context editor: lists the messages of a conversation, quotes the cost of an edit, and stores
 //! edits with the conversation.
 //!
-//! Invariant: an edit is stored before it applies, and stored messages are never changed.
+//! Invariant: an edit is stored before it takes effect, and stored messages are never changed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,18 +22,18 @@ use crate::error::EditContextError;
 use crate::session::Session;
 use crate::turn::turn_io::EventSink;
 
-/// The state of a message in the provider's cache at the next request.
+/// The expected state of a message in the provider's cache at the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheState {
-    /// The message is read from the cache.
+    /// The message will be read from the cache.
     Cached,
-    /// The message is written to the cache.
+    /// The message will be written to the cache.
     Written,
-    /// The message is neither read from the cache nor written to it.
+    /// The message will be neither read from the cache nor written to it.
     Uncached,
 }
 
-/// A message as listed by the editor.
+/// A message, as listed by the context editor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextLine {
     /// The id by which edits refer to the message.
@@ -41,40 +41,41 @@ pub struct ContextLine {
     pub role: Role,
     /// The tools that the message calls, or the tool whose result it is.
     pub tools: Vec<String>,
-    /// The layer in the next request; `None` if the message is not sent.
+    /// The layer of the next request that contains the message; `None` if the message is not sent.
     pub layer: Option<Layer>,
-    /// The estimated tokens as sent, or as stored if the message is not sent.
+    /// The estimated number of tokens of the message as sent, or as stored if the message is not
+    /// sent.
     pub tokens: u32,
-    /// The time the message was created.
+    /// The time when the message was created.
     pub at: Timestamp,
     /// The state of the message in the provider's cache at the next request; `None` if the message
     /// is not sent.
     pub cache: Option<CacheState>,
-    /// The effect of edits on the message.
+    /// The effect of edits on the message; `None` if no edit affects it.
     pub edited: Option<Edited>,
-    /// The cost of removing the message now, with its whole block; `None` if the message is not
-    /// sent or cannot be removed.
+    /// The cost of removing the message now, together with its whole block; `None` if the message
+    /// is not sent or cannot be removed.
     pub removal: Option<Quote>,
-    /// The id of the first message in the block.
+    /// The id of the first message in the block of messages that can be removed only together.
     pub block: ShortId,
     /// The beginning of the message's text.
     pub excerpt: String,
 }
 
-/// The effect of an edit, made or only quoted.
+/// The effect of an edit that was made or quoted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditEffect {
     /// The cost of the edit in the next request.
     pub quote: Quote,
-    /// The number of edits in force, including the new one.
+    /// The number of edits that are in effect, including the new one.
     pub in_force: usize,
 }
 
-/// A text that can replace messages.
+/// A text that can replace a range of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeSummary {
     pub text: String,
-    /// The reason why the text was made without a model; `None` if a model wrote it.
+    /// The reason why the text was created without a model; `None` if a model wrote it.
     pub without_model: Option<String>,
 }
 
@@ -84,7 +85,7 @@ impl Session {
         self.sent.edits()
     }
 
-    /// Returns the messages that ids and ranges refer to.
+    /// Returns the messages that the ids and ranges in `words` refer to.
     pub fn resolve_messages(
         &self,
         words: &[String],
@@ -185,7 +186,7 @@ impl Session {
         })
     }
 
-    /// Stores an edit. It applies from the next request on.
+    /// Stores an edit, which takes effect with the next request.
     pub async fn edit_context(
         &mut self,
         mut edit: ContextEdit,
@@ -200,8 +201,8 @@ impl Session {
         Ok(news)
     }
 
-    /// Returns a text to replace messages: a model's summary if it passes the check, else the parts
-    /// that must be kept, word for word.
+    /// Returns a text that can replace messages: a model's summary if it passes the check, else the
+    /// content that must be kept, word for word.
     pub async fn summarize_messages(
         &mut self,
         ids: &[MessageId],
@@ -239,7 +240,7 @@ impl Session {
         }
     }
 
-    /// Like [`Self::summarize_messages`], but without asking a model.
+    /// Like [`Self::summarize_messages`], but sends no request to a model.
     pub fn summarize_without_model(
         &self,
         ids: &[MessageId],
@@ -265,7 +266,7 @@ impl Session {
         })
     }
 
-    /// Returns the plan that archives exactly these messages.
+    /// Returns the plan that archives exactly the messages `ids`.
     fn plan_archive(&self, ids: &[MessageId]) -> Result<CompactionPlan, EditContextError> {
         let chosen = self
             .transcript
@@ -338,8 +339,8 @@ impl Session {
     }
 }
 
-/// Determines the cache state of each segment from the usage of the whole request. The tools
-/// precede the first segment.
+/// Determines the cache state of each segment from the expected usage of the whole request. The
+/// tools precede the first segment.
 fn estimate_cache_states(
     usage: Usage,
     tokens: impl Iterator<Item = u32>,

@@ -1,4 +1,4 @@
-//! Quotes the cost of an action before it is done: switching the model, waiting too long,
+//! Quotes the cost of an action before it is carried out: switching the model, waiting too long,
 //! archiving, changing the system message.
 
 use haft_context::{CompactionPlan, ContextChange, PrefixCache, Quote, Sent};
@@ -12,7 +12,7 @@ use crate::session::Session;
 const MAX_CACHED_REQUESTS: usize = 64;
 
 impl Session {
-    /// Quotes the cost of a switch to the model `to`, whose cache holds nothing of this
+    /// Quotes the cost of a switch to the model `to`, whose cache contains nothing of this
     /// conversation. Returns `None` before the first request.
     pub fn quote_model_switch(&self, to: &ModelSpec) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_model_switch(to))
@@ -27,8 +27,8 @@ impl Session {
         ))
     }
 
-    /// Quotes the cost of a cache that has expired since the last request. Returns `None` while the
-    /// cache should be warm.
+    /// Quotes the cost of a cache that has expired since the last request. Returns `None` if the
+    /// cache should still be valid.
     pub fn quote_expired_cache(&self) -> Option<Quote> {
         self.expected_prefix_cache()?
             .quote_pause(self.transcript.idle_time()?, &self.config.model)
@@ -51,8 +51,8 @@ impl Session {
         (quote.tokens > 0).then_some(quote)
     }
 
-    /// Adds a notice if a resumed conversation must be written to the cache again, because of
-    /// another model or an expired cache.
+    /// Adds a notice if a resumed conversation must be written to the cache again because the model
+    /// has changed or the cache has expired.
     pub(crate) fn add_resumption_notice(&mut self) {
         let model = self.config.model.full_name();
         let message = match self.sent.last().map(|sent| sent.model.clone()) {
@@ -79,8 +79,8 @@ impl Session {
     }
 }
 
-/// Converts a logged request to the form the context engine compares, and returns the tokens of its
-/// tools. Policy and edits are not in the log.
+/// Converts a logged request to the form that the context engine compares, and returns the number
+/// of tokens of its tools. The policy and the edits are not logged.
 pub fn sent_from_outline(outline: &RequestOutline) -> (Sent, u32) {
     let sent = Sent {
         model: outline.summary.model.clone(),

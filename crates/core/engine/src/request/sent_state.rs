@@ -1,5 +1,5 @@
-//! Keeps the state of sent requests that the next request depends on: the last request, what it
-//! left out, the user's edits, and the stand-in for a failed summary.
+//! Keeps the state of sent requests that the next request depends on: the last request, the content
+//! that was left out, the user's edits, and the stand-in for a failed summary.
 //!
 //! Invariant: a decision that affects later requests is stored before the request is sent, so that
 //! a resumed conversation sends equal messages.
@@ -28,24 +28,24 @@ use crate::stored_state::{
 /// The number of consecutive failed or rejected summaries after which automatic compaction stops.
 const MAX_FAILED_SUMMARIES: u32 = 3;
 
-/// The placeholder for the user's input in a preview.
+/// The placeholder for the user's input in a preview of the next request.
 const INPUT_PLACEHOLDER: &str = "[the user's next input]";
 
-/// The state that earlier requests leave for the next one.
+/// The state that earlier requests leave behind for the next request.
 pub(crate) struct SentState {
-    /// Cached parts of earlier requests.
+    /// A cache of computed parts of earlier requests.
     memo: Memo,
     /// The last request.
     last: Option<Sent>,
     /// The results that pruning has cleared so far.
     cleared: Option<Cleared>,
-    /// Other decisions that apply to later requests.
+    /// Other decisions of earlier requests that apply to later requests.
     carried: Option<Carried>,
-    /// The user's edits of the context, and their combined effect.
+    /// The user's edits of the context.
     edits: Edits,
     edited: EditState,
-    /// The message that is sent in place of a summary that could not be made. Not a message of the
-    /// conversation.
+    /// The message that is sent in place of a summary that could not be created. This message is
+    /// not part of the conversation.
     stand_in: Option<Arc<Entry>>,
     /// The number of consecutive summaries that failed or were rejected.
     failed_summaries: u32,
@@ -87,7 +87,7 @@ impl SentState {
         self.cleared.as_ref()
     }
 
-    /// Returns true if the provider's cache can no longer hold any part of the last request.
+    /// Returns true if the provider's cache can no longer contain any part of the last request.
     pub(crate) fn is_cache_cold(&self, model: &ModelSpec, idle: Option<Duration>) -> bool {
         is_cold(model, self.last.as_ref(), idle)
     }
@@ -117,7 +117,7 @@ impl SentState {
         Some(cache)
     }
 
-    /// Adds the decisions of earlier requests to a snapshot.
+    /// Adds the decisions of earlier requests to the input of the next request.
     pub(crate) fn add_to_snapshot<'a>(
         &'a self,
         edits: &'a EditState,
@@ -172,7 +172,7 @@ impl SentState {
         &self.edited
     }
 
-    /// Stores an edit, which applies to later requests. The edit is added to the stored list
+    /// Stores an edit, which applies to later requests. The edit is added to the list in the store
     /// instead of the copy in memory, so that no concurrent edit is lost. A list that cannot be
     /// parsed is not overwritten.
     pub(crate) async fn add_edit(
@@ -191,7 +191,7 @@ impl SentState {
         Ok(())
     }
 
-    /// Returns the messages that the next request is built from.
+    /// Returns the messages from which the next request is built.
     pub(crate) fn history_to_send<'a>(&self, history: &'a [Arc<Entry>]) -> Cow<'a, [Arc<Entry>]> {
         match &self.stand_in {
             None => Cow::Borrowed(history),
@@ -200,7 +200,7 @@ impl SentState {
     }
 
     /// Returns the messages to send. If the last message is a reply without tool calls, a
-    /// placeholder for the user's next prompt follows.
+    /// placeholder for the user's next input follows.
     pub(crate) fn history_with_input<'a>(
         &self,
         history: &'a [Arc<Entry>],
@@ -229,8 +229,8 @@ impl SentState {
         self.stand_in.as_ref().map(|entry| &entry.message)
     }
 
-    /// Sets the stand-in for a summary that could not be made. It is not a message of the
-    /// conversation, but it is stored, so that a resumed conversation sends it as well.
+    /// Sets the stand-in for a summary that could not be created. The stand-in is not a message of
+    /// the conversation, but it is stored, so that a resumed conversation sends it too.
     pub(crate) async fn set_stand_in(
         &mut self,
         message: Message,
@@ -290,7 +290,7 @@ impl SentState {
         self.failed_summaries >= MAX_FAILED_SUMMARIES
     }
 
-    /// Limits the counted tokens of later requests to `most`, after the provider has rejected a
+    /// Limits later requests to `most` locally counted tokens, after the provider has rejected a
     /// request as too long.
     pub(crate) fn limit_tokens(&mut self, most: u64) {
         self.token_limit = Some(most);
@@ -302,7 +302,7 @@ impl SentState {
     }
 }
 
-/// Restores the stand-in if the conversation still has the first message that follows it.
+/// Restores the stand-in if the conversation still contains the first message that follows it.
 fn restore_stand_in(
     SummaryStandIn(kept): SummaryStandIn,
     history: &[Arc<Entry>],

@@ -1,7 +1,8 @@
-//! Describes images for a model that does not accept them. A model with the role `vision` describes
-//! each image once, and the text is stored with the conversation.
+//! Describes images for a model that does not accept images. A model with the role `vision`
+//! describes each image once, and the text is stored with the conversation.
 //!
-//! Invariant: an image is never left out silently: an event reports why it has no description.
+//! Invariant: no image is left out silently. If an image has no description, an event reports the
+//! reason.
 
 use haft_context::build_vision_request;
 use haft_types::{ContentHash, Image};
@@ -51,8 +52,8 @@ impl Session {
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }
 
-    /// Requests a description of the image from the models of the role `vision`, in order, until
-    /// one is not overloaded.
+    /// Requests a description of the image from the models with the role `vision`, in order, until
+    /// a model is not overloaded.
     async fn describe_image(
         &mut self,
         image: &Image,

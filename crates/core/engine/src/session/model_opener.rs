@@ -10,14 +10,15 @@ type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 #[derive(Clone)]
 pub struct ModelOpener {
     open: Arc<Opener>,
-    /// The model of sub-agents whose file names none; `None` for the model of the starting session.
+    /// The model of sub-agents whose file names no model; `None` for the model of the session that
+    /// starts them.
     pub(crate) subagent_model: Option<String>,
-    /// The models that describe images for models that accept none, in order.
+    /// The models that describe images for models that don't accept images, in order.
     pub(crate) vision_models: Vec<String>,
 }
 
 impl ModelOpener {
-    /// Creates an opener that calls `open`, which returns an error for the user.
+    /// Creates an opener that calls `open`. An error that `open` returns is shown to the user.
     pub fn new(open: impl Fn(&str) -> Result<Client, String> + Send + Sync + 'static) -> Self {
         Self {
             open: Arc::new(open),
@@ -26,7 +27,7 @@ impl ModelOpener {
         }
     }
 
-    /// Sets the model for sub-agents whose file names none.
+    /// Sets the model for sub-agents whose file names no model.
     #[must_use]
     pub fn with_subagent_model(self, name: Option<String>) -> Self {
         Self {
@@ -35,7 +36,8 @@ impl ModelOpener {
         }
     }
 
-    /// Sets the models that describe images. Each is used if the previous ones are overloaded.
+    /// Sets the models that describe images. A model is used if all models before it are
+    /// overloaded.
     #[must_use]
     pub fn with_vision_models(self, names: Vec<String>) -> Self {
         Self {
@@ -49,14 +51,14 @@ impl ModelOpener {
     }
 }
 
-/// A model that is opened only if it is needed: neither its key nor its server is accessed before.
+/// A model that is opened on demand: until then, neither its key nor its server is accessed.
 pub struct Standby {
     name: String,
     open: Box<dyn FnOnce() -> Result<Client, String> + Send + Sync>,
 }
 
 impl Standby {
-    /// Creates a standby for the model `name`. `open` is called at most once.
+    /// Creates a standby for the model `name`. The function `open` is called at most once.
     pub fn new(
         name: impl Into<String>,
         open: impl FnOnce() -> Result<Client, String> + Send + Sync + 'static,
@@ -71,7 +73,7 @@ impl Standby {
         &self.name
     }
 
-    /// Opens the model. Returns its name, and the client or an error for the user.
+    /// Opens the model. Returns the name of the model, and the client or an error for the user.
     pub(crate) fn open(self) -> (String, Result<Client, String>) {
         (self.name, (self.open)())
     }

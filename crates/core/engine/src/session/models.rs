@@ -19,7 +19,7 @@ pub enum SwitchError {
     #[error("`{name}` cannot be used: {problem}")]
     Unusable {
         name: String,
-        /// The reason and the remedy, for the user.
+        /// The reason and the remedy, as a text for the user.
         problem: String,
     },
     /// No request can be built for the model.
@@ -27,12 +27,12 @@ pub enum SwitchError {
     Context(#[from] ContextError),
 }
 
-/// The maximum number of times that a request is shortened after the provider rejected it as too
-/// long.
+/// The maximum number of times that a request is shortened after the provider has rejected it as
+/// too long.
 pub(crate) const MAX_SHRINK_STEPS: u32 = 4;
 
 impl Session {
-    /// Applies the tokenizer factor learned for the current model, if there is one.
+    /// Applies the tokenizer factor that was learned for the current model, if there is one.
     pub(crate) fn apply_tokenizer_factor(&mut self) {
         if let Some(factor) = self.meter.tokenizer_factor(&self.config.model.full_name()) {
             self.config.model.tokenizer_factor = factor;
@@ -59,7 +59,7 @@ impl Session {
         Ok(())
     }
 
-    /// Switches to the model `name` from the next request on.
+    /// Switches to the model `name`, starting with the next request.
     pub fn switch_model(&mut self, name: &str) -> Result<(), SwitchError> {
         let unusable = |problem| SwitchError::Unusable {
             name: name.to_owned(),
@@ -80,7 +80,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes `model` the current one: adapts the safe zone and renders the prompt for it.
+    /// Makes `model` the current model: adapts the safe zone and renders the prompt for the model.
     fn set_model(&mut self, model: ModelSpec) -> Result<(), ContextError> {
         let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.prompt.environment.safe_zone_tokens = Some(zone);
@@ -88,8 +88,8 @@ impl Session {
         self.prompt.render(&self.config)
     }
 
-    /// Limits requests to three quarters of the size of `refused`, which the provider rejected as
-    /// too long because its window or its tokenizer differs from the declared one. `step` counts
+    /// Limits requests to three quarters of the size of `refused`. The provider rejected `refused`
+    /// as too long because its window or its tokenizer differs from the declared one. `step` counts
     /// from 1.
     pub(crate) fn shrink_requests(&mut self, refused: &Request, step: u32, io: &mut TurnIo<'_>) {
         let counted = refused.estimated_tokens();
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Switches to the next usable fallback model. Returns `false` if there is none.
+    /// Switches to the next usable fallback model. Returns `false` if there is no such model.
     pub(crate) fn switch_to_fallback(
         &mut self,
         error: &ModelError,

@@ -1,8 +1,8 @@
 //! The permission mode of an open session. The user can change it at any time, also during a turn.
 //!
-//! Tools and system message are not rendered again, so that the cached prefix remains valid; a
-//! change of plan mode is announced to the model in a message at the end. Invariant: before every
-//! request, the model is informed whether plan mode is on.
+//! Tools and system message are not rendered again, so that the cached prefix remains valid.
+//! Instead, a message at the end of the conversation announces the change of plan mode to the
+//! model. Invariant: before every request, the model is informed whether plan mode is on.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
 
-/// Changes the permission mode, also while a turn runs. The change applies to sub-agents as well.
+/// Changes the permission mode, even while a turn runs. The change applies to sub-agents too.
 #[derive(Clone)]
 pub struct ModeSwitch(Arc<Permit>);
 
 impl ModeSwitch {
-    /// Sets the mode from the next call on.
+    /// Sets the mode, starting with the next tool call.
     pub fn set(&self, mode: PermissionMode) {
         self.0.set_mode(mode);
     }
 }
 
 impl Session {
-    /// Returns a handle to change the mode.
+    /// Returns a handle to change the permission mode.
     pub fn mode_switch(&self) -> ModeSwitch {
         ModeSwitch(Arc::clone(&self.permit))
     }
@@ -35,7 +35,8 @@ impl Session {
         self.permit.mode()
     }
 
-    /// Informs the model that plan mode has begun or ended, unless the model is informed already.
+    /// Informs the model that plan mode has begun or ended, unless the model already has this
+    /// information.
     pub(crate) async fn announce_plan_mode(&mut self) -> Result<(), EngineError> {
         let planning = self.mode() == PermissionMode::Plan;
         // A sub-agent lives for one task; a denied call reports the mode.

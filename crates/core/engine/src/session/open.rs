@@ -1,4 +1,4 @@
-//! Opens a conversation: a new one, the current one of the project, or one chosen by id.
+//! Opens a conversation: a new conversation, the current one of the project, or one chosen by id.
 
 use std::sync::Arc;
 
@@ -35,19 +35,20 @@ pub enum ConversationChoice {
         /// The text, usually the task.
         title: String,
     },
-    /// A new conversation with a given id.
+    /// A new conversation with the given id.
     NewAs {
-        /// The text that the conversation is named after, usually the task.
+        /// The text after which the conversation is named, usually the task.
         title: String,
         /// The id, which must not be in use.
         id: ConversationId,
     },
-    /// The current conversation of the namespace, or a new one if there is none.
+    /// The current conversation of the namespace, or a new conversation if there is none.
     Current {
         /// The title of a new conversation; if `None`, a missing conversation is an error.
         or_new: Option<String>,
     },
-    /// The conversation with this id, name, or unique prefix of an id.
+    /// The conversation with this id or name, or the only conversation whose id starts with this
+    /// text.
     Named(String),
     /// A copy of another conversation. If that conversation does not exist, the inner choice
     /// applies unchanged.
@@ -65,11 +66,11 @@ pub enum OpenError {
     /// The chosen id of a new conversation is already in use.
     #[error("there is a conversation `{0}` already")]
     Taken(ConversationId),
-    /// Several conversations match.
+    /// Several conversations match the given id or name.
     #[error("`{name}` could be any of {candidates}; give more of the id")]
     Ambiguous {
         name: String,
-        /// The matching conversations.
+        /// The list of matching conversations, as text for the error message.
         candidates: String,
     },
     /// The chosen tools include an unknown name.
@@ -83,8 +84,8 @@ pub enum OpenError {
 }
 
 impl Session {
-    /// Opens a conversation and makes it the current one of its namespace. A new conversation is
-    /// stored together with its first message.
+    /// Opens a conversation and makes it the current conversation of its namespace. A new
+    /// conversation is stored together with its first message.
     pub async fn open(
         mut config: SessionConfig,
         services: Services,
@@ -150,8 +151,8 @@ impl Session {
         Self::load(config, services, registry, opened, lineage).await
     }
 
-    /// Opens a conversation read-only, with the given messages: nothing is written, and the current
-    /// conversation stays unchanged. The conversation need not be in the store.
+    /// Opens a conversation with the given messages as read-only: nothing is written, and the
+    /// namespace keeps its current conversation. The conversation need not be in the store.
     pub async fn open_read_only(
         mut config: SessionConfig,
         services: Services,
@@ -340,15 +341,15 @@ impl Session {
 /// The role that other agents see for a main agent without a configured role.
 const DEFAULT_MAIN_ROLE: &str = "The agent the user talks to.";
 
-/// The links of a session to the agent that started it and to the agents it can start.
+/// The links of a session to the agent that started it and to the agents that it can start.
 struct Lineage {
     roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
-    /// The state shared by the session that started this one; `None` if no session did.
+    /// The state shared by the session that started this session; `None` for a main session.
     inherited: Option<Inherited>,
 }
 
-/// A conversation that is being opened, and its hooks.
+/// A conversation that is being opened, and the runner of its hooks.
 struct OpenedConversation {
     found: FoundConversation,
     hooks: HookRunner,
@@ -433,7 +434,7 @@ async fn find_or_draft_conversation(
     ))
 }
 
-/// Returns the first line of the task, short enough for a table.
+/// Returns the first line of the task, shortened to fit into a table.
 pub(crate) fn make_title(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     let line = text

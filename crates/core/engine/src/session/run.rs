@@ -23,18 +23,18 @@ use crate::turn::resume::{self, Resumption};
 use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
 use crate::turn::{Position, Reason, Turn, TurnEnd, Unfinished};
 
-/// The result of a run.
+/// The result of [`Session::run`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// The last event, with secrets masked.
+    /// The content of the last event, with secrets masked.
     pub result: TurnResult,
-    /// True if no request ever got a valid reply, which points to a fault in the configuration or
-    /// the server.
+    /// True if no request got a valid reply and the last error points to a fault in the
+    /// configuration or the server.
     pub never_valid: bool,
 }
 
 impl Session {
-    /// Runs one turn to its outcome. Without input, continues a turn that was interrupted.
+    /// Runs one turn until it ends. Without input, continues a turn that was interrupted.
     pub async fn run(
         &mut self,
         input: Option<String>,
@@ -62,7 +62,7 @@ impl Session {
         self.finish_run(end, &turn, never_valid, &mut io).await
     }
 
-    /// Creates the event output of one turn, which also carries its cancellation.
+    /// Creates the event output of one turn, which also contains the turn's cancellation token.
     pub(crate) fn turn_io<'a>(
         &self,
         sink: &'a mut dyn EventSink,
@@ -73,8 +73,8 @@ impl Session {
         TurnIo::new(sink, cancel, id, masker, self.config.agent.clone()).numbered_after(self.seq)
     }
 
-    /// Runs the turn and returns its end. The returned flag is true if the last request could never
-    /// have got a valid reply.
+    /// Runs the turn and returns its end. The returned flag is true if the last request failed
+    /// because of a fault in the configuration or the server.
     async fn run_turn(
         &mut self,
         input: Option<String>,
@@ -175,7 +175,7 @@ impl Session {
         Ok(Position::WantsReply)
     }
 
-    /// Returns the result of a call that asked the user, with the user's answer `text`.
+    /// Returns the result of a call that asked the user a question. `text` is the user's answer.
     fn envelope_from_answer(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
         let mode = if over {
@@ -186,7 +186,7 @@ impl Session {
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
-    /// Returns the user's input with notes on the files it mentions.
+    /// Returns the user's input with notes on the files that it mentions.
     pub(crate) fn add_mention_notes(&self, text: &str) -> String {
         let folder = &self.config.folders.workspace.cwd;
         let tools = self.prompt.registry().known_names();
@@ -235,12 +235,12 @@ impl Session {
         self.attached.extend(images);
     }
 
-    /// Returns true if a turn can end only by the model's report that the goal is reached.
+    /// Returns true if a turn can end only after the model has reported the goal as reached.
     fn pursues_goal(&self) -> bool {
         self.config.task.goal && self.prompt.offers_completion()
     }
 
-    /// Returns the work that a reply without calls would leave unfinished.
+    /// Returns the work that would be unfinished if the model sent a reply without calls.
     pub(crate) async fn unfinished_work(&self) -> Option<Unfinished> {
         let completes = self.prompt.offers_completion();
         if self.pursues_goal() {

@@ -1,7 +1,7 @@
 //! Keeps secrets out of stored and sent messages.
 //!
 //! Messages are masked before they enter the history, so that memory, store and request always
-//! agree. A call runs with the arguments that the model wrote; only the stored copy is masked.
+//! agree. A call runs with the arguments that the model wrote; only their stored copy is masked.
 
 use haft_text::Masker;
 use haft_types::{Envelope, Message, Part, Thinking};
@@ -34,8 +34,8 @@ pub(crate) fn mask_text(masker: &Masker, text: &mut String) {
     }
 }
 
-/// Masks the secrets in reasoning. Changed reasoning no longer matches its signature, so the
-/// signature is removed and the reasoning is not sent back.
+/// Masks the secrets in the model's reasoning. Changed reasoning no longer matches its signature,
+/// so the signature is removed and the reasoning is not sent back.
 fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
     let raw_changes = thinking
         .raw
@@ -52,8 +52,8 @@ fn mask_thinking(masker: &Masker, thinking: &mut Thinking) {
     }
 }
 
-/// Returns true if arguments contain the placeholder of a masked secret. Writing the placeholder to
-/// a file would destroy the secret there.
+/// Returns true if `arguments` contain the placeholder of a masked secret. Writing the placeholder
+/// to a file would destroy the secret there.
 pub(crate) fn contains_mask(arguments: &str) -> bool {
     arguments.match_indices("[masked: ").any(|(at, start)| {
         let name = arguments[at + start.len()..]

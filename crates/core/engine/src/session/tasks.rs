@@ -1,9 +1,9 @@
 //! The background tasks and terminal sessions of a conversation. Each ended task is announced to
-//! the model once, changes are emitted as events, and the tasks are ended with the run unless they
-//! should be kept.
+//! the model once, changes are emitted as events, and the tasks are ended with the run unless the
+//! configuration keeps them.
 //!
 //! Invariant: an announcement is a message of the stored history and lists its tasks in its
-//! metadata, so that a resumed conversation can tell announced tasks from lost ones.
+//! metadata, so that a resumed conversation can distinguish announced tasks from lost tasks.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const MAX_ANNOUNCED_TASKS: usize = 64;
 const ANNOUNCED_TASKS_KEY: &str = "background_tasks";
 
 impl Session {
-    /// Appends one message that tells the model which tasks have ended.
+    /// Appends one message that informs the model about the tasks that have ended.
     pub(crate) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         self.emit_task_events(io);
         let ended = self.services.running.take_ended(MAX_ANNOUNCED_TASKS);
@@ -62,15 +62,15 @@ impl Session {
         Ok(())
     }
 
-    /// Emits events for the tasks that were started or have ended.
+    /// Emits events for the tasks that have started or ended since the last call of this method.
     pub(crate) fn emit_task_events(&self, io: &mut TurnIo<'_>) {
         for report in self.services.running.take_changes() {
             io.emit(task_event(report));
         }
     }
 
-    /// Ends the tasks that are left after a turn, unless they should be kept, and stores their
-    /// reports.
+    /// Ends the tasks that are still running after a turn and stores their reports, unless the
+    /// configuration keeps the tasks.
     pub(crate) async fn end_leftover_tasks(&self, io: &mut TurnIo<'_>) {
         self.emit_task_events(io);
         match self.config.task.leftovers {

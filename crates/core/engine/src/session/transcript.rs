@@ -1,4 +1,4 @@
-//! The messages of a conversation, in memory exactly as they are stored, and the documents stored
+//! Holds the messages of a conversation, in memory exactly as they are stored, and stores documents
 //! with them.
 //!
 //! Invariant: [`Transcript::history`] contains exactly the messages in the store, in order and with
@@ -23,43 +23,44 @@ use crate::stored_state::{self, StateDocument};
 use crate::turn::Unfinished;
 use crate::turn::resume::{self, CallKey, Resumption};
 
-/// A conversation that was found or drafted, before its state is loaded.
+/// A conversation that was found or drafted, and whose state is not loaded yet.
 pub(crate) struct FoundConversation {
     pub(crate) conversation: Conversation,
     /// True if the conversation is in the store.
     pub(crate) resumed: bool,
     pub(crate) messages: Vec<Message>,
-    /// Held while the session has the conversation open: no other process can write to it.
+    /// The lock that keeps other processes from writing to the conversation while the session has
+    /// it open; `None` if the session is read-only.
     pub(crate) lock: Option<WriteLock>,
 }
 
-/// Controls whether a new conversation becomes the current one of its namespace.
+/// Controls whether a new conversation becomes the current conversation of its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnCreation {
     MakeCurrent,
     LeaveCurrent,
 }
 
-/// The messages of a conversation.
+/// The messages of a conversation, and the facts recorded about them.
 pub(crate) struct Transcript {
     services: Arc<SharedServices>,
     masker: Masker,
     conversation: Conversation,
-    /// Keeps other processes from writing to the conversation while it is open.
+    /// The lock that keeps other processes from writing to the conversation while it is open.
     _lock: Option<WriteLock>,
-    /// True once the conversation is in the store.
+    /// True if the conversation is in the store.
     stored: bool,
     on_creation: OnCreation,
     history: Vec<Arc<Entry>>,
     short_ids: HashSet<ShortId>,
-    /// The calls with effects that were started.
+    /// The calls that were started and may have changed files or run programs.
     begun: HashSet<CallKey>,
-    /// True if the newest message was recorded as the end of its turn when the conversation was
-    /// opened.
+    /// True if, when the conversation was opened, its newest message was recorded as the end of a
+    /// turn.
     turn_ended: bool,
 }
 
-/// The parts of a call's result.
+/// The content of a call's result, ready to be stored.
 pub(crate) struct ResultParts {
     pub(crate) envelope: Envelope,
     pub(crate) images: Vec<Image>,
@@ -68,8 +69,7 @@ pub(crate) struct ResultParts {
 }
 
 impl Transcript {
-    /// Creates the transcript of a found conversation, and reads the facts recorded about its
-    /// messages.
+    /// Creates the transcript of a conversation, and reads the facts recorded about its messages.
     pub(crate) async fn load(
         services: Arc<SharedServices>,
         masker: Masker,
@@ -150,14 +150,14 @@ impl Transcript {
         Message::new(self.fresh_id(), role, content, self.services.clock.now())
     }
 
-    /// Creates a message of text without appending it.
+    /// Creates a text message without appending it.
     pub(crate) fn draft_text_message(&self, role: Role, text: impl Into<String>) -> Message {
         Message::from_text(self.fresh_id(), role, text, self.services.clock.now())
     }
 
-    /// Stores a message, then adds it to the history. The first message also creates a new
-    /// conversation, in the transaction that stores it: if the process is killed, both are stored
-    /// or neither.
+    /// Stores a message, then adds it to the history. For a new conversation, the first message and
+    /// the conversation are stored in one transaction: if the process is killed, both are stored or
+    /// neither.
     pub(crate) async fn append(&mut self, mut message: Message) -> Result<(), EngineError> {
         secrets::mask_message(&self.masker, &mut message);
         let store = &self.services.store;
@@ -207,7 +207,7 @@ impl Transcript {
         self.append(message).await
     }
 
-    /// Appends a message that haft writes in the user's place, marked by a tag.
+    /// Appends a note from haft as a user message, marked by a tag.
     pub(crate) async fn append_note(&mut self, text: &str) -> Result<(), EngineError> {
         self.append_user(add_reminder_tag(text), Origin::Engine)
             .await
@@ -254,7 +254,7 @@ impl Transcript {
         .await
     }
 
-    /// Returns the messages since the newest archive, which is a summary or its stand-in.
+    /// Returns the messages since older messages were last archived, by a summary or its stand-in.
     pub(crate) fn entries_since_archive(&self, stand_in: Option<&Message>) -> &[Arc<Entry>] {
         let summary = self
             .history
@@ -268,7 +268,7 @@ impl Transcript {
         &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
-    /// Returns the results of the current round, newest first.
+    /// Returns the tool results of the current round, newest first.
     fn round_results(&self) -> impl Iterator<Item = &Message> {
         let round = self
             .history
@@ -279,12 +279,12 @@ impl Transcript {
         round.filter(|message| message.role == Role::Tool)
     }
 
-    /// Returns the number of the round's next result, counting from 1.
+    /// Returns the number of the current round's next tool result, counting from 1.
     fn next_step_number(&self) -> usize {
         self.round_results().count() + 1
     }
 
-    /// Returns true if the round has called this tool.
+    /// Returns true if the current round contains a result of the tool `tool`.
     pub(crate) fn round_has_called(&self, tool: &str) -> bool {
         self.round_results().any(|message| {
             message
@@ -294,7 +294,7 @@ impl Transcript {
         })
     }
 
-    /// Records that a call with effects begins.
+    /// Records that a call begins that may change files or run programs.
     pub(crate) async fn record_call_start(&mut self, call: &ToolCall) -> Result<(), EngineError> {
         let Some(message_id) = self.last_reply_id() else {
             return Ok(());
@@ -353,12 +353,12 @@ impl Transcript {
         )
     }
 
-    /// Returns true if the last turn had ended when the conversation was opened.
+    /// Returns true if the last turn had already ended when the conversation was opened.
     pub(crate) fn last_turn_ended(&self) -> bool {
         self.turn_ended
     }
 
-    /// Determines which calls lack a result, and where the next turn begins.
+    /// Determines which calls lack a result, and at which position the next turn begins.
     pub(crate) fn plan_resumption(&self, unfinished: Option<Unfinished>) -> Resumption {
         resume::plan_resumption(&self.history, &self.begun, unfinished)
     }
@@ -398,7 +398,8 @@ impl Transcript {
             .ok()
     }
 
-    /// Returns the newest message text of `role`, cut to `characters` characters.
+    /// Returns the newest non-empty text of a message with the role `role`, cut to `characters`
+    /// characters.
     pub(crate) fn newest_text(&self, role: Role, characters: usize) -> String {
         let texts = self
             .history
@@ -430,8 +431,8 @@ impl Transcript {
         new.map(|entry| u64::from(entry.tokens)).sum()
     }
 
-    /// Returns the usage of the newest request, or `None` if a summary was made since, because the
-    /// next request is smaller then.
+    /// Returns the usage of the newest request. Returns `None` if a summary was appended since,
+    /// because the next request is smaller then.
     pub(crate) fn usage_since_last_summary(&self) -> Option<Usage> {
         let newest = self
             .history

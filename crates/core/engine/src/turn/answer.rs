@@ -1,4 +1,4 @@
-//! Checks the final answer against a JSON schema, if one was given.
+//! Checks the final answer of a turn against a JSON schema, if a schema was given.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{Conclusion, Objection, Reason};
 
-/// The maximum number of problems of an answer that are reported to the model.
+/// The maximum number of problems with an answer that are reported to the model.
 const MAX_REPORTED_PROBLEMS: usize = 5;
 
-/// The JSON schema of the final answer.
+/// The JSON schema that the final answer must match.
 #[derive(Clone, Debug)]
 pub struct AnswerSchema {
     schema: Value,
@@ -33,7 +33,7 @@ impl AnswerSchema {
         })
     }
 
-    /// Returns the instruction that is added to the task.
+    /// Returns the instruction to answer according to the schema, which is added to the task.
     pub(crate) fn instruction(&self, language: PromptLanguage) -> String {
         format!(
             "{}\n\n{}",
@@ -42,7 +42,7 @@ impl AnswerSchema {
         )
     }
 
-    /// Decides whether a turn may end with this answer.
+    /// Decides whether a turn may end with the text `answer`.
     pub(crate) fn check_answer(&self, answer: &str) -> Conclusion {
         match self.validate(answer) {
             Ok(output) => Conclusion::Accepted {

@@ -1,8 +1,8 @@
 //! Drives a [`Turn`] for a session: builds and sends requests, runs calls, nudges the model, and
 //! checks whether the turn may end.
 //!
-//! Invariant: a message is in the store before an event shows it (`tool_result`, `usage`). The text
-//! of a reply that is still arriving is the exception.
+//! Invariant: a message is in the store before an event shows it (`tool_result`, `usage`), except
+//! for the text of a reply that is still arriving.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ use crate::request::assembly::break_cause_name;
 use crate::session::Session;
 use crate::session::models::MAX_SHRINK_STEPS;
 
-/// A session while its turn is driven, and the request in flight.
+/// A session while it runs a turn, and the request in flight.
 pub(crate) struct SessionTurn<'a> {
     session: &'a mut Session,
     request: Option<Arc<Request>>,
-    /// The reason why `request` doesn't extend the previous request.
+    /// The reason why `request` doesn't extend the previous request, if it doesn't.
     cause: Option<String>,
     /// The number of times the request was shortened because the provider rejected it as too long.
     shrink_steps: u32,
-    /// True once the turn has a reply. Input that the user types before the first reply waits for
-    /// the request after it.
+    /// True after the first reply of the turn. Input that the user types before the first reply is
+    /// added to the request after that reply.
     replied: bool,
-    /// True if the last request could never have had a valid reply.
+    /// True if the last request failed because of a fault in the configuration or the server.
     pub(crate) never_valid: bool,
 }
 
@@ -50,8 +50,8 @@ impl<'a> SessionTurn<'a> {
         }
     }
 
-    /// Drives `turn` from the conversation's position to its end. An error means that the store
-    /// failed, which ends the turn at once.
+    /// Drives `turn` from the conversation's position to the end of the turn. Fails only if the
+    /// store fails, which ends the turn at once.
     pub(crate) async fn drive(
         &mut self,
         turn: &mut Turn,
@@ -97,7 +97,8 @@ impl<'a> SessionTurn<'a> {
         }
     }
 
-    /// Builds the next request. Returns [`Input::Built`], or the reason why it can't be sent.
+    /// Builds the next request. Returns [`Input::Built`], or the reason why the request can't be
+    /// built.
     async fn build_request(&mut self, io: &mut TurnIo<'_>) -> Result<Input, EngineError> {
         let session = &mut *self.session;
         session.announce_tasks(io).await?;
@@ -158,8 +159,7 @@ impl<'a> SessionTurn<'a> {
         }
     }
 
-    /// Sends one request. The inner error is one that [`Self::prepare_retry`] may be able to
-    /// handle.
+    /// Sends one request. The inner error may be one that [`Self::prepare_retry`] can handle.
     async fn send_once(
         &mut self,
         request: &Arc<Request>,
@@ -239,8 +239,8 @@ impl<'a> SessionTurn<'a> {
         })))
     }
 
-    /// Prepares another request after a failed one: a shorter one, or one to another model. Returns
-    /// `false` if there is nothing left to try.
+    /// Prepares another request after a failed request: a shorter request, or a request to another
+    /// model. Returns `false` if neither is possible.
     fn prepare_retry(
         &mut self,
         refused: &Request,
@@ -259,8 +259,8 @@ impl<'a> SessionTurn<'a> {
         }
     }
 
-    /// Runs the calls of a reply and appends their results. `replies` is the number of replies the
-    /// turn has had.
+    /// Runs the calls of a reply and appends their results. `replies` is the number of replies in
+    /// the turn so far.
     async fn run_calls(
         &mut self,
         calls: Vec<ToolCall>,
@@ -290,7 +290,7 @@ impl<'a> SessionTurn<'a> {
     }
 
     /// Checks whether the answer schema, background agents or hooks require the turn to continue.
-    /// `objections` counts the earlier attempts to end the turn that were rejected.
+    /// `objections` is the number of earlier attempts to end the turn that were rejected.
     async fn check_end(
         &mut self,
         end: &TurnEnd,
@@ -342,7 +342,7 @@ fn context_failure_input(error: &ContextError) -> Input {
     })
 }
 
-/// Converts the final error of a request to an input of the turn.
+/// Converts the error of a request that is not retried to an input of the turn.
 fn request_failure_input(error: &ModelError) -> Input {
     match error {
         ModelError::Cancelled => Input::Cancelled,

@@ -1,4 +1,4 @@
-//! Writes the events of a turn to the log.
+//! Writes the events of a turn to haft's log.
 //!
 //! Invariant: a log line contains only names, paths, codes, and numbers. Prompts, replies,
 //! arguments, results, and texts of servers and hooks are never logged, at any level. The match on
@@ -16,12 +16,12 @@ use tracing::{debug, error, info, warn};
 
 use crate::budget::meter::to_millis;
 
-/// The maximum length of a logged name that a model chose.
+/// The maximum length, in bytes, of a logged name that a model chose.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The codes of notices whose text haft writes itself: it contains files, settings, models, and
-/// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
-/// code is logged.
+/// The codes of notices whose text haft writes itself. Such a text contains names of files,
+/// settings and models, and numbers. Other notices and errors repeat text of a model, a server, or
+/// a hook, so only their code is logged.
 const LOGGABLE_NOTICE_CODES: [&str; 23] = [
     "agent_tools",
     "context_warning",
@@ -56,7 +56,7 @@ const FAILURE_CODES: [&str; 4] = [
     "spill_failed",
 ];
 
-/// Details of a call's run that its result does not contain.
+/// Details of the execution of a tool call that its result does not contain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallRun {
     pub(crate) ran: Duration,
@@ -64,8 +64,8 @@ pub(crate) struct CallRun {
     pub(crate) programs: Vec<String>,
 }
 
-/// Logs one event of an agent's turn. `run` belongs to the call of a [`EventBody::ToolResult`]; it
-/// is `None` for a call that did not run.
+/// Logs one event of an agent's turn. `run` contains the details of the call if the event is an
+/// [`EventBody::ToolResult`]; it is `None` if the call did not run.
 pub(crate) fn log_event(
     conversation: &ConversationId,
     agent: &str,
@@ -308,21 +308,21 @@ fn variant_name(variant: &impl std::fmt::Debug) -> String {
     format!("{variant:?}").to_lowercase()
 }
 
-/// Logs the problems of files that were skipped.
+/// Logs the reasons why files were skipped.
 pub(crate) fn log_problems(message: &'static str, problems: &[FileProblem]) {
     for FileProblem { path, line, what } in problems {
         warn!(path = %path.display(), line, reason = haft_text::redact_quoted(what), "{message}");
     }
 }
 
-/// Returns the part of a message that may be logged.
+/// Returns the part of a message that may be logged, or `None` if only its code may be logged.
 fn loggable_text(code: &str, message: &str) -> Option<String> {
     LOGGABLE_NOTICE_CODES
         .contains(&code)
         .then(|| haft_text::redact_quoted(message))
 }
 
-/// Returns a name that a model chose, or a placeholder if it is not a plain name.
+/// Returns a name that a model chose, or a placeholder if the text is not a plain name.
 fn loggable_name(name: &str) -> &str {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.:/|".contains(c);
     if name.len() <= MAX_NAME_CHARS && name.chars().all(is_name) {

@@ -11,9 +11,9 @@ use crate::budget::meter::{Meter, to_millis};
 use crate::calls::one_call;
 use crate::names;
 
-/// Marks a completed turn if no call of its round succeeded. Emits a notice only if a change was
-/// attempted: an answer to a question changes nothing either, and the user does not expect a
-/// change.
+/// Marks a completed turn as having changed nothing if no call of its round succeeded. Emits a
+/// notice only if a change was attempted: after an answer to a question, for example, the user does
+/// not expect a change.
 pub(crate) fn mark_nothing_changed(
     end: &mut TurnEnd,
     turn: &Turn,
@@ -52,7 +52,7 @@ pub(crate) fn mark_nothing_changed(
     }
 }
 
-/// Returns the result for the turn's last event.
+/// Returns the result that the turn's last event contains.
 pub(crate) fn build_turn_result(end: TurnEnd, turn: &Turn, meter: &Meter) -> TurnResult {
     TurnResult {
         outcome: end.outcome,

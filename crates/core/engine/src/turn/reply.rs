@@ -1,4 +1,4 @@
-//! Shows a reply as it arrives, and stores it.
+//! Emits a reply as it arrives, and stores it.
 //!
 //! Invariant: a reply is stored before its calls run and before an event shows them.
 
@@ -12,8 +12,8 @@ use crate::budget::meter::to_millis;
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// The maximum number of calls of one reply that are run. Well-behaved models stay below it, and
-/// each call needs a result in the next request.
+/// The maximum number of calls of one reply that are run. Each call needs a result in the next
+/// request, and well-behaved models make fewer calls.
 const MAX_CALLS: usize = 128;
 
 impl Session {
@@ -95,8 +95,8 @@ impl Session {
     }
 }
 
-/// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them: a
-/// stored call would need a result. Returns the number of removed calls.
+/// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them,
+/// because a stored call would need a result. Returns the number of removed calls.
 fn drop_excess_calls(parts: &mut Vec<Part>) -> usize {
     let mut calls = 0;
     parts.retain(|part| {
@@ -106,8 +106,8 @@ fn drop_excess_calls(parts: &mut Vec<Part>) -> usize {
     calls.saturating_sub(MAX_CALLS)
 }
 
-/// Removes message ids from text: a model that is shown ids sometimes repeats them. Arguments stay
-/// unchanged, because a file may contain such a line.
+/// Removes message ids from the text of a reply, because a model that gets ids sometimes repeats
+/// them. Arguments of calls stay unchanged, because a file may contain such a line.
 fn strip_hints_from_part(part: Part) -> Option<Part> {
     match part {
         Part::Text { text, signature } => {
@@ -125,8 +125,8 @@ fn strip_hints_from_part(part: Part) -> Option<Part> {
     }
 }
 
-/// Returns the reply's text for the user. With a text protocol, a reply that consists only of
-/// thinking has the thinking as its text.
+/// Returns the reply's text for the user. With a text protocol, the thinking is returned if the
+/// reply consists only of thinking.
 fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
     let text = message.joined_text();
     if !protocol.is_text() || !text.trim().is_empty() {
@@ -139,10 +139,10 @@ fn reply_text(message: &Message, protocol: ToolProtocol) -> String {
     thoughts.collect()
 }
 
-/// Emits a reply as it arrives, without the message ids that the model repeats.
+/// Emits a reply as it arrives, without message ids that the model repeats.
 pub(crate) struct StreamedReply<'a, 'io> {
     io: &'a mut TurnIo<'io>,
-    /// `None` if the model is shown no message ids.
+    /// Removes message ids from the text; `None` if requests contain no message ids.
     hints: Option<HintFilter>,
 }
 
@@ -167,7 +167,7 @@ impl<'a, 'io> StreamedReply<'a, 'io> {
         }
     }
 
-    /// Emits the text that was held back because it could have been the start of a message id.
+    /// Emits the text that was held back because it could be the start of a message id.
     pub(crate) fn finish(&mut self) {
         let rest = self.hints.as_mut().map(HintFilter::take_rest);
         self.emit_text(rest.unwrap_or_default());

@@ -1,8 +1,8 @@
-//! Determines how a stored conversation continues: a pure function from its messages to the calls
-//! without results and the next position.
+//! Determines how a stored conversation continues: a pure function that maps its messages to the
+//! calls without results and the next position.
 //!
-//! Invariant: a call that was begun and has no result is never run again; it is reported as
-//! uncertain.
+//! Invariant: a call that has begun and has no result is never run again. Its result reports that
+//! its effect is uncertain.
 
 #[cfg(test)]
 mod tests;
@@ -16,21 +16,21 @@ use serde_json::Value;
 use super::{Position, Question, QuestionKind, ReplySummary, Unfinished};
 use crate::names;
 
-/// The steps to continue a conversation that is opened again.
+/// The steps that continue a conversation after it is opened again.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resumption {
-    /// Calls that were begun and have no result. Each first gets a result that reports it as
-    /// uncertain.
+    /// Calls that have begun and have no result. Before the turn begins, each call gets a result
+    /// that reports its effect as uncertain.
     pub(crate) uncertain: Vec<ToolCall>,
-    /// The position at which the turn then begins.
+    /// The position at which the turn begins.
     pub(crate) position: Position,
 }
 
-/// The metadata key of a reply's stop reason. It is stored so that a resumed turn recognizes a
+/// The metadata key of a reply's stop reason, which is stored so that a resumed turn recognizes a
 /// reply that was cut off.
 pub(crate) const STOP_REASON_KEY: &str = "stop_reason";
 
-/// Returns the reason why the model stopped writing this stored reply.
+/// Returns the reason why the model stopped writing the stored reply `reply`.
 pub(crate) fn stored_stop_reason(reply: &Message) -> Option<StopReason> {
     serde_json::from_value(reply.metadata.get(STOP_REASON_KEY)?.clone()).ok()
 }
@@ -54,11 +54,12 @@ pub(crate) fn unanswered_calls(history: &[Arc<Entry>]) -> Vec<ToolCall> {
         .collect()
 }
 
-/// Identifies a call by the reply that contains it and its id. Some servers reuse ids in every
-/// reply.
+/// Identifies a call by the id of the reply that contains it and the id of the call. Call ids alone
+/// are not unique, because some servers reuse ids in every reply.
 pub(crate) type CallKey = (MessageId, String);
 
-/// Determines how a conversation continues. `begun` holds the calls with effects that were started.
+/// Determines how a conversation continues. `begun` contains the calls with effects that have
+/// begun.
 pub(crate) fn plan_resumption(
     history: &[Arc<Entry>],
     begun: &HashSet<CallKey>,
@@ -96,7 +97,7 @@ fn single_question(calls: &[ToolCall]) -> Option<Question> {
     }
 }
 
-/// Returns the question that a call asks the user in the argument `argument`.
+/// Returns the question that a call asks the user, which is the value of its argument `argument`.
 fn parse_question(call: &ToolCall, argument: &str, about: QuestionKind) -> Option<Question> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     let options = arguments
@@ -113,8 +114,8 @@ fn parse_question(call: &ToolCall, argument: &str, about: QuestionKind) -> Optio
     })
 }
 
-/// Returns the position of a conversation whose calls all have results: the model has answered, or
-/// must be asked.
+/// Returns the position of a conversation whose calls all have results: either the model has
+/// answered, or it must be sent a request.
 fn position_after_results(history: &[Arc<Entry>], unfinished: Option<Unfinished>) -> Position {
     if let Some(report) = completion_report(history) {
         return Position::Completed(report);
@@ -130,7 +131,8 @@ fn position_after_results(history: &[Arc<Entry>], unfinished: Option<Unfinished>
     }
 }
 
-/// Returns the report, if the newest message is the accepted result of a completion.
+/// Returns the report on the finished task if the newest message is the result of a successful
+/// completion call.
 fn completion_report(history: &[Arc<Entry>]) -> Option<String> {
     let result = newest_message(history)?.message.tool_results().next()?;
     if result.envelope.status == ToolStatus::Error {

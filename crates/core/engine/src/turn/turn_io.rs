@@ -1,5 +1,5 @@
 //! The output of a turn: numbers its events, masks and logs them, and passes them to the event
-//! sink. Also carries the turn's cancellation.
+//! sink. Also contains the turn's cancellation token.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,16 +16,17 @@ use crate::error::Notice;
 use crate::session::secrets::mask_text;
 
 /// Receives the events of a run, in order. The methods must return quickly, because the turn waits
-/// for them.
+/// for them to return.
 pub trait EventSink: Send {
     /// Handles one event.
     fn event(&mut self, event: &Event);
 
-    /// Called when input typed during the turn was added to the conversation.
+    /// Called when input that the user typed during the turn has been added to the conversation.
     fn input_joined(&mut self, _input: &str) {}
 
-    /// Returns the input that the user typed since the turn began, oldest first. The input becomes
-    /// part of the turn. Called before every request except the first.
+    /// Returns the input that the user has typed since the last call, or since the turn began,
+    /// oldest first. The input becomes part of the turn. Called before every request except the
+    /// first.
     fn take_input(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -37,14 +38,14 @@ impl<F: FnMut(&Event) + Send> EventSink for F {
     }
 }
 
-/// A cancellation token that is also canceled when the turn's time is up.
+/// A cancellation token that is also canceled when the turn's time limit is reached.
 pub(crate) struct TimedCancel {
     pub(crate) token: CancellationToken,
     timer: Option<JoinHandle<()>>,
 }
 
 impl TimedCancel {
-    /// Creates a token that is canceled with `cancel` or after `time`.
+    /// Creates a token that is canceled when `cancel` is canceled or after `time`.
     pub(crate) fn new(cancel: &CancellationToken, time: Option<Duration>) -> Self {
         let token = cancel.child_token();
         let timer = time.map(|time| {
@@ -67,20 +68,21 @@ impl Drop for TimedCancel {
 }
 
 /// Emits the events of one agent's turn, adding the conversation's id, the agent's name and the
-/// event's number. Also carries the turn's cancellation.
+/// event's number. Also contains the turn's cancellation token.
 pub(crate) struct TurnIo<'a> {
     sink: &'a mut dyn EventSink,
     pub(crate) cancel: &'a CancellationToken,
     conversation_id: ConversationId,
     masker: Masker,
     agent: String,
-    /// The number of the last event.
+    /// The number of the last emitted event.
     seq: u64,
     /// The tool names of the calls in the arriving reply, by call id.
     calls: HashMap<String, String>,
-    /// The number of equal failures, by fingerprint of the call and its result.
+    /// The number of equal failures of a call in this turn, by fingerprint of the call and its
+    /// result.
     failures: HashMap<ContentHash, u32>,
-    /// Details of calls whose results are not emitted yet, by call id.
+    /// Details of the execution of calls whose results are not emitted yet, by call id.
     runs: HashMap<String, CallRun>,
 }
 
@@ -128,8 +130,8 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// Logs an event of this agent. Sub-agents log their own events; only their start and end are
-    /// also logged here.
+    /// Logs an event of this agent. Sub-agents log their own events. Only the start and the end of
+    /// a sub-agent are also logged here.
     fn log_event(&mut self, body: &EventBody) {
         let run = match body {
             EventBody::ToolResult { id, .. } => self.runs.remove(id),
@@ -138,22 +140,23 @@ impl<'a> TurnIo<'a> {
         event_log::log_event(&self.conversation_id, &self.agent, body, run.as_ref());
     }
 
-    /// Keeps the details of a call's run for the log line of its result.
+    /// Stores the details of a call's execution for the log line of its result.
     pub(crate) fn record_run(&mut self, call: &ToolCall, run: CallRun) {
         self.runs.insert(call.id.clone(), run);
     }
 
-    /// Informs the event sink that input typed during the turn was stored.
+    /// Informs the event sink that the conversation now contains input that was typed during the
+    /// turn.
     pub(crate) fn notify_input_joined(&mut self, input: &str) {
         self.sink.input_joined(input);
     }
 
-    /// Takes the input that the user typed since the last call.
+    /// Returns the input that the user has typed since the last call of this method.
     pub(crate) fn take_input(&mut self) -> Vec<String> {
         self.sink.take_input()
     }
 
-    /// Emits an event of a sub-agent. Only the number of the event is changed.
+    /// Emits an event of a sub-agent under the next event number of this turn.
     pub(crate) fn relay_event(&mut self, mut event: Event) {
         mask_event(&self.masker, &mut event.body);
         if matches!(event.body, EventBody::Subagent { .. }) {
@@ -206,7 +209,7 @@ impl<'a> TurnIo<'a> {
         self.emit(body);
     }
 
-    /// Counts a failure of a call. Returns how often an equal failure has occurred.
+    /// Counts a failure of a call. Returns the number of equal failures so far, including this one.
     pub(crate) fn count_failure(&mut self, failure: ContentHash) -> u32 {
         let times = self.failures.entry(failure).or_default();
         *times += 1;
@@ -220,7 +223,7 @@ impl<'a> TurnIo<'a> {
         });
     }
 
-    /// Emits a message to the user that is not an error.
+    /// Emits a notice to the user that is not an error.
     pub(crate) fn emit_notice(&mut self, code: &str, message: impl Into<String>) {
         self.emit(EventBody::Notice {
             code: code.into(),
@@ -244,7 +247,7 @@ impl<'a> TurnIo<'a> {
         }
     }
 
-    /// Informs the user that another model is used, because the current one cannot answer.
+    /// Informs the user that another model is used because the current model cannot answer.
     pub(crate) fn notify_model_switch(&mut self, from: &str, to: &str, error: &ModelError) {
         self.emit_notice(
             "model_switched",
@@ -273,8 +276,8 @@ pub(crate) fn call_result_event(call: &ToolCall, envelope: &Envelope) -> EventBo
     }
 }
 
-/// Masks the secrets in an event. The match is exhaustive, so that a new kind of event is not shown
-/// before its masked parts are chosen.
+/// Masks the secrets in an event. The match is exhaustive, so that a new kind of event does not
+/// compile until its masked texts are chosen.
 fn mask_event(masker: &Masker, body: &mut EventBody) {
     match body {
         // Servers may repeat an API key in an error, and commands may print anything.

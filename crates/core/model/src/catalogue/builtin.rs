@@ -47,14 +47,14 @@ static BUILT_IN: BuiltIn = BuiltIn(files![
     "vllm",
 ]);
 
-/// The source of an entry's numbers.
+/// The source of the numbers in a provider's or model's entry.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Provenance {
     /// The URL of a public page.
     pub source: String,
     /// The day on which the page was last checked, as `YYYY-MM-DD`.
     pub as_of: String,
-    /// A remark on costs or conditions that the numbers leave out.
+    /// A remark on costs or conditions that the numbers do not express.
     pub note: Option<String>,
 }
 
@@ -62,8 +62,8 @@ pub struct Provenance {
 #[derive(Debug)]
 pub struct BuiltIn([ProviderFile; 25]);
 
-/// An embedded file, parsed when its provider is first used: a run needs only one of the files, and
-/// parsing all of them took a sixth of the start-up time.
+/// The embedded file of a provider. It is parsed when the provider is first used: a run needs only
+/// one of the files, and parsing all of them took a sixth of the start-up time.
 #[derive(Debug)]
 struct ProviderFile {
     name: &'static str,
@@ -75,10 +75,10 @@ struct ProviderFile {
 struct Provider {
     settings: CatalogueEntry,
     config: ProviderConfig,
-    /// The keys that apply to every model of the provider.
+    /// The configuration keys that apply to every model of the provider.
     defaults: Table,
     models: BTreeMap<String, CatalogueEntry>,
-    /// The name of one of the provider's models for each alias.
+    /// The aliases, each with the name of the model for which it stands.
     aliases: BTreeMap<String, String>,
 }
 
@@ -142,19 +142,19 @@ impl BuiltIn {
             .find_map(|(provider, known)| Some(format!("{provider}/{}", known.aliases.get(name)?)))
     }
 
-    /// Returns the keys of `[providers.NAME]`.
+    /// Returns the built-in keys of `[providers.NAME]`, where `NAME` is `name`.
     pub fn provider_keys(&self, name: &str) -> Option<&Table> {
         self.read_provider(name)
             .map(|provider| &provider.settings.keys)
     }
 
-    /// Returns the parsed section `[providers.NAME]`.
+    /// Returns the built-in section `[providers.NAME]`, parsed.
     pub(super) fn provider_config(&self, name: &str) -> Option<&ProviderConfig> {
         self.read_provider(name).map(|provider| &provider.config)
     }
 
-    /// Returns the keys of `[models."PROVIDER/MODEL"]`. For a model that is not listed, returns the
-    /// provider's defaults for all models.
+    /// Returns the built-in keys of `[models."PROVIDER/MODEL"]`. For a model that is not listed,
+    /// returns the keys that the provider sets for all models.
     pub fn model_keys(&self, name: &str) -> Option<Table> {
         let (provider, model) = name.split_once('/')?;
         let provider = self.read_provider(provider)?;
@@ -235,7 +235,7 @@ impl CatalogueEntry {
     }
 }
 
-/// Merges `above` into `below`, key by key; the values of `above` win.
+/// Merges `above` into `below`, key by key. Values of `above` replace values of `below`.
 fn merge_tables(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {

@@ -15,7 +15,7 @@ pub enum ProfileReason {
     Entry,
     /// Neither the name nor the context window indicates a small model.
     Default,
-    /// The context window is small.
+    /// The context window is small enough for the `small` profile.
     Window,
     /// The model's name contains the name of a known small model or a small number of parameters.
     Name,
@@ -33,7 +33,7 @@ impl ProfileReason {
     }
 }
 
-/// Returns the profile of a model whose entry sets none.
+/// Returns the profile of a model whose entry does not set one.
 pub(super) fn default_profile(name: &str, window: u32) -> ModelProfile {
     if window <= SMALL_WINDOW || has_small_name(name) {
         ModelProfile::Small

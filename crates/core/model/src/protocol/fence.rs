@@ -8,7 +8,7 @@ pub(super) struct FenceTracker {
     line: FenceLine,
 }
 
-/// The characters of the current line so far.
+/// The content of the current line up to the last character read.
 #[derive(Clone, Copy, Debug)]
 enum FenceLine {
     /// The line contains only white space.
@@ -72,7 +72,7 @@ impl FenceTracker {
         };
     }
 
-    /// Closes any open fence, because a call or a thought interrupts it. The rest of the line
+    /// Closes any open code fence, because a call or a thought interrupts it. The rest of the line
     /// cannot open a fence.
     pub(super) fn interrupt(&mut self) {
         *self = Self {

@@ -23,7 +23,8 @@ use serde_json::{Map, Value};
 use super::{ACTION_LABEL, COMPLETION_TOOL, FINISH_ACTION, THOUGHT_LABEL, values};
 use crate::wire::names::sanitize_tool_name;
 
-/// The joined messages of the last request, kept so that they need not be joined again.
+/// The messages into which the tool results of the last request were joined, kept so that they need
+/// not be joined again.
 #[derive(Default)]
 pub(crate) struct JoinedResults(HashMap<ContentHash, Arc<Entry>>);
 
@@ -83,7 +84,7 @@ pub(crate) enum ThoughtMaker {
     Another,
 }
 
-/// Returns `message` in the format of the text protocol.
+/// Converts `message` to the format of the text protocol.
 pub(crate) fn lower_message(
     message: &Message,
     protocol: ToolProtocol,
@@ -107,7 +108,7 @@ pub(crate) fn lower_message(
     }
 }
 
-/// Returns the message as a paragraph of the user's text. Early releases showed a model its own
+/// Converts a message to a paragraph of the user's text. Early releases showed a model its own
 /// turns as such paragraphs.
 pub(crate) fn to_user_paragraph(message: &Message, maker: ThoughtMaker) -> Cow<'_, Message> {
     Cow::Owned(replace_content(
@@ -123,7 +124,7 @@ fn replace_content(message: &Message, role: Role, content: Vec<Part>) -> Message
     lowered
 }
 
-/// Collects text and other parts of a message in order.
+/// Collects the text and the other parts of a message in order.
 #[derive(Default)]
 struct PartWriter {
     parts: Vec<Part>,
@@ -157,8 +158,8 @@ impl PartWriter {
     }
 }
 
-/// Returns the original text of a thought if the text begins with `opening` and the model that
-/// receives the thought also wrote it.
+/// Returns the text of a thought as the model wrote it, if that text begins with `opening` and the
+/// model that receives the thought is the one that wrote it.
 fn original_thought<'a>(
     thinking: &'a Thinking,
     opening: &str,
@@ -171,7 +172,7 @@ fn original_thought<'a>(
     raw.filter(|_| maker == ThoughtMaker::ThisModel)
 }
 
-/// Returns an assistant message with its calls written in the format of the text protocol.
+/// Converts an assistant message so that its calls are written in the format of the text protocol.
 fn lower_assistant(
     message: &Message,
     protocol: ToolProtocol,
@@ -274,7 +275,7 @@ fn format_xml_result(result: &ToolResult) -> String {
     )
 }
 
-/// Returns the message as a labeled paragraph, followed by an empty line.
+/// Formats a message as a labeled paragraph, followed by an empty line.
 fn format_paragraph(message: &Message, maker: ThoughtMaker) -> Vec<Part> {
     let mut out = PartWriter::default();
     match message.role {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::lower::{format_react_call, format_xml_call};
 use super::{COMPLETION_TOOL, values};
 
-/// Returns the part of the system text that describes how to call `tools`, or `None` if the API has
-/// native calls or there are no tools.
+/// Returns the part of the system text that describes how to call `tools`. Returns `None` if the
+/// API has native calls or there are no tools.
 pub fn describe_call_format(
     protocol: ToolProtocol,
     language: PromptLanguage,
@@ -55,7 +55,7 @@ pub fn describe_call_format(
     Some(sections.join("\n\n"))
 }
 
-/// Returns a call in the format of a text protocol, or `None` if the API has native calls.
+/// Writes a call in the format of a text protocol. Returns `None` if the API has native calls.
 /// `arguments` is a JSON object.
 pub fn write_call(protocol: ToolProtocol, name: &str, arguments: &str) -> Option<String> {
     let id = String::new();

@@ -24,7 +24,7 @@ const MAX_LABEL_LEN: usize = 128;
 pub(super) struct ReactParser {
     /// True if the action `Finish` calls the completion tool.
     completes: bool,
-    /// True after the first action. From then on, the model may invent a result.
+    /// True after the first action of the reply. From then on, the model may invent a result.
     called: bool,
     place: ReactPlace,
     head: ReactLineHead,
@@ -64,7 +64,7 @@ enum ReactLineHead {
     None,
 }
 
-/// The white space to drop before the next text.
+/// The white space that is dropped before the next text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Swallow {
     Nothing,
@@ -94,9 +94,9 @@ struct ReactAnswer {
     source: String,
     start: usize,
     depth: usize,
-    /// The index of the last bracket that matches the opening one.
+    /// The index in `source` of the last bracket that matches the opening bracket.
     last: Option<usize>,
-    /// True if only white space followed the bracket at `last`.
+    /// True if only white space has followed the bracket at `last`.
     matched: bool,
 }
 
@@ -315,7 +315,7 @@ impl ReactParser {
 }
 
 impl ReactArguments {
-    /// Reads a character; returns true if it closes the call.
+    /// Reads a character. Returns true if the character closes the call.
     fn read_char(&mut self, c: char) -> bool {
         self.source.push(c);
         match (self.string, c) {
@@ -342,14 +342,14 @@ impl ReactAnswer {
         self.source.push(c);
     }
 
-    /// Returns the index at which the answer ends if the reply ends here.
+    /// Returns the index in `source` at which the answer ends if no more text follows.
     fn answer_end(&self) -> Option<usize> {
         self.last
             .or_else(|| self.source.trim_end().strip_suffix(']').map(str::len))
     }
 
-    /// Reports the answer: the source text up to the index `end`. If `completes` is true, reports
-    /// it as the completion tool's call.
+    /// Reports the answer, which is the source text up to the index `end`. If `completes` is true,
+    /// reports it as a call of the completion tool.
     fn report(&self, end: usize, completes: bool, found: TextEventSink<'_>) {
         let answer = self.source.get(self.start..end).unwrap_or_default().trim();
         if completes {

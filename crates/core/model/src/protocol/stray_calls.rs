@@ -19,7 +19,7 @@ use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
 
 const OPENING: &str = "<tool_call>";
 const CLOSING: &str = "</tool_call>";
-/// The labels of code fences that may contain calls.
+/// The labels of code fences that may contain calls, including no label.
 const FENCE_LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
 
 /// True if this call was parsed from text although the API has native calls.
@@ -27,10 +27,10 @@ pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
 }
 
-/// Parses calls that a small model wrote as text in the reply to a request.
+/// Parses the calls that a small model wrote as text in its reply.
 struct StrayCallParser {
     ids: CallIds,
-    /// The names of the offered tools.
+    /// The names of the tools that the request offers.
     tools: Vec<String>,
     /// The user messages and tool results in the request, normalized for comparison.
     said: Vec<String>,
@@ -64,8 +64,8 @@ impl StrayCallParser {
         }
     }
 
-    /// Returns the reply, with its text replaced by tool calls if the text consists of nothing but
-    /// calls.
+    /// Returns the parts of the reply. If its text consists of nothing but calls, the text is
+    /// replaced by tool calls.
     fn convert_text(
         mut self,
         DecodedReply {

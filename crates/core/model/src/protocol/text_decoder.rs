@@ -35,10 +35,11 @@ pub(crate) fn decode_text_calls(
 
 struct TextDecoder {
     decoder: Box<dyn Decode>,
-    /// The parser of the text as it arrives, for live output; `None` once the message is complete.
+    /// The parser of the text that has arrived so far, for live output; `None` once the message is
+    /// complete.
     live: Option<TextParser>,
-    /// A second parser, for the complete text. It keeps thinking and text in the order in which the
-    /// API's decoder has them.
+    /// The parser of the complete text. It keeps thinking and text in the order in which the API's
+    /// decoder returns them.
     whole: TextParser,
     protocol: ToolProtocol,
     teller: DeltaReporter,
@@ -133,7 +134,7 @@ fn forward_delta(
     }
 }
 
-/// Reports parsed calls as if they were native calls, in the form of deltas.
+/// Reports parsed calls as deltas, as if they were native calls.
 struct DeltaReporter {
     ids: CallIds,
     call: Option<String>,
@@ -165,7 +166,7 @@ impl DeltaReporter {
     }
 }
 
-/// The parts of the message.
+/// The parts of the message that have been parsed so far.
 struct Parts {
     list: Vec<Part>,
     /// The indices in `list` of thoughts that the model wrote as text.
@@ -220,8 +221,8 @@ impl Parts {
         }
     }
 
-    /// Returns the parts. For each thought that was written as text, sets `raw` to the original
-    /// text, which is sent back to the model that wrote the thought.
+    /// Returns the parts of the message. For each thought that was written as text, sets `raw` to
+    /// the original text, which is sent back to the model that wrote the thought.
     fn finish(mut self, protocol: ToolProtocol) -> Vec<Part> {
         for index in self.thoughts {
             if let Some(Part::Thinking(thinking)) = self.list.get_mut(index) {

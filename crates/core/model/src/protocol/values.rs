@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Converts text to JSON according to `schema`. Text that cannot be parsed as the expected type
+/// Converts text to a JSON value of the type in `schema`. Text that cannot be parsed as that type
 /// becomes a string: the tool's own validation then reports the problem.
 pub(super) fn text_to_value(text: &str, schema: &Value) -> Value {
     let text = trim_line_ends(text);
@@ -21,8 +21,8 @@ pub(super) fn text_to_value(text: &str, schema: &Value) -> Value {
     typed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Converts a value to the text inside its tag. Text with several lines is surrounded by line
-/// breaks.
+/// Converts a parameter's value to the text inside the parameter's tag. Text with several lines is
+/// surrounded by line breaks.
 pub(super) fn value_to_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.contains('\n') => {
@@ -49,7 +49,7 @@ fn trim_line_ends(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Returns the type that a schema names.
+/// Returns the value of `type` in a JSON schema, if it is a single name.
 pub(super) fn schema_type(schema: &Value) -> Option<&str> {
     schema.get("type")?.as_str()
 }

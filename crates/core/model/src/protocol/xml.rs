@@ -26,7 +26,7 @@ pub(super) struct XmlParser {
     run: CharRun,
     fence: FenceTracker,
     last: char,
-    /// True after a call or a thought: the white space that follows is dropped.
+    /// True after a call or a thought, when white space is dropped until other text follows.
     swallow: bool,
     #[cfg(test)]
     pub(super) examined: usize,
@@ -58,7 +58,7 @@ struct XmlCall {
     tool: usize,
     /// The text of the call so far, including its opening tag.
     source: String,
-    /// The values so far, each with the index of its parameter in the tool's list.
+    /// The values received so far, each with the index of its parameter in the tool's list.
     given: Vec<(usize, Value)>,
     open: Option<OpenValue>,
 }
@@ -68,14 +68,14 @@ struct OpenValue {
     parameter: usize,
     /// The index in `source` at which the value begins.
     start: usize,
-    /// The index in `source` of the last closing tag, which ends the value unless another one
-    /// follows.
+    /// The index in `source` of the last closing tag. The tag ends the value unless another closing
+    /// tag follows.
     end: Option<usize>,
-    /// True if only white space followed the closing tag at `end`.
+    /// True if only white space has followed the closing tag at `end`.
     bare: bool,
 }
 
-/// The meaning of a complete tag at the position where it was found.
+/// A complete tag, as understood at its position in the reply.
 #[derive(Clone, Copy)]
 enum Tag {
     OpenThinking,
@@ -86,7 +86,7 @@ enum Tag {
     CloseParameter,
 }
 
-/// The result of comparing the held text with the tags that are possible here.
+/// The result of comparing the held text with the tags that are possible at its position.
 enum TagMatch {
     Whole(Tag),
     Beginning,

@@ -1,11 +1,12 @@
 //! The layout of the tables that the build script writes and `table` reads. Both compile this file.
 
-/// The number of slots of the hash table: about twice the number of tokens, so that a search for a
+/// The number of slots in the hash table: about twice the number of tokens, so that a search for a
 /// missing token ends after two or three probes.
 pub(crate) const SLOTS: usize = 3 << 17;
 
-/// The number of lower bits of a slot, which contain a rank plus one (0 marks a free slot). The
-/// upper bits contain a mark that avoids most comparisons of bytes.
+/// The number of lower bits of a slot, which contain a token's rank plus one (0 marks a free slot).
+/// The upper bits contain part of the token's hash, which makes most comparisons of bytes
+/// unnecessary.
 pub(crate) const RANK_BITS: u32 = 18;
 
 /// The number of code points in one block of the class table.
@@ -34,8 +35,8 @@ pub(crate) mod class {
     pub(crate) const OTHER: u8 = 1 << 7;
 }
 
-/// Returns the slot at which the search for a token with these bytes begins, and the mark that the
-/// token's slot contains.
+/// Returns the slot at which the search for the token `bytes` begins, and the part of its hash that
+/// is stored in the upper bits of its slot.
 pub(crate) fn home(bytes: &[u8]) -> (usize, u32) {
     let hash = hash(bytes);
     // The upper half scaled to the number of slots, and bits of the lower half.

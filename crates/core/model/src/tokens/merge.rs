@@ -11,18 +11,18 @@ use std::collections::BinaryHeap;
 
 use super::table;
 
-/// The maximum number of bytes of a piece for which the scan is faster than the queue.
+/// The maximum size, in bytes, of a piece for which scanning is faster than a queue.
 const MAX_SCANNED_BYTES: usize = 96;
 
-/// The size in bytes at which longer pieces are cut, which may add a token at each cut. The queue
-/// needs up to 18 bytes per byte of a piece, and no count is worth more memory than the rest of
-/// haft takes.
+/// The size, in bytes, at which a longer piece is cut. Each cut may add a token to the count. The
+/// queue needs up to 18 bytes per byte of a piece, and no count is worth more memory than the rest
+/// of haft takes.
 const MAX_PIECE_BYTES: usize = 256 * 1024;
 
-/// The rank of a pair that together is not a token.
+/// The rank of a pair that does not form a token.
 const NO_RANK: u32 = u32::MAX;
 
-/// Counts the tokens of pieces. Keeps its buffers, so that all long pieces share them.
+/// Counts the tokens of pieces of text. Keeps its buffers, so that all long pieces share them.
 #[derive(Default)]
 pub(super) struct Merger {
     /// The length of each token at the index of its first byte; 0 at all other indices.
@@ -41,8 +41,9 @@ pub(super) struct MergeResult {
     pub(super) steps: u32,
 }
 
-/// A possible join, ordered by rank, then position. The rank, the start of the left token and the
-/// length of both tokens are packed into one number, which is cheap to compare and move.
+/// Two adjacent tokens that could be joined, ordered by the rank of the joined token, then by
+/// position. The rank, the start of the left token and the total length are packed into one number,
+/// which is cheap to compare and move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Join(u64);
 
@@ -82,7 +83,7 @@ impl Merger {
         counted.sum()
     }
 
-    /// Merges by a queue of joins, in O(n log n).
+    /// Merges the bytes of a piece into tokens in O(n log n), with a queue of joins.
     ///
     /// A join in the queue may be out of date. Because tokens only grow, a join is still valid
     /// exactly if a token begins at its start, and if that token and the next one together have the
@@ -131,7 +132,7 @@ impl Merger {
         merged
     }
 
-    /// Adds a join to the queue if its bytes are a token.
+    /// Adds the join of the `len` bytes at `at` to the queue if these bytes are a token.
     fn queue_join(&mut self, piece: &[u8], at: usize, len: usize) {
         if let Some(rank) = table::token_rank(&piece[at..at + len]) {
             self.queue.push(Reverse(Join::new(rank, at, len)));
@@ -139,8 +140,8 @@ impl Merger {
     }
 }
 
-/// Counts the tokens of at most [`MAX_SCANNED_BYTES`] bytes. Scans for the lowest rank after each
-/// join.
+/// Counts the tokens of at most [`MAX_SCANNED_BYTES`] bytes by scanning for the lowest rank after
+/// each join.
 pub(super) fn merge_short(piece: &[u8]) -> u32 {
     // Token i is `bounds[i]..bounds[i + 1]`, and `ranks[i]` is the rank of token i joined with the
     // next one.

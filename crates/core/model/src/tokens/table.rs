@@ -40,8 +40,8 @@ pub(super) fn char_class(character: char) -> u8 {
     CLASS_BLOCKS[usize::from(CLASS_INDEX[point / CLASS_BLOCK])][point % CLASS_BLOCK]
 }
 
-/// Returns the class of a character below U+0080. Faster than `char_class`, because the first block
-/// of the table is always block 0.
+/// Returns the class of a character below U+0080. Faster than [`char_class`], because the first
+/// block of the table is always block 0.
 pub(super) fn ascii_class(byte: u8) -> u8 {
     CLASS_BLOCKS[0][usize::from(byte)]
 }

@@ -19,10 +19,11 @@ pub(crate) struct ExchangeFailure {
     pub error: ModelError,
     /// The wait before the next attempt that the server asks for.
     pub hint: Option<Duration>,
-    /// True if the server asked clients not to retry, or if a retry cannot change the answer.
+    /// True if a retry is pointless: the server asked clients not to retry, or its answer would not
+    /// change.
     pub is_final: bool,
     /// True if the error was reported inside a reply that had already begun. Only a server of the
-    /// API sends such an error.
+    /// configured API sends such an error.
     pub in_reply: bool,
 }
 
@@ -135,7 +136,7 @@ impl ExchangeFailure {
 struct ProviderMessage {
     code: String,
     message: String,
-    /// The HTTP status in the error's own JSON, if any.
+    /// The HTTP status that the error's JSON contains, if any.
     number: Option<u16>,
     error: Value,
 }
@@ -245,7 +246,8 @@ impl ProviderMessage {
         }
     }
 
-    /// True for Gemini's answer to an unknown key, which has the status 400.
+    /// True if the provider rejected the key with the status 400, as Gemini does for an unknown
+    /// key.
     fn is_bad_key(&self, status: u16) -> bool {
         let mut details = self
             .error
@@ -299,8 +301,8 @@ impl ProviderMessage {
     }
 }
 
-/// Returns the message of the innermost cause of an error. The messages around it only name parts
-/// of the HTTP client.
+/// Returns the message of the innermost cause of an error. The outer messages only name parts of
+/// the HTTP client.
 pub(super) fn root_cause_message(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;
@@ -308,7 +310,7 @@ pub(super) fn root_cause_message(mut error: &dyn Error) -> String {
     error.to_string()
 }
 
-/// Returns the beginning of a response as one line.
+/// Returns the beginning of a response, shortened to one line for an error message.
 fn shorten_to_line(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -17,17 +17,17 @@ use crate::wire::{Decode, ReplyProgress, Sink};
 const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
 /// The time limit for usage data that follows the end of the message.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time limit for the end of the body when no further event is expected. Reading the whole body
-/// makes the connection reusable.
+/// The time limit for the end of the body after the last expected event. The connection can be
+/// reused only if the whole body was read.
 const TAIL_TIMEOUT: Duration = Duration::from_millis(50);
-/// The multiple of the idle timeout for which comments alone keep a reply alive. A provider sends
-/// comments while a request is queued, but a gateway in front of a dead provider sends them
-/// forever.
+/// The number of idle timeouts after which a reply that consists only of comments is given up. A
+/// provider sends comments while a request is queued, but a gateway in front of a dead provider
+/// sends them forever.
 const KEEP_ALIVE_FACTOR: u32 = 5;
-/// The maximum number of bytes that are read of an unexpected answer, for the error message.
+/// The maximum number of bytes of an unexpected answer that are read for the error message.
 const MAX_PREVIEW_BYTES: usize = 64 * 1024;
 
-/// A failure while reading a body.
+/// The reason why a body could not be read to its end.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error("no data for {} s", .0.as_secs())]
@@ -132,8 +132,7 @@ impl HttpTransport {
     }
 
     /// Returns the chunks of a body. The first-byte timeout applies to the first chunk, the idle
-    /// timeout to each of the others. Comments that only keep the connection alive count as data
-    /// here.
+    /// timeout to each later chunk. Comments that only keep the connection alive count as data.
     fn body_chunks(
         &self,
         response: Response,

@@ -82,7 +82,8 @@ impl CallIds {
     }
 }
 
-/// The parts of a reply received so far. Consecutive pieces of one kind form one part.
+/// The parts of a reply that have been received so far. Consecutive pieces of one kind form one
+/// part.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyParts {
     parts: Vec<Part>,

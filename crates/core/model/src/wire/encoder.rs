@@ -18,7 +18,8 @@ use crate::protocol::{JoinedResults, ThoughtMaker, lower_message, to_user_paragr
 /// The maximum number of cache markers in a request.
 const MAX_MARKS: usize = 4;
 
-/// Encodes the requests of one client and reuses the bytes of the previous request.
+/// Encodes the requests of one client. Messages that were in the previous request are not encoded
+/// again.
 pub(crate) struct Encoder {
     wire: Box<dyn Wire>,
     uses_marks: bool,
@@ -142,7 +143,8 @@ impl Encoder {
             })
     }
 
-    /// Changes the segments to suit the model. For most models the segments stay unchanged.
+    /// Adapts the segments to the tool protocol and the capabilities of the model. For most models
+    /// the segments stay unchanged.
     fn arrange_segments<'a>(&mut self, segments: &'a [Segment]) -> Cow<'a, [Segment]> {
         match self.settings.spec.tool_protocol {
             ToolProtocol::Native if !self.settings.spec.capabilities.user_after_tool => {
@@ -197,7 +199,8 @@ impl Encoder {
     }
 }
 
-/// True if a part of the message can have a cache marker. Thinking and empty text cannot.
+/// True if the message has a part to which a cache marker can be attached, which excludes thinking
+/// and empty text.
 fn can_carry_mark(segment: &Segment) -> bool {
     use haft_types::Part;
     segment.entry.message.content.iter().any(|part| match part {
@@ -230,7 +233,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the fragments of one turn inside a frame. Tool results come first.
+    /// Writes the fragments of one turn inside a frame, with the tool results first.
     fn write_framed(&mut self, frame: WireFrame, turn: &mut [(Key, Placed)]) {
         self.body.extend_from_slice(frame.open.as_bytes());
         let mut first = true;
@@ -249,8 +252,8 @@ impl Writer<'_> {
         self.body.extend_from_slice(frame.close.as_bytes());
     }
 
-    /// Writes messages one after another. A piece that may only follow all results of a block is
-    /// written after the last result.
+    /// Writes the messages of a turn one after another. Pieces that may only follow all results of
+    /// a block are written after the last result.
     fn write_flat(&mut self, turn: &mut [(Key, Placed)], first: &mut bool) {
         let is_result = |(_, fragment): &(Key, Placed)| fragment.has_piece(Piece::Results);
         for run in turn.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {

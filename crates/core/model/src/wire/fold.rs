@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use haft_types::{Entry, Hasher, Part, Role, Segment};
 
-/// Returns the segments with every user text after a tool result moved into that result. Messages
-/// with images stay in place.
+/// Returns the segments in which every user text that follows a tool result has been moved into
+/// that result. Messages with images are not moved.
 pub(crate) fn fold_text_into_results(segments: &[Segment]) -> Vec<Segment> {
     let mut folded: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {

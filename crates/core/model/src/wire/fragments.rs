@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use haft_types::ContentHash;
 
-/// The cache marker of a message, if any. With a marker, the provider caches the prefix that ends
-/// there.
+/// The cache marker at the end of a message, or `None` without one. The provider caches the prefix
+/// that ends at the marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheMark {
     None,
@@ -29,9 +29,9 @@ pub(crate) struct Fragment {
     pub turn: WireTurn,
     /// The message's tool results. In a turn, results precede everything else.
     pub results: Vec<u8>,
-    /// All pieces that are not in the other fields.
+    /// All pieces of the message that are neither in `results` nor in `after_results`.
     pub items: Vec<u8>,
-    /// Pieces that belong to a tool result but may only come after the last result of its block.
+    /// Pieces that belong to a tool result but may only be sent after the last result of its block.
     pub after_results: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl Fragment {
     }
 }
 
-/// The identity of a fragment: the content hash, the cache mark, and true if the fragment is inside
-/// the frame of the system text.
+/// The identity of a fragment: the content hash, the cache mark, and a flag that is true if the
+/// fragment is inside the frame of the system text.
 pub(super) type Key = (ContentHash, CacheMark, bool);
 
 /// The kinds of pieces in a fragment, as indices of [`Placed::pieces`].
@@ -83,14 +83,14 @@ impl Placed {
     }
 }
 
-/// Appends bytes and returns their new start and end.
+/// Appends bytes and returns the start and end of their new position.
 fn append_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> (u32, u32) {
     let begin = to.len() as u32;
     to.extend_from_slice(bytes);
     (begin, to.len() as u32)
 }
 
-/// The fragments of the last request, and the new ones for the next request.
+/// The fragments of the last request, and those encoded for the next request.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     last: Bytes,
@@ -102,8 +102,8 @@ pub(super) struct Fragments {
 
 impl Fragments {
     /// Returns the fragment with this key; calls `make` only if the last request did not contain
-    /// the fragment. Consecutive requests hardly differ, so the search nearly always hits at once;
-    /// only a new message makes it visit all fragments.
+    /// the fragment. Consecutive requests hardly differ, so the search usually succeeds at its
+    /// first comparison; only a new message makes it visit all fragments.
     pub(super) fn get_or_make(
         &mut self,
         key: Key,

@@ -62,7 +62,7 @@ pub(crate) fn open_body(key: &str, value: &impl Serialize) -> Vec<u8> {
     out
 }
 
-/// Appends the fields that the configuration adds to every body.
+/// Appends `fields`, which the configuration adds to every request body.
 pub(crate) fn append_fields<'a>(
     out: &mut Vec<u8>,
     fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -80,8 +80,8 @@ pub(crate) fn append_field(out: &mut Vec<u8>, key: &str, value: &impl Serialize)
     append_value(out, value);
 }
 
-/// Returns `arguments` unchanged if they are a JSON object, or else `{}`. In the latter case the
-/// tool result tells the model the problem.
+/// Returns `arguments` unchanged if they are a JSON object, or else `{}`. If `{}` is returned, the
+/// result of the call tells the model that its arguments were invalid.
 pub(crate) fn object_or_empty(arguments: &str) -> &RawValue {
     // A raw value alone would accept malformed strings, such as half a surrogate pair, so the text
     // is parsed to a value first.
@@ -95,13 +95,12 @@ pub(crate) fn object_or_empty(arguments: &str) -> &RawValue {
     }
 }
 
-/// Returns `{}`.
 pub(crate) fn empty_object() -> &'static RawValue {
     serde_json::from_str("{}").unwrap_or(RawValue::NULL)
 }
 
-/// Returns a stored item of the provider if the item is valid JSON of the type `kind`, or else
-/// `None`: items are sent back unchanged and must not break the body.
+/// Returns `raw`, a stored item of the provider, if it is valid JSON and its type is `kind`; else
+/// returns `None`. Items are sent back unchanged, so an invalid item would break the request body.
 pub(crate) fn check_raw_item<'a>(raw: &'a str, kind: &str) -> Option<&'a str> {
     let value: Value = serde_json::from_str(raw).ok()?;
     (value.get("type")?.as_str()? == kind).then_some(raw)

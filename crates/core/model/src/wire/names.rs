@@ -47,7 +47,7 @@ pub(crate) fn limit_id_length(id: &str, max_len: usize) -> Cow<'_, str> {
 }
 
 /// Returns a replacement for an id that an API would reject. Different ids get different
-/// replacements.
+/// replacements, because the replacement is a hash of `id`.
 fn hash_id(id: &str) -> Cow<'static, str> {
     format!("id_{}", ContentHash::from_content(id.as_bytes())).into()
 }

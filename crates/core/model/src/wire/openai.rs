@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{CacheMark, Fragment, Settings, json};
 
-/// Encodes messages for one of OpenAI's APIs, with a method for each kind of role.
+/// Encodes messages for one of OpenAI's APIs, with one method each for input, replies, and tool
+/// results.
 pub(super) trait OpenaiMessages {
     /// Encodes text and images that the model did not write.
     fn encode_input(&self, role: &'static str, message: &Message, mark: CacheMark) -> Fragment;
@@ -18,7 +19,8 @@ pub(super) trait OpenaiMessages {
     /// Encodes tool results.
     fn encode_results(&self, message: &Message, mark: CacheMark) -> Fragment;
 
-    /// Encodes a message of any role. Both APIs accept system messages anywhere in the list.
+    /// Encodes a message with the method for its role. Both APIs accept system messages anywhere in
+    /// the list.
     fn encode_by_role(&self, message: &Message, mark: CacheMark) -> Fragment {
         match message.role {
             Role::System | Role::Summary => self.encode_input("system", message, mark),
@@ -83,8 +85,8 @@ pub(super) struct OutputTokenDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// Converts token counts to the neutral form. The server's `input` includes the tokens read from
-/// the cache and written to it; the neutral input count excludes both.
+/// Converts token counts to the form that all APIs share. The server's `input` includes the tokens
+/// read from the cache and written to it; the input count of the shared form excludes both.
 pub(super) fn to_neutral_usage(
     input: Option<u64>,
     details: InputTokenDetails,

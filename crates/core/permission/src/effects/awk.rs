@@ -41,7 +41,7 @@ pub(super) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
 }
 
 /// True if an `awk` program contains nothing that could pipe, redirect, run, load, or change its
-/// input. Programs that compare with `>` are rejected too.
+/// input. Returns false even for a harmless comparison with `>`.
 fn is_harmless(program: &str) -> bool {
     !program.contains(['|', '>', '@'])
         && !["system", "getline", "ARGV", "SYMTAB"]

@@ -28,7 +28,7 @@ pub(crate) enum RiskPosition {
 const MAY_RUN_OR_WRITE: &str = "can make it run another program or write a file";
 const MAY_BE_RISKY_OPTION: &str = "is only known to the shell and could be such an option";
 
-/// Returns all parts of a command that a rule must name.
+/// Returns all parts of a command that an allow rule must name to cover the command.
 pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
     let Some(name) = words.first().and_then(ShellWord::base_name) else {
         return Vec::new();
@@ -227,7 +227,7 @@ impl ProgramEntry {
     }
 }
 
-/// True if a word is `text` or may expand to it.
+/// True if the value of a word is `text`, or may be `text` after expansion by the shell.
 fn may_be_text(word: &ShellWord, text: &str) -> bool {
     match &word.text {
         WordValue::Literal(known) => known == text,
@@ -243,7 +243,7 @@ fn may_be_text(word: &ShellWord, text: &str) -> bool {
     }
 }
 
-/// True if a word whose value is known only to the shell may be an option.
+/// True if the value of a word is known only to the shell and may be an option.
 pub(crate) fn may_be_option(word: &ShellWord) -> bool {
     match &word.text {
         WordValue::Literal(_) | WordValue::Home(_) => false,

@@ -170,7 +170,7 @@ impl SedReader<'_> {
         Some(false)
     }
 
-    /// Skips to after the next delimiter that is not escaped.
+    /// Moves the cursor to the position after the next delimiter that is not escaped.
     fn skip_until(&mut self, delimiter: char) -> Option<()> {
         loop {
             match self.next_char()? {
@@ -185,7 +185,8 @@ impl SedReader<'_> {
         }
     }
 
-    /// Skips a set of characters. Programs differ on a delimiter or a backslash in it.
+    /// Skips a set of characters in brackets. Returns `None` if the set contains a delimiter or a
+    /// backslash, which versions of `sed` interpret differently.
     fn skip_set(&mut self, delimiter: char) -> Option<()> {
         self.eat('^');
         self.eat(']');

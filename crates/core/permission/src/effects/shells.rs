@@ -51,8 +51,7 @@ pub(super) fn find_eval_runs(words: &[ShellWord]) -> InnerRuns {
     wrapped
 }
 
-/// Builds the description of the script that the words from index `from` on form when joined by
-/// blanks.
+/// Describes the script that results from joining the words from index `from` on with blanks.
 pub(super) fn build_joined_script_runs(words: &[ShellWord], from: usize) -> InnerRuns {
     let texts: Option<Vec<_>> = words.iter().skip(from).map(ShellWord::literal).collect();
     build_script_runs(
@@ -61,8 +60,8 @@ pub(super) fn build_joined_script_runs(words: &[ShellWord], from: usize) -> Inne
     )
 }
 
-/// Builds the description of a script that runs in a separate shell; `at` is the index of the last
-/// word that contains the script.
+/// Describes a script that runs in a separate shell; `at` is the index of the last word that
+/// contains the script.
 fn build_script_runs(text: Option<&str>, at: usize) -> InnerRuns {
     let Some(text) = text else {
         return InnerRuns::opaque_at(UNREACHABLE_WORD, "a script that only the shell knows");

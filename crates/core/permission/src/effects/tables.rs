@@ -54,7 +54,8 @@ impl ProgramTables {
             .find(|wrapper| wrapper.names.contains(name))
     }
 
-    /// Returns the entries of a program. Some programs have entries for single subcommands.
+    /// Returns the entries of a program. A program can have several entries, for different
+    /// subcommands.
     pub(super) fn find_programs<'a>(
         &'a self,
         name: &'a str,
@@ -173,7 +174,7 @@ pub(super) enum LongForm {
 pub(super) enum InputUse {
     #[default]
     Data,
-    /// The input contains commands if the number of operands is below this one; otherwise an
+    /// The input contains commands if there are fewer operands than this number; otherwise an
     /// operand names the source of the commands.
     CommandsBelow(usize),
     Commands,

@@ -454,7 +454,7 @@ fn enclose_command(
     enclosing
 }
 
-/// Returns `outer` with the position of the effect: the position of the innermost command in
+/// Returns `outer` with a new position of the effect: the position of the innermost command in
 /// `outer`, plus the position of the effect in the innermost command.
 fn reposition(outer: &EnclosingCommand, position: EffectPosition) -> EnclosingCommand {
     let position = match (outer.position, position) {

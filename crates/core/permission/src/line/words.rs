@@ -21,7 +21,8 @@ use crate::shape::{self, ANY, ANY_IN_NAME, HOME, shapes_overlap};
 use crate::shell::{ShellWord, WordValue};
 use crate::verdict::Ruling;
 
-/// The maximum number of words known only to the shell that are examined one by one.
+/// The maximum number of words that are examined one by one because their values are known only to
+/// the shell.
 const MAX_UNKNOWN_WORDS: usize = 64;
 
 /// A command with its file name patterns expanded.
@@ -181,9 +182,9 @@ impl LineJudge<'_> {
         Some(Ruling::new(Decision::Ask, reason).with_rule(rule))
     }
 
-    /// True if a folder may contain something that must not be read. Returns true without a search
-    /// for the project itself and for folders outside the workspace, and also if a folder is too
-    /// large to be searched whole.
+    /// True if a folder may contain something that must not be read. Always true for the project
+    /// itself, for folders outside the workspace, and for folders that are too large to be searched
+    /// completely.
     fn may_contain_unreadable(&self, folder: &Path, reading: TreeReading) -> bool {
         if self.workspace.root.starts_with(folder) || !self.workspace.contains(folder) {
             return true;
@@ -206,7 +207,7 @@ impl LineJudge<'_> {
         found || seen == WalkEnd::LimitReached
     }
 
-    /// Returns the path rules that deny or ask. Returns none in mode `yolo`, where uncertain
+    /// Returns the path rules that deny or ask. Returns no rules in mode `yolo`, where uncertain
     /// matches are ignored.
     fn strict_path_rules(
         &self,
@@ -319,7 +320,7 @@ impl LineJudge<'_> {
         ))
     }
 
-    /// True if a file of this shape may be a protected one.
+    /// True if a file whose path has this shape may be protected.
     fn may_be_protected(&self, shape: &str) -> bool {
         let root = self.workspace.root.to_string_lossy();
         let inside = shape.strip_prefix(&*root).unwrap_or(shape);
@@ -353,7 +354,7 @@ impl LineJudge<'_> {
     }
 }
 
-/// Returns the absolute shapes of the files that a word of this shape may name.
+/// Returns the shapes of the absolute paths that a word with the shape `text` may name.
 fn build_absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     if let Some(at) = text.rfind([ANY, HOME]) {
         let (name, rest) = text[at..].split_once('/').unwrap_or((&text[at..], ""));

@@ -25,7 +25,7 @@ pub enum RulesError {
     Example {
         rule: String,
         decision: Decision,
-        /// The violated requirement: `match` or `not match`.
+        /// The requirement that the example does not meet: `match` or `not match`.
         must: &'static str,
         example: String,
         /// The reason for the decision that was made on the example.
@@ -60,8 +60,8 @@ impl PermissionRules {
         Ok(rules)
     }
 
-    /// Returns the rules with those of a project added. The project's allow rules are left out,
-    /// because a project can only tighten the rules.
+    /// Returns a copy of these rules with the deny and ask rules of a project added. The project's
+    /// allow rules are left out, because a project can only tighten the rules.
     pub fn tightened_by(
         &self,
         project: &PermissionsConfig,

@@ -2,7 +2,7 @@
 
 use crate::shape::ANY;
 
-/// Pipelines that run one after the other.
+/// A script: pipelines that are run one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShellScript {
     pub(crate) items: Vec<Pipeline>,

@@ -149,8 +149,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses the script after an opening backquote. Escapes in it are rejected, because they would
-    /// have to be parsed twice.
+    /// Parses the script after an opening backquote. Escapes in the script are rejected, because
+    /// they would have to be parsed twice.
     pub(super) fn parse_backquoted(
         &mut self,
         word: &mut WordBuilder,

@@ -96,7 +96,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Skips a comment up to the end of its line. A backslash does not join the next line to it.
+    /// Skips a comment up to the end of its line. A backslash at the end does not continue the
+    /// comment.
     fn skip_comment(&mut self) {
         if self.cursor.peek() == Some('#') {
             while self.cursor.raw_peek().is_some_and(|c| c != '\n') {

@@ -35,7 +35,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Parses a backslash in text where only some characters can be escaped.
+    /// Parses a backslash in a text, such as a double-quoted one, in which only some characters can
+    /// be escaped.
     fn parse_text_escape(&mut self, word: &mut WordBuilder) -> Result<()> {
         match self
             .cursor

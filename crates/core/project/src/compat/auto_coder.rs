@@ -3,14 +3,14 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// The folder of auto-coder's descriptions of folders, whose structure is that of haft's own
-/// folder.
+/// The folder in which auto-coder stores its descriptions of a project's folders. Its structure is
+/// that of `.haft/active-context`.
 pub(super) const ACTIVE_CONTEXT: &str = ".auto-coder/active-context";
 
-/// The folder of checked-out library documentation.
+/// The folder into which auto-coder checks out library documentation.
 pub(super) const LIBRARIES_FOLDER: &str = ".auto-coder/libs/llm_friendly_packages";
 
-/// The file in which the chat stores the files in focus and the libraries in use.
+/// The file in which auto-coder's chat stores the files in focus and the libraries in use.
 pub(super) const MEMORY_FILE: &str = ".auto-coder/plugins/chat-auto-coder/memory.json";
 
 pub(super) const FOLDERS: &[Convention] = &[

@@ -3,10 +3,11 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// The folder of rule files. A rule is sent in every request unless it names files.
+/// The folder of Claude Code's rule files. A rule file that names no paths is sent in every
+/// request.
 pub(super) const RULES_FOLDER: &str = ".claude/rules";
 
-/// The settings files in a project.
+/// The settings files of Claude Code in a project.
 pub(super) const SETTINGS_FILES: [&str; 2] =
     [".claude/settings.json", ".claude/settings.local.json"];
 

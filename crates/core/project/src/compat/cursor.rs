@@ -3,7 +3,7 @@
 use super::Convention;
 use crate::knowledge::KnowledgeKind;
 
-/// The folder of rule files. Their extension is `.mdc`.
+/// The folder of Cursor's rule files, which have the extension `.mdc`.
 pub(super) const RULES_FOLDER: &str = ".cursor/rules";
 
 pub(super) const FOLDERS: &[Convention] = &[Convention {

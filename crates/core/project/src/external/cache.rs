@@ -20,11 +20,12 @@ const MAX_STORED_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelpAnswer {
-    /// The tool was started, but has not finished: the tool is slow, or haft ended first.
+    /// The tool was started and has not finished, because it is slow, or because haft ended before
+    /// the tool.
     Begun,
-    /// The tool printed nothing.
+    /// The tool has finished without printing anything.
     Silent,
-    /// The output of the tool.
+    /// The tool has finished and printed this text.
     Told(String),
 }
 
@@ -42,7 +43,7 @@ pub struct HelpCache {
 }
 
 impl HelpCache {
-    /// Creates a cache in `folder`, which need not exist.
+    /// Creates a handle for the cache in `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),

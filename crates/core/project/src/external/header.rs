@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The maximum number of lines that are searched.
+/// The maximum number of lines at the beginning of a file that are searched for the usage comment.
 const MAX_LINES: usize = 50;
-/// The maximum number of bytes that are read. Lines alone are no limit, because a binary may have
-/// no lines.
+/// The maximum number of bytes read from a file. A limit on lines is not enough, because a binary
+/// may have no line breaks.
 const MAX_BYTES: u64 = 16 * 1024;
-/// The words with which the description of a tool can begin.
+/// The words with which a usage comment can begin.
 const OPENINGS: [&str; 6] = ["usage:", "help:", "description:", "用法:", "说明:", "描述:"];
 
 /// Reads the usage comment at the beginning of a file. `marker` is the text with which a comment

@@ -92,7 +92,8 @@ fn write_tool_section(
     }
 }
 
-/// Returns the path that a command must use, because commands run in the working directory.
+/// Returns the path of a tool as a command must write it: relative to the working directory, in
+/// which commands are run.
 fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     if knowledge.cwd == knowledge.root {
         knowledge.display_path(path)
@@ -101,7 +102,7 @@ fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     }
 }
 
-/// Quotes a word for a POSIX shell if necessary.
+/// Quotes a word for a POSIX shell if it contains special characters.
 fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
     if word.chars().all(plain) {

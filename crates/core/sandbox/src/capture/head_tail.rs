@@ -8,8 +8,8 @@ use haft_text::CutLimits;
 
 use super::{CapturedOutput, count_newlines, trim_incomplete_character};
 
-/// The maximum number of bytes of an incomplete control sequence or character that are held back
-/// for the next read.
+/// The maximum length, in bytes, of an incomplete control sequence or character that is held back
+/// until the next read.
 const MAX_INCOMPLETE_BYTES: usize = 64;
 
 /// The first and the last bytes of a stream, with exact counts of its bytes and lines.
@@ -44,8 +44,8 @@ impl HeadAndTail {
         self.tail.extend(rest);
     }
 
-    /// Returns the number of bytes and lines after adding `chunk`. The last line counts with or
-    /// without a line ending.
+    /// Returns the total number of bytes and lines that the stream would have after adding `chunk`.
+    /// The last line counts with or without a line ending.
     pub(crate) fn counts_after(&self, chunk: &[u8]) -> (u64, u64) {
         let last = chunk.last().copied().or(self.last);
         let lines = self.newlines
@@ -54,7 +54,7 @@ impl HeadAndTail {
         (self.bytes + chunk.len() as u64, lines)
     }
 
-    /// Returns the held bytes in order. A stream within the byte limit is held completely.
+    /// Returns the stored bytes in order. A stream within the byte limit is stored completely.
     pub(crate) fn held_bytes(&self) -> Vec<u8> {
         let (front, back) = self.tail.as_slices();
         [self.head.as_slice(), front, back].concat()
@@ -111,7 +111,7 @@ impl HeadAndTail {
     }
 }
 
-/// Returns the incomplete control sequence or character at the end of `bytes`.
+/// Returns the incomplete control sequence or character at the end of `bytes`, or an empty slice.
 fn incomplete_suffix(bytes: &[u8]) -> &[u8] {
     if let Some(at) = bytes.iter().rposition(|byte| *byte == 0x1b) {
         let sequence = &bytes[at..];

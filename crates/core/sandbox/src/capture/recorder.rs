@@ -12,7 +12,8 @@ use super::spill::Spill;
 use super::{Capture, CapturedOutput, HeadAndTail, SpillFrom};
 use crate::live::{LiveCommand, OutputStream};
 
-/// The time for which remaining output is read after all processes that could write it are gone.
+/// The time limit for reading the remaining output after all processes that could write output are
+/// gone.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 const CHUNK_BYTES: usize = 64 * 1024;
 

@@ -72,7 +72,7 @@ impl Spill {
         }
     }
 
-    /// True if a file is wanted but not created yet.
+    /// True if a file is wanted but has not been created yet.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.state, SpillState::Waiting(_))
     }
@@ -85,7 +85,7 @@ impl Spill {
         }
     }
 
-    /// Creates the file and writes the output so far into it.
+    /// Creates the file and writes `before`, the output so far, into it.
     pub(super) async fn open(&mut self, before: &[u8]) {
         let SpillState::Waiting(path) = &self.state else {
             return;

@@ -14,7 +14,8 @@ pub struct SandboxPolicy {
     pub projects: Vec<PathBuf>,
     /// Further writable folders, without protected files.
     pub writable: Vec<PathBuf>,
-    /// Additional read-only files in the projects and writable folders. Missing ones are ignored.
+    /// Additional read-only files in the projects and writable folders. Paths that do not exist are
+    /// ignored.
     pub protected: Vec<PathBuf>,
     /// Repositories (`.git`) in the projects that a commit may write to, except for the entries
     /// that decide which programs git runs.
@@ -22,7 +23,7 @@ pub struct SandboxPolicy {
     /// Folders and files that cannot be read.
     pub hidden: Vec<PathBuf>,
     /// Folders and files that can be read although they are in a hidden folder or below the private
-    /// `/tmp`. Missing ones are ignored.
+    /// `/tmp`. Paths that do not exist are ignored.
     pub readable: Vec<PathBuf>,
     /// The folder mounted as the command's `/tmp`: private, and created before the command starts.
     pub tmp: PathBuf,
@@ -63,8 +64,8 @@ impl SandboxPolicy {
         there.filter_map(|path| path.canonicalize().ok())
     }
 
-    /// Returns the folders that are replaced by private ones. Leaves out a folder that is a link,
-    /// or that the user made the project or a writable folder.
+    /// Returns the folders, such as `/tmp`, that each command sees only as a private version.
+    /// Leaves out a folder that is a link, or that the user made the project or a writable folder.
     pub(crate) fn private_folders(&self) -> impl Iterator<Item = &'static str> {
         let is_folder = |folder: &&str| {
             Path::new(folder)
@@ -83,7 +84,8 @@ impl SandboxPolicy {
             .filter(move |folder| !is_named(folder))
     }
 
-    /// Returns the number of components of the deepest of `folders` that contains or equals `path`.
+    /// Returns the number of components in the path of the innermost of `folders` that contains or
+    /// equals `path`, or `None` if none does.
     pub(crate) fn deepest_component_count<'a>(
         path: &Path,
         folders: impl IntoIterator<Item = &'a Path>,
@@ -94,7 +96,8 @@ impl SandboxPolicy {
         above.map(|folder| folder.components().count()).max()
     }
 
-    /// True if `path` is in a project or a writable folder, with no hidden folder between the two.
+    /// True if `path` is in a project or a writable folder, and not in a hidden or private folder
+    /// inside that folder.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         let hidden: Vec<_> = self.existing_hidden_paths().collect();
         let hidden = Self::deepest_component_count(path, hidden.iter().map(PathBuf::as_path));
@@ -211,8 +214,8 @@ impl SandboxPolicy {
     }
 }
 
-/// Returns the environment of a confined command, derived from `given`, the environment of an
-/// unconfined one.
+/// Returns the environment of a confined command, derived from `given`, the environment that an
+/// unconfined command would get.
 pub(crate) fn confined_environment(
     confined: &ConfinementSpec,
     given: &[(String, String)],
@@ -265,7 +268,7 @@ fn both_cases(name: &str, value: &str) -> [(OsString, OsString); 2] {
 /// Paths of keys and passwords below a home folder, one per line, grouped by program.
 const HOME_SECRETS: &str = include_str!("secret_places.txt");
 
-/// Paths of the machine's keys and passwords, which usually only root can read.
+/// Paths at which the machine's keys and passwords are stored, which usually only root can read.
 const MACHINE_SECRETS: &[&str] = &[
     "/etc/gshadow",
     "/etc/kubernetes",

@@ -17,7 +17,7 @@ pub enum ConfinementStep {
     Proc,
     /// Mounting a minimal `/dev`.
     Devices,
-    /// Opening the folders that the command may use.
+    /// Opening the folders of the policy, before they are mounted.
     Folders,
     /// Mounting the folders that the command may use, and the covers of secrets.
     Places,
@@ -103,7 +103,7 @@ impl ConfinementFailure {
     }
 }
 
-/// Adds the failed step to an error.
+/// Converts an error to the failure of a confinement step.
 pub(crate) trait AtStep<T> {
     fn at_step(self, step: ConfinementStep) -> Result<T, ConfinementFailure>;
 }

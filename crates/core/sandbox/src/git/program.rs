@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The folders to search after those passed to `find_git`.
+/// The folders in which git is searched for after those passed to `find_git`.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// Returns the first git in `places`, a list like `PATH`, or else in `FALLBACK_FOLDERS`. Skips any

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::{GitCall, GitError, GitProgram, path_text, quote_paths};
 
-/// Settings of a repository's configuration that are copied into the view. They describe how files
-/// are stored and cannot name a program.
+/// Settings that are copied from a repository's configuration into the view. They describe how
+/// files are stored and cannot name a program.
 const COPIED_SETTINGS: &[&str] = &[
     "core.repositoryformatversion",
     "core.filemode",
@@ -28,10 +28,10 @@ const COPIED_SETTINGS: &[&str] = &[
     "extensions.refstorage",
 ];
 
-/// The entries of a repository to which the view links, if they exist.
+/// The entries of a repository that become links in the view, if they exist.
 const LINKED_ENTRIES: &[&str] = &["refs", "packed-refs", "reftable", "shallow", "info"];
 
-/// Git commands on one repository, with a selected index and work tree.
+/// Runs git commands in one repository, with a selected index and work tree.
 #[derive(Clone, Debug)]
 pub struct Git {
     program: GitProgram,
@@ -48,7 +48,7 @@ pub struct Git {
 #[derive(Debug)]
 struct RealRepository {
     top: PathBuf,
-    /// The `.git` folder of this work tree.
+    /// The `.git` folder of the work tree at `top`.
     dir: PathBuf,
     /// The folder that all work trees of the repository share; equal to `dir` in most repositories.
     common: PathBuf,
@@ -148,8 +148,8 @@ impl Git {
             .to_owned())
     }
 
-    /// Returns those of `paths` for which a filter (LFS, encryption) is configured. For such a
-    /// path, git would store other bytes than the file contains.
+    /// Returns the paths in `paths` for which a filter, such as LFS or encryption, is configured.
+    /// For such a path, git would store other bytes than the file contains.
     pub fn paths_with_filters(&self, paths: &[OsString]) -> Result<Vec<OsString>, GitError> {
         if paths.is_empty() {
             return Ok(Vec::new());
@@ -167,7 +167,8 @@ impl Git {
         Ok(filtered.map(|(_, path)| path.clone()).collect())
     }
 
-    /// Adds a linked work tree at `at`, a path inside `within`, without checking out any files.
+    /// Adds a linked work tree of `commit` at the path `at`, which must be inside `within`, without
+    /// checking out any files.
     pub fn add_worktree(&self, at: &Path, commit: &str, within: &Path) -> Result<(), GitError> {
         let folder = self.real.common.join("worktrees");
         if let Err(source) = fs::create_dir(&folder)
@@ -202,9 +203,9 @@ impl Git {
         Ok(RealRepository::find(worktree)?.dir.join("index"))
     }
 
-    /// Runs a git command on the real repository, whose list of work trees only git itself can
-    /// change. No file content is read, so no filter or driver runs; configured hooks are disabled
-    /// by name.
+    /// Runs a git command in the repository itself instead of the view, because only git can change
+    /// the repository's list of work trees. No file content is read, so no filter or driver runs;
+    /// configured hooks are disabled by name.
     fn run_in_real_repository<const N: usize>(
         &self,
         arguments: [&str; N],
@@ -414,9 +415,9 @@ impl RealRepository {
     }
 }
 
-/// Returns the folder and the shared folder of the repository that a `.git` file refers to: either
-/// the repository of which `top` is a linked work tree, if that repository lists the work tree, or
-/// one of the modules of an enclosing repository.
+/// Returns the `.git` folder to which the `.git` file at `at` refers, and the folder that its work
+/// trees share. The repository must be one that lists `top` as a linked work tree, or one of the
+/// modules of an enclosing repository.
 fn resolve_git_file(top: &Path, at: &Path) -> Option<(PathBuf, PathBuf)> {
     let named = |path: &Path| {
         let bytes = fs::metadata(path)

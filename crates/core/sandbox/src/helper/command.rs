@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitStatus};
 use super::sys;
 use crate::wire::{CommandOutcome, Console, HelperRequest};
 
-/// Starts the command, which calls `restrict` on itself before `exec`.
+/// Starts the command. Its process calls `restrict` on itself before `exec`.
 pub(super) fn start_command(
     request: &HelperRequest,
     restrict: impl Fn() -> io::Result<()> + Send + Sync + 'static,

@@ -38,8 +38,7 @@ use crate::confine::{
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// The time for the last children of a command that has ended to exit by themselves, before they
-/// are sent `SIGTERM`.
+/// The time for which the last children of an ended command may run before they are sent `SIGTERM`.
 const LAST_CHILDREN_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Runs the command until it and everything it started have ended.
@@ -71,8 +70,8 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
     Ok(())
 }
 
-/// Creates the covers and reads the state of the machine that is needed before a command can be
-/// confined.
+/// Creates the covers and reads the state of the machine, both of which are needed before a command
+/// can be confined.
 fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
     let mut covers = PlacedCovers::default();
     let mut sockets = Vec::new();
@@ -92,14 +91,14 @@ fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), Co
     Ok((covers, host))
 }
 
-/// The process that starts the command, and the guard's end of the socket to it.
+/// The process that starts the command, and the guard's end of the socket that connects them.
 struct KeeperProcess {
     pid: Pid,
     link: UnixStream,
 }
 
-/// Starts the command, and waits until the command ends or must be ended. Returns no keeper if
-/// nothing was started.
+/// Starts the command, and waits until the command ends or must be ended. Returns no keeper if no
+/// command was started.
 fn run_until_outcome(
     request: &HelperRequest,
     host: &HostState,

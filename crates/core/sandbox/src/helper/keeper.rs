@@ -74,7 +74,7 @@ struct PreparedKeeper {
     forwarder: Option<Pid>,
 }
 
-/// The reason why the keeper could not be prepared, so no command can be started.
+/// The reason why the keeper could not be prepared. No command is started.
 enum PrepareError {
     NotConfined(ConfinementFailure),
     Other,
@@ -168,8 +168,8 @@ fn map_ids(Ids { uid, gid }: Ids) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
-/// Mounts a `/proc` that shows the process ids of the new namespace; with the old `/proc`, a
-/// program that looks up its own process id would find another process. Only this mount is made
+/// Mounts a `/proc` that shows the process ids of the new namespace: in the old `/proc`, a program
+/// that searches for its own process id would find another process. Only this mount is made
 /// private, so mounts that a command makes elsewhere behave as before.
 fn mount_own_proc() -> io::Result<()> {
     mount_change("/proc", MountPropagationFlags::PRIVATE)?;
@@ -201,7 +201,7 @@ fn start_command_or_restriction_test(
     })
 }
 
-/// Starts a process in place of the command that only applies the restrictions, to test whether
+/// Starts a process that only applies the restrictions, in place of the command, to test whether
 /// they can be applied.
 fn start_restriction_test(restrictions: Option<&Restrictions>) -> io::Result<Pid> {
     match namespaces::fork_into(UnshareFlags::empty())? {

@@ -9,12 +9,12 @@ use std::os::fd::FromRawFd;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
-/// The additional namespaces of a confined command; the namespaces for process ids, mounts, and the
-/// network are added separately.
+/// The namespaces that a confined command gets in addition to those for process ids, mounts, and
+/// the network.
 pub(super) const CONFINED_NAMESPACES: UnshareFlags =
     UnshareFlags::NEWIPC.union(UnshareFlags::NEWUTS);
 
-/// The process in which a fork has returned: the parent, which gets the child's process id, or the
+/// The side on which a fork returned: the parent, which receives the child's process id, or the
 /// child.
 pub(super) enum ForkSide {
     Parent(Pid),
@@ -41,8 +41,9 @@ pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     }
 }
 
-/// Forks this process, with the child in new namespaces. `unshare` would change this process too:
-/// if the namespaces turned out to be useless, a fork without them would no longer be possible.
+/// Forks this process and puts the child into new namespaces. `unshare` would change this process
+/// as well: if the namespaces turned out to be useless, a fork without them would no longer be
+/// possible.
 fn clone_into_namespaces(namespaces: UnshareFlags) -> libc::c_long {
     // The first version of the kernel's `struct clone_args`: the flags are first, the exit signal
     // is fifth.

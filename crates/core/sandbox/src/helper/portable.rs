@@ -19,7 +19,7 @@ use super::{command, sys};
 use crate::confine::{ConfinementFailure, ConfinementStep};
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
-/// The time limit for killed processes to disappear.
+/// The time limit for killed processes to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the command until it and all processes of its session have ended.

@@ -40,15 +40,17 @@ pub(super) fn close_others_on_exec() {
     (3..1024).for_each(|fd| _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) });
 }
 
-/// Returns the session id of a process: 0 for kernel threads, which rustix cannot represent.
+/// Returns the session id of a process as a plain number, because rustix cannot represent the 0 of
+/// kernel threads.
 #[cfg(any(feature = "test-helper", not(target_os = "linux")))]
 pub(super) fn session_id(process: rustix::process::Pid) -> i32 {
     // SAFETY: the argument is a number.
     unsafe { libc::getsid(process.as_raw_pid()) }
 }
 
-/// Configures the command to start as from a fresh shell: in its own session, at its own terminal
-/// if it has one, with no signal blocked or ignored. Calls `restrict` last.
+/// Configures the command to start as if from a fresh shell: in its own session, at its own
+/// terminal if it has one, with no signal blocked or ignored. The new process calls `restrict`
+/// last.
 pub(super) fn configure_session(
     command: &mut Command,
     console: Console,

@@ -10,16 +10,16 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use crate::proc::find_descendants;
 
-/// The maximum number of rounds without a successful signal, at the longest pause. After that, the
-/// remaining processes belong to another user or cannot be seen.
+/// The maximum number of rounds, at the longest pause, in which no process could be killed. After
+/// that, the remaining processes belong to another user or cannot be seen.
 const MAX_FAILED_ROUNDS: u32 = 100;
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Sends `SIGTERM` to every descendant of `root` except `spared`, even to stopped ones.
 ///
-/// All are stopped first: otherwise a process that is just being started would miss the signal, and
-/// the helper would wait for it until the grace period is over. Processes that descendants start
-/// afterwards, to clean up, are left alone.
+/// All of them are stopped first: otherwise a process that is just being started would miss the
+/// signal, and the helper would wait for it until the grace period is over. Processes that
+/// descendants start afterwards, to clean up, are left alone.
 pub(super) fn terminate_descendants(root: Pid, spared: Pid) {
     for pid in stop_descendants(root, Some(spared)) {
         let _ = kill_process(pid, Signal::TERM);
@@ -70,14 +70,15 @@ pub(super) fn kill_descendants(root: Pid) -> RemainingChildren {
     RemainingChildren::None
 }
 
-/// The children of this process that are left: some or none.
+/// The result of reaping: some children of this process are left, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemainingChildren {
     Left,
     None,
 }
 
-/// Reaps all children that have ended.
+/// Reaps all children that have ended. Returns `Left` if other children are still running, or
+/// `None` if there are no children.
 fn reap_children() -> RemainingChildren {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -9,11 +9,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::wire::CommandOutcome;
 
-/// The time between `SIGTERM` and `SIGKILL`.
+/// The time that processes have to end after `SIGTERM` before they are sent `SIGKILL`.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Replaces standard output and standard error with `/dev/null`, so that a reader of the command's
-/// output sees the end of the output before this process exits.
+/// output reaches the end of the output before this process exits.
 pub(super) fn release_output() {
     let _ = rustix::stdio::dup2_stdout(rustix::stdio::stdin());
     let _ = rustix::stdio::dup2_stderr(rustix::stdio::stdin());
@@ -78,7 +78,8 @@ pub(super) fn poll_fd_for_reading<Fd: AsFd>(fd: &Fd) -> PollFd<'_> {
     PollFd::new(fd, PollFlags::IN)
 }
 
-/// True if a read would return at once, because there is data or the other side is closed.
+/// True if a read would return at once, because there is data or because the connection was closed
+/// by the process at its other end.
 pub(super) fn is_ready(fd: &PollFd<'_>) -> bool {
     !fd.revents().is_empty()
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// The stack size of a thread that only copies bytes, in bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Copies every connection to `listener` to the Unix socket at `socket`, for as long as the process
-/// lives.
+/// Forwards every connection that `listener` accepts to the Unix socket at `socket`, for as long as
+/// the process lives.
 ///
 /// This function starts threads, so it needs a process of its own.
 #[expect(

@@ -41,7 +41,7 @@ enum HostPattern {
     Below(String),
 }
 
-/// A host in its canonical spelling.
+/// A host name or address in its canonical spelling, so that equal hosts compare as equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CanonicalHost {
     Name(String),

@@ -25,8 +25,8 @@ use super::request::{self, MAX_HEAD_BYTES, ProxyRefusal, ProxyRequest, ProxyRequ
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for resolving a name, and for connecting to each of its addresses.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time for which haft goes on reading from a rejected client, so that the client receives the
-/// response instead of a connection error.
+/// The time for which haft continues to read from a rejected client, so that the client receives
+/// the response instead of a connection error.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of connections served at the same time. Further connections wait.
 const MAX_CONNECTIONS: usize = 256;

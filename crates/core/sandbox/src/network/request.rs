@@ -11,7 +11,7 @@ use super::hosts::{CanonicalHost, parse_port};
 pub(super) const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 100;
 
-/// Headers that are not forwarded: hop-by-hop headers, and headers that are written anew.
+/// Headers that are not forwarded: hop-by-hop headers, and headers that haft writes itself.
 const DROPPED_HEADERS: &[&str] = &[
     "connection",
     "content-length",
@@ -27,7 +27,7 @@ const DROPPED_HEADERS: &[&str] = &[
     "upgrade",
 ];
 
-/// A parsed request.
+/// A parsed request, whose target has not been checked against the allowed hosts yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProxyRequest {
     pub(super) host: CanonicalHost,
@@ -43,7 +43,7 @@ pub(super) enum ProxyRequestKind {
     Plain {
         /// The head to forward to the server.
         head: Vec<u8>,
-        /// The length of the body.
+        /// The length of the body in bytes.
         body: u64,
         /// True if the client waits for `100 Continue` before it sends the body.
         expects_continue: bool,

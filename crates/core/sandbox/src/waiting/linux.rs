@@ -10,7 +10,7 @@ use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use super::{AwaitedInput, InputWait, Terminals};
 use crate::proc;
 
-/// Returns the first process below `root` that waits for input.
+/// Returns the first wait for input of a process below `root` at one of `terminals`.
 pub(crate) fn find_input_wait(root: Pid, terminals: Terminals<'_>) -> Option<InputWait> {
     proc::find_descendants(root)
         .into_iter()
@@ -66,7 +66,8 @@ impl Terminals<'_> {
         }
     }
 
-    /// True if the process is expected to read single keys from the terminal once its poll returns.
+    /// True if the process is expected to read single keys from the terminal as soon as its `poll`
+    /// returns.
     fn reads_keys(self, pid: Pid) -> bool {
         self.local_modes()
             .is_some_and(|modes| !modes.contains(LocalModes::ICANON))
@@ -115,8 +116,8 @@ fn read_thread_call(pid: Pid, thread: Pid) -> ThreadCall {
         .map_or(ThreadCall::Unknown, |line| parse_thread_call(&line))
 }
 
-/// Parses the contents of a thread's `syscall` file: `number argument argument …`, or text without
-/// a number for a running thread.
+/// Parses the contents of a thread's `syscall` file: `number argument argument …`, or, for a
+/// running thread, a text without a number.
 fn parse_thread_call(line: &str) -> ThreadCall {
     let mut words = line.split_ascii_whitespace();
     let Some(number) = words

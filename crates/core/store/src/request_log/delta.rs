@@ -33,7 +33,7 @@ pub struct SegmentRef {
     pub message_id: MessageId,
     /// The hash of the message as sent.
     pub hash: ContentHash,
-    /// The table that stores the body of the message.
+    /// The table that contains the message.
     pub source: SegmentSource,
     #[serde(flatten)]
     pub(crate) label: Label,
@@ -80,7 +80,8 @@ impl Label {
     }
 }
 
-/// The new label of a segment that is kept from the previous request.
+/// The label of a segment that the request shares with the previous request, if the label has
+/// changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Relabel {
     index: usize,
@@ -88,7 +89,7 @@ pub(crate) struct Relabel {
     label: Label,
 }
 
-/// A logged request in its stored form: the difference to the previous request.
+/// A logged request in its stored form: its difference from the previous request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestDelta {
     pub(crate) model: String,
@@ -100,7 +101,7 @@ pub struct RequestDelta {
     pub(crate) segments: usize,
     pub(crate) boundaries: Vec<usize>,
     pub(crate) kept: usize,
-    /// The hash under which the encoder settings are stored.
+    /// The hash by which the encoder settings are found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) encoding: Option<ContentHash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +111,7 @@ pub struct RequestDelta {
     pub(crate) added: Vec<SegmentRef>,
 }
 
-/// An error: the delta does not fit the list of segments to which it was applied.
+/// The error for a delta that does not fit the list of segments to which it was applied.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "a logged request keeps {kept} of {before} segments and adds {added}, which are not {segments}"
@@ -122,7 +123,7 @@ pub(crate) struct DeltaMisfit {
     segments: usize,
 }
 
-/// Returns the number of leading segments that are equal to those of the previous request.
+/// Returns the number of segments at the beginning that are equal to those of the previous request.
 pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
     before
         .iter()
@@ -133,7 +134,8 @@ pub fn count_kept(before: &[SegmentRef], now: &[Segment]) -> usize {
 
 impl RequestDelta {
     /// Computes the difference between `before`, the segments of the previous request, and `sent`.
-    /// `added` contains the segments after those that [`count_kept`] counted.
+    /// `added` contains references to the segments that are not shared, which are those after the
+    /// first [`count_kept`].
     pub fn new(before: &[SegmentRef], sent: &SentRequest, added: Vec<SegmentRef>) -> Self {
         let request = &sent.request;
         let kept = request.segments.len() - added.len();
@@ -171,12 +173,12 @@ impl RequestDelta {
         self.kept == 0
     }
 
-    /// Returns the hash under which the list of tools is stored.
+    /// Returns the hash by which the list of tools is found.
     pub fn tools(&self) -> ContentHash {
         self.tools
     }
 
-    /// Returns the hash under which the encoder settings are stored.
+    /// Returns the hash by which the encoder settings are found.
     pub fn encoding(&self) -> Option<ContentHash> {
         self.encoding
     }
@@ -196,7 +198,8 @@ impl RequestDelta {
         segments.iter().enumerate().map(outline).collect()
     }
 
-    /// Changes `list` from the segments of the previous request to those of this request.
+    /// Updates `list`, which contains the segments of the previous request, to those of this
+    /// request.
     pub(crate) fn apply(&self, list: &mut Vec<SegmentRef>) -> Result<(), DeltaMisfit> {
         let fits = self.kept <= list.len()
             && self.kept.checked_add(self.added.len()) == Some(self.segments)

@@ -11,11 +11,11 @@ use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
 use crate::encoding::{DamagedRow, decode_count, decode_json, decode_time};
 
 /// The maximum number of conversations whose last request is kept in memory: enough for one agent
-/// with many sub-agents. The last request of any other conversation is read from the log.
+/// with many sub-agents. If it is exceeded, last requests are read from the log again.
 const MAX_REMEMBERED: usize = 64;
 
-/// The last request that this process logged in each conversation, so that the next request is
-/// compared without reading the log.
+/// The last request that this process logged in each conversation. The next request is compared
+/// with it, so that the log need not be read.
 #[derive(Default)]
 pub struct LastRequests(HashMap<i64, LastRequest>);
 
@@ -27,7 +27,7 @@ struct LastRequest {
 
 impl LastRequests {
     /// Removes and returns the segments of the request before `number`. Returns `None` if another
-    /// process logged a request in between. The segments stay removed until the next
+    /// process has logged a request since. The segments stay removed until the next
     /// [`Self::remember`], so that they don't outlive a failed write.
     pub fn take_previous(&mut self, conversation: i64, number: i64) -> Option<Vec<SegmentRef>> {
         self.0
@@ -36,7 +36,7 @@ impl LastRequests {
             .map(|last| last.segments)
     }
 
-    /// Stores the segments of a request after it was logged.
+    /// Keeps the segments of a request in memory after the request was logged.
     pub fn remember(&mut self, conversation: i64, number: i64, segments: Vec<SegmentRef>) {
         if self.0.len() >= MAX_REMEMBERED {
             self.0.clear();
@@ -48,9 +48,10 @@ impl LastRequests {
 
 /// A row of the request log.
 pub struct LoggedRow {
-    /// The number of the request within its conversation, as stored.
+    /// The number of the request within its conversation, as a signed integer as stored in the
+    /// database.
     pub number: i64,
-    /// The decoded body of the row.
+    /// The difference from the previous request, decoded from the body of the row.
     pub delta: RequestDelta,
     sent_at: Timestamp,
 }
@@ -66,7 +67,7 @@ impl LoggedRow {
         })
     }
 
-    /// Changes `segments` from those of the previous request to those of this request.
+    /// Updates `segments` from those of the previous request to those of the request in this row.
     pub fn apply(&self, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
         apply_delta(&self.delta, segments)
     }
@@ -131,11 +132,11 @@ impl LoggedRow {
     }
 }
 
-/// Builds the outlines of all requests in a log, row by row.
+/// Builds the outlines of all requests in a log, which are added row by row.
 #[derive(Default)]
 pub struct OutlineReader {
     segments: Vec<SegmentRef>,
-    /// The encoder settings that rows refer to by hash, each read only once.
+    /// The encoder settings by hash. Equal settings of several rows are read only once.
     encodings: HashMap<ContentHash, Arc<str>>,
     outlines: Vec<RequestOutline>,
 }
@@ -168,15 +169,16 @@ impl OutlineReader {
     }
 }
 
-/// Changes `segments` from those of the previous request to those of the request in `delta`.
+/// Updates `segments` from those of the previous request to those of the request that `delta`
+/// describes.
 pub fn apply_delta(delta: &RequestDelta, segments: &mut Vec<SegmentRef>) -> Result<(), DamagedRow> {
     delta
         .apply(segments)
         .map_err(|misfit| DamagedRow(misfit.to_string()))
 }
 
-/// Returns the segments and the row of the last request in `rows`. The first row must be a
-/// self-contained request.
+/// Applies the rows of a log one after another, and returns the segments and the row of the last
+/// request. The first row must contain a self-contained request.
 pub fn replay_rows<E: From<DamagedRow>>(
     rows: impl IntoIterator<Item = Result<LoggedRow, E>>,
 ) -> Result<Option<(Vec<SegmentRef>, LoggedRow)>, E> {

@@ -6,13 +6,13 @@
 use haft_text::{TermScript, TermStyle, TextRun, fold_char};
 
 /// The maximum length of an indexed word, in characters. Longer words are data rather than words,
-/// and are found by their beginning.
+/// and can be found only by their beginning.
 const MAX_WORD_LEN: usize = 64;
-/// The maximum number of bytes of a text that are indexed. The outputs of commands can be longer,
-/// but users rarely search for the end of an output.
+/// The maximum number of bytes of a text that are indexed. Outputs of commands can be longer, but
+/// users rarely search for the end of an output.
 const MAX_INDEXED_BYTES: usize = 256 * 1024;
 
-/// The term style in which messages and queries are split.
+/// The rule by which messages and queries are split into terms.
 pub(crate) const TERM_STYLE: TermStyle = TermStyle::Prose;
 
 /// Returns the index terms of one run of text.
@@ -23,8 +23,8 @@ pub(crate) fn extract_run_terms(run: &TextRun<'_>) -> Vec<String> {
     }
 }
 
-/// Returns the terms of a text, separated by spaces. The parts of compound names follow at the end,
-/// so that consecutive words stay adjacent.
+/// Returns the index terms of a text, separated by spaces. Parts of compound names are appended at
+/// the end, so that words that are adjacent in the text stay adjacent.
 pub fn extract_terms(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
     let mut all = String::with_capacity(text.len());

@@ -7,9 +7,9 @@ use super::index_terms::{TERM_STYLE, extract_run_terms, extract_terms};
 /// One word or phrase of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchItem {
-    /// The case-folded runs, in order.
+    /// The runs of the item with their scripts, in order and in lowercase.
     pub(crate) runs: Vec<(TermScript, String)>,
-    /// The terms in the form in which they are indexed, in order.
+    /// The terms of the item in their indexed form, in order.
     pub terms: Vec<String>,
     /// True if the last term matches any word that begins with it.
     pub prefix: bool,

@@ -9,7 +9,7 @@ use super::query::SearchItem;
 
 /// The length of a snippet in characters.
 const SNIPPET_LEN: usize = 120;
-/// The maximum number of characters before the first match.
+/// The maximum number of characters of a snippet before its first match.
 const MAX_LEAD_LEN: usize = 30;
 /// The maximum number of matches that are collected; more matches would not improve the snippet.
 const MAX_MATCHES: usize = 1_000;
@@ -30,8 +30,7 @@ struct Needle {
     prefix: bool,
 }
 
-/// Returns the best excerpt from the text for these items, or `None` if the text contains none of
-/// the items.
+/// Returns the best excerpt of the text for these items; `None` if the text contains none of them.
 pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> {
     let original: Vec<char> = text.chars().collect();
     let folded: Vec<char> = original.iter().copied().map(fold_char).collect();
@@ -41,8 +40,8 @@ pub(crate) fn find_snippet(text: &str, items: &[SearchItem]) -> Option<Snippet> 
     Some(cut_snippet(&original, &places, best))
 }
 
-/// Returns a snippet of a conversation's name and description, if these two texts together contain
-/// every item.
+/// Returns a snippet of a conversation's name and description; `None` unless every item occurs in
+/// the name or the description.
 pub fn find_name_snippet(name: &str, description: &str, items: &[SearchItem]) -> Option<Snippet> {
     let text = if description.is_empty() {
         name.to_owned()
@@ -104,15 +103,14 @@ fn is_whole_match(wanted: &Needle, original: &[char], start: usize, end: usize) 
     begins && ends
 }
 
-/// True if a part of a compound name, such as a word in camel case, may begin at the character
-/// `at`.
+/// True if a part of a compound name may begin at the character `at`, like a word in camel case.
 fn is_part_start(original: &[char], at: usize) -> bool {
     original.get(at).is_some_and(|c| c.is_uppercase())
         || TERM_STYLE.classify_char(original[at - 1]) != TERM_STYLE.classify_char(original[at])
 }
 
-/// Returns the match whose snippet would contain the largest number of different needles. Of
-/// equally good matches, the first is returned.
+/// Returns the match that gives the snippet with the most different needles; of several such
+/// matches, the first.
 fn find_best_match(places: &[SnippetMatch]) -> Option<SnippetMatch> {
     let near = |place: &SnippetMatch| {
         let mut seen: Vec<usize> = places

@@ -26,9 +26,9 @@ use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::lock::Locked;
 
-/// The maximum rate at which backups are written, averaged over all runs. When the store is opened,
-/// a backup is created only if the newest backup is old enough for this rate. Many short runs would
-/// otherwise copy a large database again and again.
+/// The maximum rate at which backups are written, averaged over all runs of haft. When the store is
+/// opened, a backup is created only if the newest backup is old enough for this rate, because many
+/// short runs would otherwise copy a large database again and again.
 const MAX_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
 
 /// The backups of one database.
@@ -50,7 +50,8 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    /// Returns the backups of this database in this folder. Creates nothing.
+    /// Returns the backups of this database in `folder`. Neither the folder nor a backup is
+    /// created.
     pub fn new(
         database: &Path,
         folder: &Path,
@@ -93,13 +94,15 @@ impl Backups {
         Ok(backups)
     }
 
-    /// Creates a backup now, whether or not anything has changed.
+    /// Creates a backup now, even if nothing has changed since the newest backup.
     pub fn create(&self) -> Result<Backup, StoreError> {
         let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
         self.create_locked()
     }
 
-    /// Creates a backup if anything has changed since the newest backup.
+    /// Creates a backup if the database has changed since the newest backup. For
+    /// [`BackupTrigger::Opened`], the newest backup must also be old enough for
+    /// [`MAX_BYTES_PER_SECOND`].
     fn create_if_changed(&self, when: BackupTrigger) -> Result<(), StoreError> {
         let _alone = DatabaseUse::lock_for_backup(&self.place.path, self.place.lock_timeout)?;
         let due = self.list()?.pop().is_none_or(|newest| {
@@ -187,7 +190,8 @@ impl Backups {
         Ok(())
     }
 
-    /// Replaces the database with a backup. The replaced database is kept as a backup too.
+    /// Replaces the database with a backup. A copy of the replaced database is kept among the
+    /// backups.
     pub fn restore(&self, backup: &Path) -> Result<(), StoreError> {
         let database = &self.place.path;
         let _alone = DatabaseUse::lock_exclusive(database)?;
@@ -216,7 +220,7 @@ impl Backups {
         self.prune()
     }
 
-    /// Creates a copy of the database and its log, even if they are damaged.
+    /// Copies the database and its log, even if they are damaged.
     fn save_replaced_database(&self) -> Result<(), StoreError> {
         haft_files::create_folder(&self.folder)
             .map_err(|source| self.folder_error("create the folder", source))?;
@@ -289,7 +293,8 @@ impl Backups {
     }
 }
 
-/// The event that triggers an automatic backup.
+/// The event that triggers an automatic backup: the opening of the store, or the end of an
+/// interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackupTrigger {
     Opened,
@@ -305,7 +310,7 @@ fn check_integrity(connection: &Connection) -> Result<(), SqliteFailure> {
     }
 }
 
-/// Removes a database and its log.
+/// Removes a database with its log and its other files.
 fn remove_database(path: &Path) -> io::Result<()> {
     ["-wal", "-shm", "-journal", ""]
         .iter()

@@ -11,10 +11,10 @@ use super::locks::DatabaseUse;
 use crate::error::StoreError;
 use crate::write_ahead_log::{PAGE_SIZE, WriteAheadLog};
 
-/// The text between the name of the database and the number of the copy.
+/// The text in the name of a copy between the database's name and the copy's number.
 const DAMAGED_SUFFIX: &str = ".damaged-";
 
-/// Returns the copies that were made of a database because its log was damaged, oldest first.
+/// Returns the copies of a database that were made because its log was damaged, oldest first.
 pub fn find_damaged_copies(database: &Path) -> Vec<PathBuf> {
     let mut numbers = list_copy_numbers(database, "").unwrap_or_default();
     numbers.sort_unstable();
@@ -24,7 +24,7 @@ pub fn find_damaged_copies(database: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Copies the database and its log if the log is damaged and was not copied before. Does nothing
+/// Copies the database and its log if the log is damaged and has not been copied yet. Does nothing
 /// while another process has the database open, because a write in progress looks like damage.
 pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     let log = files::append_suffix(database, "-wal");
@@ -54,7 +54,7 @@ fn numbered_copy_path(database: &Path, number: u32) -> PathBuf {
     files::append_suffix(database, &format!("{DAMAGED_SUFFIX}{number}"))
 }
 
-/// Returns the numbers of the copies whose file names end with the suffix `after`.
+/// Returns the numbers of the copies whose file names end with `after`.
 fn list_copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     let beginning = files::append_suffix(database, DAMAGED_SUFFIX);
     let beginning = beginning
@@ -74,8 +74,8 @@ fn list_copy_numbers(database: &Path, after: &str) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// True if this log was copied before. A process may have been killed right after it copied the
-/// log.
+/// True if this log has already been copied. The copy of the database may still be missing, because
+/// a process may have been killed right after it copied the log.
 fn is_log_copied(database: &Path, log: &Path) -> io::Result<bool> {
     for number in list_copy_numbers(database, "")? {
         let kept = files::append_suffix(&numbered_copy_path(database, number), "-wal");

@@ -25,13 +25,13 @@ pub fn open_connection(place: &DatabaseFile) -> Result<Connection, StoreError> {
     open::open_connection(place, open::Purpose::Write)
 }
 
-/// Begins a transaction for repairs.
+/// Begins a transaction for repairs, which takes the write lock at once.
 pub fn begin_repair(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     write::begin_write(connection)
 }
 
-/// Repairs the lineage of conversations that are not among their own sources: adds the missing last
-/// source.
+/// Repairs every conversation that is missing from the list of its own message sources, by adding
+/// it as the last source.
 pub fn repair_lineage(connection: &Connection) -> Result<(), SqliteFailure> {
     let mut statement = connection.prepare(
         "SELECT key, coalesce((SELECT max(step) FROM lineage WHERE lineage.conversation = key), 0) FROM conversations
@@ -81,8 +81,8 @@ fn is_text_stored(connection: &Connection, hash: ContentHash) -> Result<bool, Sq
         .exists([&hash.0])?)
 }
 
-/// Removes the files that killed processes left behind, except files that a running process may
-/// still need. Returns the paths of the removed files.
+/// Removes files that killed processes left behind, but none that a running process may still need.
+/// Returns the paths of the removed files.
 pub fn remove_leftovers(database: &Path, backups: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     let mut remove = |path: PathBuf| -> std::io::Result<()> {

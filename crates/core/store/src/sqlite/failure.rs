@@ -14,11 +14,11 @@ use crate::lock::Locked;
 /// The reason why a job in a database thread failed.
 #[derive(Debug)]
 pub enum SqliteFailure {
-    /// SQLite reported an error.
+    /// SQLite returned an error.
     Sqlite(rusqlite::Error),
     /// A row has content that haft cannot have written.
     Damaged(String),
-    /// A newer version of haft changed the format while this process had the file open.
+    /// A newer version of haft changed the database format while this process had the file open.
     NewerFormat(u32),
     /// The job failed with an error that needs no conversion.
     Store(StoreError),
@@ -61,7 +61,7 @@ impl From<StoreError> for SqliteFailure {
 pub struct DatabaseFile {
     /// The path of the database.
     pub path: PathBuf,
-    /// The maximum time to wait for a lock on the database.
+    /// The maximum time to wait for a lock of the database.
     pub lock_timeout: Duration,
 }
 
@@ -135,7 +135,7 @@ fn to_io_error(error: rusqlite::Error) -> io::Error {
     io::Error::other(error)
 }
 
-/// True if a column contained a value that haft never writes to it.
+/// True if a column contained a value that haft would never write to it.
 fn is_unreadable_value(error: &rusqlite::Error) -> bool {
     matches!(
         error,

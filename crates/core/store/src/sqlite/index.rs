@@ -21,12 +21,12 @@ use crate::search::query::{self, SearchItem};
 use crate::search::{SearchHit, extract_body_terms, name_snippet};
 use crate::worker::Idle;
 
-/// The version of the entries' format. An index with another version is rebuilt.
+/// The version of the format of index entries. An index with another version is rebuilt.
 const INDEX_VERSION: i32 = 1;
-/// The number of messages that are indexed per transaction. The number is small, so that a search,
-/// or the end of the process, need not wait long.
+/// The number of messages that are indexed per transaction. The number is small, so that neither a
+/// search nor the end of the process has to wait long.
 const BATCH_SIZE: i64 = 256;
-/// The number of candidates that a search reads at once.
+/// The number of candidates that a search reads at a time.
 const CANDIDATE_BATCH_SIZE: u32 = 200;
 
 const SCHEMA: &str = "
@@ -171,8 +171,8 @@ fn open_index(place: &DatabaseFile) -> Result<Connection, SqliteFailure> {
 }
 
 impl Connections {
-    /// Indexes at most [`BATCH_SIZE`] messages and revisions. If another process has indexed them,
-    /// nothing is left to do.
+    /// Indexes at most [`BATCH_SIZE`] messages and revisions. Does nothing if another process has
+    /// already indexed all of them.
     fn index_batch(&mut self) -> Result<Idle, SqliteFailure> {
         let transaction = self
             .index
@@ -263,7 +263,8 @@ impl Connections {
     }
 }
 
-/// True if the last indexed message is unchanged; false after a backup was restored.
+/// True if the message that was indexed last is unchanged. If it has changed, a backup was
+/// restored, and the index is outdated.
 fn is_last_message_unchanged(
     conversations: &Connection,
     message: i64,
@@ -303,7 +304,8 @@ fn insert_entry(index: &Connection, key: i64, terms: &str) -> Result<(), SqliteF
     Ok(())
 }
 
-/// Returns the conversation of an indexed message and the message's position.
+/// Returns the database key of the conversation that contains an indexed message, and the position
+/// of the message.
 fn find_message(
     conversations: &Connection,
     entry: i64,
@@ -319,8 +321,8 @@ fn find_message(
         .optional()?)
 }
 
-/// Returns a hit for the message at this position. The hit is in the conversation that owns the
-/// message if that conversation is in scope, else in one of its forks.
+/// Returns a hit for the message at this position. The hit names the conversation that owns the
+/// message, or one of its forks if the owner is out of scope.
 fn build_hit(
     conversations: &Connection,
     (source, position): (i64, i64),

@@ -15,8 +15,8 @@ use super::rows;
 use crate::error::StoreError;
 use crate::message::MessageSpan;
 
-/// Makes a new conversation the last of its own sources, which are the conversations that contain
-/// its messages.
+/// Makes a new conversation the last of its own sources. The sources of a conversation are the
+/// conversations that contain its messages.
 pub(super) fn add_own_source(
     connection: &Connection,
     conversation: i64,
@@ -31,7 +31,8 @@ pub(super) fn add_own_source(
     Ok(())
 }
 
-/// Copies the sources of `parent` to the new conversation `child`, up to the position `last`.
+/// Copies the message sources of `parent` to the new conversation `child`, up to the position
+/// `last`.
 pub(super) fn inherit_sources(
     connection: &Connection,
     child: i64,
@@ -53,7 +54,7 @@ pub(super) fn inherit_sources(
     add_own_source(connection, child, steps + 1)
 }
 
-/// Returns the messages of a span, in order. Each message is in its newest revision.
+/// Returns the messages of a span, in order, each in its newest revision.
 pub(super) fn load_messages(
     connection: &Connection,
     (key, id): (i64, &ConversationId),
@@ -83,7 +84,7 @@ pub(super) fn load_messages(
 }
 
 /// Returns the newest revision of each revised message of a span, by position. A revision made in a
-/// fork takes precedence over a revision of the shared original.
+/// fork takes precedence over one made in the original conversation.
 fn load_revisions(
     connection: &Connection,
     key: i64,
@@ -159,7 +160,7 @@ pub(super) fn load_original_body(
     Ok(body)
 }
 
-/// True if the original content of a message has this hash.
+/// True if the content of a message, before any revision, has this hash.
 pub(super) fn has_original_content(
     connection: &Connection,
     conversation: i64,

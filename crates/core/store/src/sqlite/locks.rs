@@ -21,15 +21,16 @@ use crate::lock::{Holder, Locked};
 /// The interval between two attempts to take a lock.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The timeout of an attempt to take a lock without waiting. The timeout is long enough for a
-/// process that is just exiting to release the lock.
+/// The time limit for [`Store::try_lock`](crate::Store::try_lock). It is long enough for a process
+/// that is just exiting to release its lock.
 pub(super) const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The write locks of the conversations in one database.
 pub(super) struct SqliteLocks {
     folder: PathBuf,
     pub(super) timeout: Duration,
-    /// The conversations that this store has locked with a [`KeptWriteLock`].
+    /// The conversations that this store has locked with a [`KeptWriteLock`]. Single writes to them
+    /// need no further lock.
     held: Mutex<HashSet<ConversationId>>,
 }
 
@@ -84,8 +85,8 @@ impl SqliteLocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the write lock for one write, and waits while another process holds the lock. Returns
-    /// `None` if this store already holds the lock. Blocks.
+    /// Takes the write lock for one write. Waits while another process holds the lock, and blocks
+    /// the thread. Returns `None` if this store already holds the lock.
     pub(super) fn lock_for_write(
         &self,
         conversation: &ConversationId,
@@ -106,8 +107,8 @@ impl SqliteLocks {
         }
     }
 
-    /// Takes the write lock until the result is dropped. Waits at most `timeout` while another
-    /// process holds the lock.
+    /// Takes a write lock that is held until the result is dropped. Waits at most `timeout` while
+    /// another process holds the lock.
     pub(super) async fn lock_until_dropped(
         self: &Arc<Self>,
         conversation: &ConversationId,
@@ -170,7 +171,7 @@ fn lock_folder(database: &Path) -> PathBuf {
 }
 
 /// Takes the lock of a conversation if no other process holds it. A [`LockFile`] is not suitable,
-/// because this file names the holder and is removed with the lock.
+/// because the lock's file contains its holder and is removed when the lock is released.
 fn try_lock_file(path: PathBuf, holder: &Holder) -> io::Result<LockAttempt> {
     loop {
         let mut file = match haft_files::open_or_create(&path) {
@@ -205,7 +206,7 @@ fn read_holder(file: &mut File) -> Option<Holder> {
     serde_json::from_str(&text).ok()
 }
 
-/// True if the path still leads to this open file.
+/// True if the file at the path is still the open file `file`.
 #[cfg(unix)]
 fn is_at_path(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -222,29 +223,28 @@ fn is_at_path(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A lock on a whole database.
+/// A lock on the use of a whole database.
 #[derive(Debug)]
 pub(super) struct DatabaseUse {
-    /// The acquired lock; `None` on a file system without locks.
+    /// The lock that was taken; `None` on a file system without locks.
     _lock: Option<LockFile>,
 }
 
-/// The name of the lock on the use of the database. All processes that have the database open share
-/// this lock; a process that replaces the database holds it exclusively.
+/// The name of the lock on the use of a database. Every process that has the database open shares
+/// the lock; a process that replaces the database holds it exclusively.
 const DATABASE_LOCK: &str = "database";
 /// The name of the lock that a process holds while it creates a backup.
 const BACKUP_LOCK: &str = "backup";
 
 impl DatabaseUse {
-    /// Locks the database for shared use. Waits while another process has locked the database
-    /// exclusively.
+    /// Locks the database for shared use. Waits while another process holds the exclusive lock.
     pub(super) fn lock_for_use(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
             try_lock_database(database, DATABASE_LOCK, LockFile::try_acquire_shared)
         })
     }
 
-    /// Locks the database exclusively, or fails if another process has it open.
+    /// Locks the database exclusively. Fails if another process has the database open.
     pub(super) fn lock_exclusive(database: &Path) -> Result<Self, StoreError> {
         try_lock_database(database, DATABASE_LOCK, LockFile::try_acquire)?.ok_or_else(|| {
             StoreError::InUse {
@@ -253,7 +253,7 @@ impl DatabaseUse {
         })
     }
 
-    /// Takes the lock for creating a backup. Waits while another process creates one.
+    /// Takes the lock for creating a backup. Waits while another process is creating one.
     pub(super) fn lock_for_backup(database: &Path, timeout: Duration) -> Result<Self, StoreError> {
         wait_for_lock(database, timeout, || {
             try_lock_database(database, BACKUP_LOCK, LockFile::try_acquire)

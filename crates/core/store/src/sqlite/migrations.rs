@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::SqliteFailure;
 
-/// The number in the header of a file that identifies it as a haft database: `haft` in ASCII.
+/// The number in the header of a database file that identifies it as haft's: `haft` in ASCII.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"haft");
 
 const MIGRATIONS: &[&str] = &[

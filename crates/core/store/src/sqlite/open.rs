@@ -14,21 +14,22 @@ use super::failure::{DatabaseFile, SqliteFailure};
 use super::migrations::{APPLICATION_ID, FORMAT_VERSION, migrate_database, read_identity};
 use crate::error::StoreError;
 
-/// Requires a version of SQLite without a known bug: older versions can corrupt a database in WAL
-/// mode if two connections write and checkpoint at the same time.
+/// Requires a version of SQLite that is not affected by a known bug: in older versions, two
+/// connections that write and checkpoint concurrently can corrupt a database in WAL mode.
 const _: () = assert!(
     rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
     "SQLite 3.51.3 or newer is needed"
 );
 
-/// Allows only one thread at a time between creating a file and opening it. Closing any handle of a
-/// file drops all locks of this process on the file, including those of other connections.
+/// Prevents two threads from creating and opening database files concurrently. When a thread closes
+/// any handle of a file, this process loses all its locks on the file, including those of other
+/// connections.
 static CREATE_LOCK: Mutex<()> = Mutex::new(());
 
 /// The purpose for which a connection is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The connection creates and migrates the database, then performs all writes.
+    /// The connection creates and migrates the database, and later performs all writes.
     Write,
     /// The connection reads from a database that the writer has opened.
     Read,
@@ -98,8 +99,8 @@ fn check_identity(connection: &Connection, place: &DatabaseFile) -> Result<(), S
     Ok(())
 }
 
-/// Switches the database to write-ahead logging. SQLite fails if another process is switching too,
-/// so this function retries until the lock timeout.
+/// Switches the database to write-ahead logging. SQLite fails if another process is switching the
+/// database at that moment, so this function retries until the lock timeout.
 pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), SqliteFailure> {
     let started = Instant::now();
     loop {
@@ -131,7 +132,8 @@ pub fn enable_wal(connection: &Connection, place: &DatabaseFile) -> Result<(), S
     }
 }
 
-/// Creates the file and its folders unless they exist. Only the owner can read what is created.
+/// Creates the database file and its folders unless they exist. Only the owner can read the new
+/// file and folders.
 pub fn create_database_file(path: &Path) -> Result<(), StoreError> {
     let failed = |action, path: &Path, source| StoreError::Io {
         action,

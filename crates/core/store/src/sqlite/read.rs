@@ -17,10 +17,10 @@ use crate::fact::Fact;
 use crate::message::{MessagePage, MessageSpan, PageEnd};
 use crate::statistics::Totals;
 
-/// The placeholder that is bound to the namespace of a scope.
+/// The placeholder in SQL statements that is bound to the namespace of a scope.
 pub(super) const NAMESPACE_PARAMETER: &str = "?1";
 
-/// Returns the conversation with this id.
+/// Returns the conversation with this id; `None` if it does not exist or is in the trash.
 pub(super) fn get_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -84,7 +84,7 @@ pub(super) fn find_conversation(
     }
 }
 
-/// Returns the messages of a conversation.
+/// Returns the messages of a conversation, in order, each in its newest revision.
 pub(super) fn load_messages(
     connection: &mut Connection,
     id: &ConversationId,
@@ -96,7 +96,7 @@ pub(super) fn load_messages(
     lineage::load_messages(&transaction, (key, id), MessageSpan::ALL)
 }
 
-/// Returns a page of messages of a conversation.
+/// Returns the page of at most `most` messages that ends at `end`.
 pub(super) fn load_page(
     connection: &mut Connection,
     id: &ConversationId,
@@ -156,8 +156,8 @@ pub(super) fn load_state(
     .transpose()
 }
 
-/// Returns the states that a conversation stores under these names. Names without a state are left
-/// out.
+/// Returns the states that a conversation stores under these names. Names without a state are
+/// omitted.
 pub(super) fn load_states(
     connection: &Connection,
     id: &ConversationId,
@@ -240,7 +240,7 @@ pub(super) fn list_namespaces(
     statement.query_and_then([], read)?.collect()
 }
 
-/// Returns a whole conversation. All parts are read at one moment.
+/// Returns a whole conversation, read in a consistent snapshot.
 pub(super) fn export_conversation(
     connection: &mut Connection,
     id: &ConversationId,
@@ -253,7 +253,7 @@ pub(super) fn export_conversation(
     Ok(Some(conversation.into_document(messages)))
 }
 
-/// Counts the content of the database.
+/// Returns the number of items of each kind in the database.
 pub(super) fn count_totals(connection: &mut Connection) -> Result<Totals, SqliteFailure> {
     let transaction = connection.transaction()?;
     let count = |sql: &str| -> Result<u64, SqliteFailure> {

@@ -71,7 +71,7 @@ fn reserve_number(
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Stores the message of a segment unless it is stored already, and returns the table that contains
+/// Stores the message of a segment unless it is already stored, and returns the table that contains
 /// it.
 fn store_segment(
     connection: &Connection,
@@ -149,7 +149,7 @@ pub(super) fn list_requests(
 }
 
 /// Returns the outlines of a conversation's logged requests. Reads the log in one pass, without the
-/// messages.
+/// content of messages.
 pub(super) fn load_outlines(
     connection: &mut Connection,
     id: &ConversationId,
@@ -207,7 +207,7 @@ pub(super) fn load_request(
     Ok(Some(logged.into_request(whole, &tools, encoding)?))
 }
 
-/// Returns the message of a segment after checking the message's hash.
+/// Returns the message of a segment, after checking it against the recorded hash.
 fn load_message(
     connection: &Connection,
     conversation: i64,

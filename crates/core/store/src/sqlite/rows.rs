@@ -13,7 +13,7 @@ pub(super) use crate::encoding::{
 };
 use crate::error::StoreError;
 
-/// Parses the JSON form of a value. `what` names the value in the error.
+/// Parses the JSON form of a value. `what` is a name for the value, used in the error message.
 pub(super) fn decode_json<T: DeserializeOwned>(
     what: impl FnOnce() -> String,
     text: &str,
@@ -46,11 +46,12 @@ pub(super) fn read_listed_conversation(row: &Row<'_>) -> Result<ConversationRow,
     Ok(read_listed_columns(row)?.decode()?)
 }
 
-/// The columns that [`read_conversation`] reads.
+/// The columns of a complete conversation, as read by [`read_conversation`].
 const CONVERSATION_COLUMNS: &str =
     "id, name, namespace, created_at, updated_at, messages, key, description, metadata, revisions";
 
-/// Returns the database key and the values of a conversation that is not in the trash.
+/// Returns the database key and the values of a conversation; `None` if it does not exist or is in
+/// the trash.
 pub(super) fn find_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -61,7 +62,8 @@ pub(super) fn find_conversation(
     read_conversation(connection, &sql, id)
 }
 
-/// Returns the database key and the values of a conversation in the trash.
+/// Returns the database key and the values of a conversation in the trash; `None` if the trash does
+/// not contain it.
 pub(super) fn find_trashed(
     connection: &Connection,
     id: &ConversationId,
@@ -99,7 +101,7 @@ pub(super) fn require_key(
         .ok_or_else(|| StoreError::UnknownConversation { id: id.clone() }.into())
 }
 
-/// Returns the database key of a conversation that is not in the trash.
+/// Returns the database key of a conversation; `None` if it does not exist or is in the trash.
 pub(super) fn find_key(
     connection: &Connection,
     id: &ConversationId,

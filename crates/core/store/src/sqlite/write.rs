@@ -18,8 +18,8 @@ use crate::error::StoreError;
 use crate::message::{MessageSpan, Revision};
 use crate::store::Swap;
 
-/// Begins a transaction with SQLite's write lock, so that no later statement fails because another
-/// connection holds the lock.
+/// Begins a transaction that holds SQLite's write lock from the start, so that no later statement
+/// fails because another connection holds the lock.
 pub fn begin_immediate(connection: &mut Connection) -> Result<Transaction<'_>, SqliteFailure> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
@@ -51,8 +51,8 @@ pub(super) fn run_transaction<T>(
     Ok(done)
 }
 
-/// Inserts a conversation and then its messages. The conversation is inserted with a message count
-/// of zero.
+/// Inserts a conversation and then its messages. The message count is zero at first and is
+/// incremented with each message.
 pub(super) fn create_conversation(
     connection: &Connection,
     mut new: Conversation,
@@ -195,7 +195,7 @@ pub(super) fn revise_message(
     Ok(revised)
 }
 
-/// Creates a conversation that begins with the messages of another conversation.
+/// Creates a fork: a conversation that begins with the messages of another conversation.
 pub(super) fn fork_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -253,7 +253,7 @@ pub(super) fn trash_conversation(
     Ok(())
 }
 
-/// Takes a conversation out of the trash. Does nothing if the conversation is not in the trash.
+/// Moves a conversation out of the trash. Does nothing if the conversation is not in the trash.
 pub(super) fn restore_conversation(
     connection: &Connection,
     id: &ConversationId,
@@ -316,8 +316,8 @@ pub(super) fn set_project_state(
     Ok(())
 }
 
-/// Stores a project state under `name` in a namespace, but only if the stored state still equals
-/// `before`.
+/// Stores a project state under `name` in a namespace, but only if the currently stored state
+/// equals `before`.
 pub(super) fn swap_project_state(
     connection: &Connection,
     namespace: &str,

@@ -1,12 +1,12 @@
-//! Shapes of the keys of known issuers: a distinctive beginning, then a minimum number of
+//! Shapes of the keys of known issuers: a distinctive prefix, followed by a minimum number of
 //! characters of one alphabet.
 //!
-//! A shape that is too wide would mask ordinary code, so a beginning that is also a word requires
-//! more characters and a digit among them.
+//! A shape that is too wide would mask ordinary code. A prefix that is also a word therefore
+//! requires more characters and a digit among them.
 
 use std::sync::LazyLock;
 
-/// The characters of a key after its beginning.
+/// A set of characters, which may follow the prefix of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyAlphabet {
     /// `A-Z a-z 0-9`
@@ -15,7 +15,7 @@ pub(super) enum KeyAlphabet {
     Url,
     /// `A-Z a-z 0-9 _ - .`
     Dotted,
-    /// `A-Z a-z 0-9 + / =`, and `_ -` of the URL form.
+    /// `A-Z a-z 0-9 + / =`, and `_ -` of URL-safe base64.
     Base64,
     /// `A-Z 0-9`
     Upper,
@@ -38,18 +38,18 @@ impl KeyAlphabet {
     }
 }
 
-/// The shape of one kind of key.
+/// The form of one kind of key: its prefix, and the characters after it.
 pub(super) struct Shape {
-    /// The name of the kind, shown in the label that replaces a key.
+    /// The name of the kind of key, shown in the label that replaces a key.
     pub(super) name: &'static str,
     pub(super) start: &'static str,
-    /// The alphabet of the characters after the beginning.
+    /// The set of characters that may follow the prefix.
     pub(super) alphabet: KeyAlphabet,
-    /// The minimum number of characters after the beginning.
+    /// The minimum number of characters after the prefix.
     pub(super) min: usize,
 }
 
-/// All shapes of `shapes.txt`. A test checks that every line parses.
+/// The shapes of all kinds of keys, from `shapes.txt`. A test checks that every line can be parsed.
 pub(super) static SHAPES: LazyLock<Vec<Shape>> =
     LazyLock::new(|| shape_lines().filter_map(parse_shape).collect());
 

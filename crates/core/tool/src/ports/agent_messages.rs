@@ -28,7 +28,7 @@ pub enum DeliveryError {
         /// The names of the existing groups.
         groups: Vec<String>,
     },
-    /// The agent's queue is full.
+    /// The queue of the receiving agent is full.
     #[error("`{name}` has {waiting} messages it has not read and takes no more now")]
     Full {
         name: String,
@@ -48,9 +48,9 @@ fn format_running(names: &[String]) -> String {
 /// The outcome of sending a message to a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupDelivery {
-    /// The members that got the message, in the order of the group.
+    /// The members that received the message, in the order of the group.
     pub reached: Vec<String>,
-    /// The members that did not get the message, with the reasons.
+    /// The members that did not receive the message, with the reasons.
     pub failed: Vec<(String, DeliveryError)>,
 }
 

@@ -17,10 +17,10 @@ pub enum WorkOrder {
     Background,
 }
 
-/// An agent that runs in the background.
+/// An agent that was started in the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedAgent {
-    /// The name to which messages are addressed.
+    /// The name by which other agents send messages to the agent.
     pub name: String,
     pub conversation: String,
 }
@@ -28,17 +28,18 @@ pub struct StartedAgent {
 /// A task for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The name of the agent.
+    /// The name of the agent, as in its file.
     pub name: String,
     /// The instructions for the agent.
     pub task: String,
-    /// The conversation of an earlier run to continue; `None` starts a new conversation.
+    /// The conversation of an earlier run, which the agent continues. `None` starts a new
+    /// conversation.
     pub conversation: Option<String>,
-    /// The place where the agent changes files; `None` for the place given in the agent's file.
+    /// The place where the agent changes files. `None` selects the place given in the agent's file.
     pub place: Option<WorkPlace>,
 }
 
-/// The place where a sub-agent changes files.
+/// The place where a sub-agent makes its changes to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkPlace {
     /// The sub-agent changes files in the project folder.
@@ -48,26 +49,26 @@ pub enum WorkPlace {
     Worktree,
 }
 
-/// A message of a sub-agent that contains a finding.
+/// A message of a sub-agent's conversation that contains a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The short id, which `recall` accepts.
+    /// The short id of the message, which `recall` accepts.
     pub id: String,
     /// A short description of the finding.
     pub what: String,
 }
 
-/// The result of an assignment.
+/// The result that an agent reports for its assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentReport {
-    /// The agent's name in the assignment.
+    /// The name of the agent, as in its assignment.
     pub name: String,
     pub outcome: Outcome,
-    /// A stable name for the reason of the outcome.
+    /// A stable name for the reason of the outcome, for programs.
     pub code: String,
-    /// The reason of the outcome, for people.
+    /// The reason for the outcome, for people.
     pub message: String,
-    /// The agent's answer, report or question.
+    /// The agent's last text: an answer, a report or a question.
     pub answer: String,
     /// The conversation of the agent; `None` if the agent never started.
     pub conversation: Option<String>,
@@ -76,13 +77,13 @@ pub struct AgentReport {
     /// The result of merging the agent's worktree, for the model; empty if the agent worked in the
     /// project folder.
     pub merged: String,
-    /// Files of the project that the merge changed.
+    /// The files of the project that the merge changed.
     pub changes: Vec<FileChange>,
-    /// The number of replies of the agent's model.
+    /// The number of replies by the agent's model.
     pub turns: u32,
-    /// The tokens of all requests of the agent.
+    /// The tokens of all requests by the agent.
     pub usage: Usage,
-    /// The cost of all requests of the agent; `None` without prices.
+    /// The cost of all requests by the agent; `None` without prices.
     pub cost: Option<Cost>,
 }
 
@@ -99,12 +100,12 @@ pub struct UnknownAgent {
 /// Starts sub-agents.
 #[async_trait]
 pub trait SubAgents: Send + Sync {
-    /// Returns the names of the agents, in order.
+    /// Returns the names of the agents that can be started, in order.
     fn agent_names(&self) -> Vec<String>;
 
     /// Starts the agents and waits for all of them. Returns one report per assignment, in the order
-    /// of `work`; a failing agent does not stop the others. An unknown name starts nothing.
-    /// Canceling the call cancels all agents.
+    /// of `work`; if an agent fails, the others continue. If a name is unknown, no agent is
+    /// started. Canceling the call cancels all agents.
     async fn run_assignments(
         &self,
         context: &ToolContext,
@@ -112,8 +113,8 @@ pub trait SubAgents: Send + Sync {
         work: Vec<Assignment>,
     ) -> Result<Vec<AgentReport>, UnknownAgent>;
 
-    /// Starts the agents without waiting. Each result later becomes a message of the conversation.
-    /// An unknown name starts nothing.
+    /// Starts the agents without waiting for them. Each result later becomes a message of the
+    /// conversation. If a name is unknown, no agent is started.
     async fn start_assignments(
         &self,
         context: &ToolContext,

@@ -14,15 +14,16 @@ use crate::{Access, ToolOutput, Workspace};
 pub struct CallName {
     /// The assistant message that contains the call.
     pub message_id: MessageId,
-    /// The call's id; unique only within the message.
+    /// The id of the call, which is unique only within the message.
     pub call_id: String,
     pub tool: String,
 }
 
 /// Opens the change records of conversations.
 pub trait ChangeRecords: Send + Sync {
-    /// Opens the record of a conversation that works in these folders. Nothing is read or created
-    /// before it is needed. Changes in the folders of `private`, which belong to haft, are ignored.
+    /// Opens the change record of a conversation that works in the folders of `workspace`. Files
+    /// are read and created only when they are needed. Changes in the folders of `private`, which
+    /// belong to haft, are ignored.
     fn open_record(
         &self,
         conversation: &ConversationId,
@@ -31,7 +32,7 @@ pub trait ChangeRecords: Send + Sync {
     ) -> Arc<dyn ChangeWatch>;
 }
 
-/// The change record of one conversation.
+/// The change record of one conversation, which observes its tool calls.
 #[async_trait]
 pub trait ChangeWatch: Send + Sync {
     /// Records the state of the files before a call runs.
@@ -47,7 +48,7 @@ pub trait RecordedCall: Send + Sync {
     /// Returns the port that undoes changes of earlier calls.
     fn change_undo(&self) -> Arc<dyn ChangeUndo>;
 
-    /// Records the changes of the call, and adds notes about them to its output.
+    /// Records the changes that the call made, and adds notes about them to its output.
     async fn finish_call(self: Box<Self>, output: ToolOutput) -> ToolOutput;
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-/// Extracts the text of documents. The text is only for reading and cannot be written back.
+/// Extracts the text of documents. The text can be read but not written back.
 ///
 /// The input may be malicious, so an implementation must bound its work regardless of the sizes
 /// that a file declares.
 pub trait DocumentReader: Send + Sync {
-    /// Detects the format of a document by its content, or by its name if the content is
+    /// Detects the format of a document from its content, or from its name if the content is
     /// inconclusive. Returns `None` if the file is not a document.
     fn detect_format(&self, path: &Path, bytes: &[u8]) -> Option<DocumentFormat>;
 
@@ -17,8 +17,8 @@ pub trait DocumentReader: Send + Sync {
     /// inspect.
     fn is_likely_document(&self, path: &Path) -> bool;
 
-    /// Returns the text of a document, without control characters except line breaks and tabs.
-    /// Blocks: call it from a blocking thread within a runtime.
+    /// Returns the text of a document, without control characters other than line breaks and tabs.
+    /// This blocks, so call it from a blocking thread within a runtime.
     fn read_text(&self, source: &DocumentSource<'_>) -> Result<DocumentText, DocumentError>;
 }
 
@@ -33,13 +33,13 @@ pub struct DocumentFormat {
 
 /// A document to read.
 pub struct DocumentSource<'a> {
-    /// The resolved path.
+    /// The path of the document, with symbolic links resolved.
     pub path: &'a Path,
     /// The whole content of the file.
     pub bytes: &'a [u8],
-    /// A private folder for temporary files.
+    /// A private folder in which temporary files may be created.
     pub spill: &'a Path,
-    /// Fires when the text is no longer needed.
+    /// The token that fires when the text is no longer needed.
     pub cancel: &'a CancellationToken,
 }
 
@@ -57,19 +57,19 @@ pub enum DocumentError {
     /// The document requires a password.
     #[error("it has a password")]
     Encrypted,
-    /// The document is in the Office format from before 2007.
+    /// The document is in an Office format from before 2007.
     #[error("it is in the old Office format")]
     Legacy,
-    /// The content is invalid for the format.
+    /// The content does not conform to the format.
     #[error("{0}")]
     Damaged(String),
-    /// The document unpacks to more than the limit, or takes too long.
+    /// The document unpacks to more than the size limit, or takes too long.
     #[error("{0}")]
     TooLarge(String),
     /// The document cannot be read at the moment, regardless of its content.
     #[error("{0}")]
     Unavailable(String),
-    /// The text is no longer needed.
+    /// The extraction was canceled because the text is no longer needed.
     #[error("cancelled")]
     Canceled,
 }

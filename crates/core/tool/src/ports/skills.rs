@@ -14,10 +14,10 @@ pub trait SkillSource: Send + Sync {
 /// The content of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedSkill {
-    /// The instructions.
+    /// The instructions for the model.
     pub text: String,
     /// The folder of the skill.
     pub folder: PathBuf,
-    /// The other files of the skill, relative to its folder.
+    /// The other files of the skill, by their paths relative to its folder.
     pub files: Vec<String>,
 }

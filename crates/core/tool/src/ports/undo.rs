@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::PortError;
 use crate::FileState;
 
-/// The changes to undo.
+/// Selects the changes that an undo reverts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoTarget {
-    /// The changes of the last call that can still be undone.
+    /// The changes of the last call that can still be undone are undone.
     Last,
-    /// The changes of the call with this id.
+    /// The changes of the call with this id are undone.
     Call(String),
-    /// The last change of this file, given by its resolved path.
+    /// The last change of this file is undone. The path is resolved.
     File(PathBuf),
 }
 
@@ -28,16 +28,17 @@ pub struct UndoReport {
 /// The outcome of an undo for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoneFile {
-    /// The absolute path.
+    /// The absolute path of the file.
     pub path: PathBuf,
     pub outcome: UndoOutcome,
-    /// The change as a unified diff; empty if there is none or the file is not text.
+    /// The difference that the undo made, as a unified diff; empty if there is none or the file is
+    /// not text.
     pub diff: String,
     /// The state of the file after the undo; `None` if the file does not exist.
     pub state: Option<FileState>,
 }
 
-/// The action that an undo took for a file.
+/// The effect of an undo on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoOutcome {
     /// The previous content was written back.
@@ -48,13 +49,14 @@ pub enum UndoOutcome {
     Removed,
     /// The file already had its previous content.
     Unchanged,
-    /// The file was skipped for the contained reason.
+    /// The file was skipped, for this reason.
     Skipped(String),
 }
 
 /// Undoes changes that calls of this conversation made in files.
 pub trait ChangeUndo: Send + Sync {
-    /// Undoes changes on behalf of `call`. Only haft's own changes are undone; a file that another
-    /// program has changed since is skipped. Blocks on disk access; call it from a blocking thread.
+    /// Undoes the changes of `target` on behalf of `call`. Only changes by haft are undone; a file
+    /// that another program has changed since is skipped. Blocks on disk access, so call it from a
+    /// blocking thread.
     fn undo(&self, call: &str, target: &UndoTarget) -> Result<UndoReport, PortError>;
 }

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-/// The number of consecutive failures of a tool itself that opens the circuit.
+/// The number of consecutive failures, all caused by the tool itself, after which the tool is
+/// blocked.
 const MAX_FAILURES: u32 = 3;
-/// The time for which the circuit stays open. Afterwards, one call may run as a trial.
+/// The time for which a tool is blocked. Afterwards, one call may run as a trial.
 const OPEN_DURATION: Duration = Duration::from_mins(5);
 
-/// The circuit breaker of one tool.
+/// The circuit breaker of one tool, which blocks the tool for a while after repeated failures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Breaker {
     failures: u32,
@@ -15,13 +16,13 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// Returns the remaining time for which the tool is blocked; `None` if it may be called.
+    /// Returns the time for which the tool will still be blocked; `None` if it may be called.
     pub(super) fn time_until_retry(&self, now: Instant) -> Option<Duration> {
         let left = OPEN_DURATION.checked_sub(now.saturating_duration_since(self.opened?))?;
         (!left.is_zero()).then_some(left)
     }
 
-    /// Records whether the tool worked in a call.
+    /// Counts a failure of the tool, or resets the count if the tool worked.
     pub(super) fn record_health(&mut self, health: crate::ToolHealth, now: Instant) {
         match health {
             crate::ToolHealth::Sound => *self = Self::default(),

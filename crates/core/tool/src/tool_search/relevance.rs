@@ -2,8 +2,9 @@
 
 use haft_types::ToolSpec;
 
-/// Scores a tool: the sum over all terms it contains, where terms in the name count most. Zero
-/// means no match. Without terms every tool scores 1.
+/// Scores how well a tool matches a query. The score is the sum over all terms that the tool
+/// contains, where a term in its name counts most. Zero means no match; without terms, every tool
+/// scores 1.
 pub(super) fn score_tool(source: &str, tool: &ToolSpec, terms: &[String]) -> u32 {
     if terms.is_empty() {
         return 1;

@@ -30,9 +30,9 @@ struct RunNamedSubagentsParameters {
 
 /// Defines the tool that assigns tasks to `agents`.
 ///
-/// Starting agents changes no file, and each call of a sub-agent asks for its own permission. But
-/// sub-agents may write, so the call has [`Access::Write`]: it is recorded before it begins and
-/// never repeated.
+/// Starting agents changes no file, and each call of a sub-agent needs its own permission. But
+/// sub-agents may write files, so this tool has [`Access::Write`]: its calls are recorded before
+/// they begin and are never repeated.
 pub fn define_tool(agents: Arc<dyn SubAgents>) -> impl Tool {
     ToolDefinition::new(
         RUN_SUBAGENTS,
@@ -46,7 +46,7 @@ pub fn define_tool(agents: Arc<dyn SubAgents>) -> impl Tool {
     })
 }
 
-/// Parses the tasks that a call of the tool assigns, for use after the call was interrupted.
+/// Parses the tasks that a call of this tool assigns, to continue after the call was interrupted.
 pub fn parse_assignments(arguments: &str) -> Option<(WorkOrder, Vec<Assignment>)> {
     let RunNamedSubagentsParameters { subagents } = serde_json::from_str(arguments).ok()?;
     subagents.parse_plan().ok()

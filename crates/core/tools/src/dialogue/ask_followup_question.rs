@@ -1,5 +1,5 @@
 //! `ask_followup_question`: asks the user a question. The engine replaces the result with the
-//! answer.
+//! user's answer.
 
 use std::future::ready;
 

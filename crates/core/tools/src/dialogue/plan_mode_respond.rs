@@ -22,7 +22,7 @@ struct PlanModeRespondParameters {
 }
 
 /// Defines the tool `plan_mode_respond`. [`builtin_tools`](crate::builtin_tools) does not contain
-/// this tool, because only plan mode has it.
+/// this tool, because it is offered only in plan mode.
 pub fn define_tool() -> impl Tool {
     ToolDefinition::new(
         NAME,

@@ -1,4 +1,4 @@
-//! `apply_patch`: adds, changes, moves and deletes files by one patch, all or none.
+//! `apply_patch`: adds, changes, moves and deletes the files of one patch, all or none.
 //!
 //! The files need not have been read before: matching lines prove that their content is known.
 
@@ -19,12 +19,12 @@ use crate::prelude::*;
 use crate::scope::FileScope;
 use crate::{paths, visible};
 
-/// A parsed patch.
+/// The sections of a patch, and remarks from parsing it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedPatch {
-    /// The sections, one for each file header of the patch.
+    /// The sections of the patch, one for each file header.
     pub sections: Vec<PatchSection>,
-    /// True if blanks before markers were ignored.
+    /// True if the parser ignored blanks before the markers of the patch.
     pub padded: bool,
 }
 
@@ -36,10 +36,10 @@ pub struct PatchSection {
     pub action: PatchAction,
 }
 
-/// The action of a patch on one file.
+/// The effect of a patch on one file: the file is created, deleted or updated.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PatchAction {
-    /// Creates the file with this text.
+    /// Creates the file with the given text.
     Add { text: String },
     /// Deletes the file.
     Delete,
@@ -51,7 +51,7 @@ pub enum PatchAction {
     },
 }
 
-/// Parses a patch. The error message is for the model.
+/// A function that parses a patch. The error message is for the model.
 pub type PatchParser = fn(&str) -> Result<ParsedPatch, String>;
 
 const NAME: &str = "apply_patch";
@@ -113,8 +113,8 @@ fn derive_intent(arguments: &Value, parse: PatchParser) -> Intent {
     Intent::Files(files.map(FileUse::Write).collect())
 }
 
-/// An error in a section of the patch; no file is changed. Chunks count from 1 within their
-/// section.
+/// An error in a section of the patch. On any error, no file is changed. Chunks are numbered from 1
+/// within their section.
 #[derive(Debug, thiserror::Error)]
 enum ApplyError {
     #[error(
@@ -204,7 +204,7 @@ fn build_drafts(
     Ok(drafts)
 }
 
-/// Joins sections that update one file.
+/// Joins the sections that update one file into one section.
 fn merge_sections(
     scope: &FileScope,
     sections: Vec<PatchSection>,

@@ -2,14 +2,15 @@
 //!
 //! Every tool that writes goes through [`apply_changes`]. Invariants:
 //!
-//! - At every moment a path holds either the whole old content or the whole new one, and a failure
-//!   leaves all files as they were: no temporary file, no empty folder.
-//! - No link is followed after a path was resolved ([`folder`]).
-//! - A file that another process changed since it was read is never overwritten: the content that a
-//!   step replaces is compared with what was read, and put back if it differs ([`place`]).
-//! - A process that dies in the middle leaves a journal ([`journal`]), and the next start rolls the
-//!   change back ([`recover`]).
-//! - Mode, owner and extended attributes are those of the old file ([`file_attributes`]). A file
+//! - At every moment, a path holds either the whole old content or the whole new content, and a
+//!   failure leaves all files as they were: no temporary file, no empty folder.
+//! - No symbolic link is followed after a path was resolved ([`folder`]).
+//! - A file that another process has changed since it was read is never overwritten: the content
+//!   that a step replaces is compared with the content that was read, and is put back if it differs
+//!   ([`place`]).
+//! - A process that dies during a change leaves a journal ([`journal`]), and the next start rolls
+//!   the change back ([`recover`]).
+//! - A changed file keeps its mode, owner and extended attributes ([`file_attributes`]). A file
 //!   with several hard links becomes a separate file, and the result reports that.
 
 mod commit;
@@ -39,33 +40,34 @@ pub use folder::OpenFolder;
 pub(crate) use folder::open_absolute;
 pub use recover::{Recovery, RecoveryOutcome, recover_changes};
 
-/// A change to one file.
+/// A change to one file that has been planned, but not made.
 pub(crate) struct PlannedChange<'a> {
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
     pub(crate) step: ChangeAction<'a>,
 }
 
-/// The action on a file.
+/// The effect of a change on a file: the file is created, replaced or deleted.
 pub(crate) enum ChangeAction<'a> {
-    /// Creates a file, which must not exist, and its missing folders.
+    /// Creates a file, which must not exist, and any missing folders above it.
     Create { bytes: &'a [u8] },
-    /// Creates a file with the mode, owner and attributes of another one: the second half of a
+    /// Creates a file with the mode, owner and attributes of the file `like`: the second half of a
     /// move.
     CreateLike {
         bytes: &'a [u8],
         like: &'a LoadedFile,
     },
-    /// Replaces the content, if the file still is as it was read.
+    /// Replaces the content of the file, if the content is still the one that was read.
     Replace {
         old: &'a LoadedFile,
         bytes: &'a [u8],
     },
-    /// Removes the file, if it still is as it was read.
+    /// Removes the file, if its content is still the one that was read.
     Delete { old: &'a LoadedFile },
 }
 
-/// A failed change. The files are as they were, unless the message says otherwise.
+/// The error of a failed change. The files are as they were before, unless the message reports
+/// otherwise.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
     #[error("cannot {doing} `{name}`: {source}; nothing was changed")]
@@ -155,17 +157,17 @@ fn format_unrestored(left: &[UnrestoredFile]) -> String {
     text
 }
 
-/// The result of a change.
+/// The result of changing one or more files.
 pub(crate) struct ChangeOutcome {
-    /// The new state of each file, in the order of the changes; `None` for a deleted one.
+    /// The new state of each file, in the order of the changes; `None` for a deleted file.
     pub(crate) states: Vec<Option<FileState>>,
-    /// Unexpected effects on each file, as sentences.
+    /// Sentences about unexpected effects on each file, in the order of the changes.
     pub(crate) notes: Vec<Vec<String>>,
 }
 
 impl ChangeOutcome {
-    /// Returns the file states that a result carries so that the read ledger can be rebuilt from
-    /// it.
+    /// Returns the states of the changed files for the tool result. The read ledger is rebuilt from
+    /// these states when a conversation is resumed.
     pub(crate) fn ledger_context(&self, changes: &[PlannedChange<'_>]) -> Value {
         let files: Vec<Value> = changes
             .iter()
@@ -179,7 +181,8 @@ impl ChangeOutcome {
         }
     }
 
-    /// Returns the result of a call that made these changes, including the notes.
+    /// Returns the result of a tool call that made the changes in `changes`, including notes on
+    /// unexpected effects.
     pub(crate) fn build_envelope(
         &self,
         mut text: String,
@@ -196,7 +199,7 @@ impl ChangeOutcome {
         }
     }
 
-    /// Joins all notes, one per line.
+    /// Joins all notes, one per line; `None` if there are none.
     pub(crate) fn join_notes(&self) -> Option<String> {
         let sentences = self.notes.concat();
         (!sentences.is_empty()).then(|| sentences.join("\n"))
@@ -208,8 +211,8 @@ pub(crate) fn file_state_to_json(path: &Path, state: FileState) -> Value {
     json!({ "path": path.display().to_string(), "size": state.size, "mtime_ns": state.mtime_ns, "hash": state.hash })
 }
 
-/// Carries out a change of any number of files, all or none: saves their current content for undo,
-/// changes them, and records their new state. `changes` names each file once.
+/// Changes either all of the files or none: saves their current content for undo, changes them, and
+/// records their new state. `changes` must contain each file only once.
 pub(crate) fn apply_changes(
     scope: &FileScope,
     changes: &[PlannedChange<'_>],
@@ -241,8 +244,8 @@ pub(crate) fn apply_changes(
     Ok(done)
 }
 
-/// Rejects a change that writes one of haft's own notices into a file: a model that saw a notice in
-/// place of omitted text may copy the notice. A notice that the file already contains may stay.
+/// Rejects a change that writes one of haft's own notices into a file. A model may copy a notice
+/// that it got in place of omitted text. A notice that the file already contains may stay.
 fn reject_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
     for change in changes {
         let (old, bytes) = match &change.step {

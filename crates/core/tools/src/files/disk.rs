@@ -1,4 +1,4 @@
-//! Opens and loads regular files, and rejects everything else.
+//! Opens and loads regular files, and rejects files of all other types.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,10 +13,11 @@ use rustix::io::Errno;
 use crate::failure::Coded;
 use crate::files::change::open_absolute;
 
-/// The maximum size of a file that is loaded completely, for hashing, decoding and editing.
+/// The maximum size, in bytes, of a file that is loaded completely, for hashing, decoding and
+/// editing.
 pub(crate) const MAX_LOADED: u64 = 32 * 1024 * 1024;
 
-/// A file that could not be loaded. `name` is the path as the model may write it.
+/// An error while opening or loading a file. `name` is the path as the model may write it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiskError {
     #[error("`{name}` does not exist")]
@@ -62,16 +63,17 @@ impl Coded for DiskError {
     }
 }
 
-/// A file in memory, and the attributes to keep when it is replaced.
+/// The content of a file in memory, and the attributes to keep when the file is replaced.
 pub(crate) struct LoadedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) state: FileState,
     pub(crate) metadata: Metadata,
-    /// The open file, to copy its extended attributes.
+    /// The open file, from which its extended attributes are copied.
     pub(crate) file: File,
 }
 
-/// Opens a resolved path if it is a regular file. Follows no link: the path was resolved already.
+/// Opens a resolved path if it is a regular file. Follows no symbolic links, because the path was
+/// resolved before.
 pub(crate) fn open_file(path: &Path, name: &str) -> Result<(File, Metadata), DiskError> {
     let fail = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => DiskError::NotFound {
@@ -95,7 +97,8 @@ pub(crate) fn open_file(path: &Path, name: &str) -> Result<(File, Metadata), Dis
     Ok((file, metadata))
 }
 
-/// Opens a path that a walk reported as a regular file, with as few system calls as possible.
+/// Opens a path that a folder walk reported as a regular file, with as few system calls as
+/// possible.
 pub(crate) fn open_walked_file(path: &Path) -> io::Result<File> {
     let file = File::from(open_absolute(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
     if file.metadata()?.is_file() {
@@ -158,7 +161,7 @@ pub(crate) fn load_open_file(
     })
 }
 
-/// Returns the state of a file with this content, for the read ledger.
+/// Returns the state of a file with the content `bytes`, for the read ledger.
 pub(crate) fn compute_file_state(bytes: &[u8], metadata: &Metadata) -> FileState {
     FileState {
         size: bytes.len() as u64,
@@ -175,7 +178,7 @@ pub(crate) fn mtime_ns(metadata: &Metadata) -> i64 {
         .saturating_add(metadata.mtime_nsec())
 }
 
-/// Formats a modification time for people and models.
+/// Formats a modification time for people and models; `None` if it is out of range.
 pub(crate) fn format_mtime(mtime_ns: i64) -> Option<String> {
     Timestamp::from_nanosecond(i128::from(mtime_ns))
         .ok()

@@ -1,8 +1,9 @@
 //! Extracts text from documents such as PDF files. The port
-//! [`DocumentReader`](haft_tool::DocumentReader) reads documents, and this module words the errors.
+//! [`DocumentReader`](haft_tool::DocumentReader) reads the documents, and this module formulates
+//! the errors for the model.
 //!
-//! Reading a document does not permit overwriting it: the text shown is not the content of the
-//! file.
+//! Reading a document does not permit overwriting it, because the extracted text is not the content
+//! of the file.
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +65,7 @@ pub(crate) struct DocumentFile<'a> {
     pub(crate) path: &'a Path,
     /// The path as the model may write it.
     pub(crate) name: &'a str,
-    /// The whole content.
+    /// The whole content of the file.
     pub(crate) bytes: &'a [u8],
     pub(crate) format: DocumentFormat,
 }
@@ -132,7 +133,8 @@ pub(crate) fn reject_unreadable_document(
     })
 }
 
-/// Returns the text of a document. Blocks; call it from a thread that may block, within a runtime.
+/// Returns the text of a document. Blocks: call this function on a thread that may block, within an
+/// async runtime.
 pub(crate) fn extract_text(
     scope: &FileScope,
     document: &DocumentFile<'_>,

@@ -1,8 +1,8 @@
-//! Shared by the tools that edit text: finding places in a text, loading and checking the files of
-//! a call, and reporting a change.
+//! Code shared by the tools that edit text: it finds the text to replace, loads and checks the
+//! files of a call, and reports a change.
 //!
 //! `blocks`, `strings` and `nearest` are pure; `source` reads files, and `drafts` carries out the
-//! change.
+//! changes.
 
 pub(crate) mod blocks;
 pub(crate) mod drafts;

@@ -13,8 +13,8 @@ use crate::scope::FileScope;
 
 const NAME: &str = "edit_file";
 
-/// Returns the parameter names for error messages, and the advice that follows a short file shown
-/// in full.
+/// Returns the parameter names for error messages, and the advice that follows if an error message
+/// contains a short file in full.
 fn build_edit_terms(tools: &ToolNames) -> EditTerms {
     let next = tools.hint_if_known(
         "write_to_file",
@@ -42,7 +42,8 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Translates `file_path`, `old_string` and `new_string`, the parameter names of other agents.
+/// Renames the arguments that other agents use, such as `file_path` and `old_string`, to haft's
+/// names, `path` and `old_text`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     for (classic, own) in [
         ("file_path", "path"),
@@ -105,8 +106,8 @@ fn build_draft(
     })
 }
 
-/// Applies the edit to a text and returns the new text with the number of changed places. On an
-/// error nothing is changed.
+/// Applies the edit to a text, and returns the new text with the number of replacements. On an
+/// error, nothing is changed.
 fn apply_edit(
     text: &str,
     name: &str,

@@ -1,8 +1,8 @@
 //! Decodes text files and encodes them again.
 //!
 //! Invariant: for every input that [`decode_text`] accepts, [`encode_text`] of the unchanged text
-//! returns exactly that input. An edit can therefore change some lines of a file and leave every
-//! other byte alone. A file without this guarantee counts as binary.
+//! returns exactly that input. An edit can therefore change some lines of a file and leave all
+//! other bytes unchanged. A file without this guarantee counts as binary.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::WINDOWS_1252;
@@ -13,8 +13,7 @@ pub(crate) enum TextEncoding {
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// An encoding that predates Unicode, guessed from the text: Latin-1 and similar encodings,
-    /// Shift-JIS, GBK and others.
+    /// An encoding that predates Unicode, guessed from the text, such as Latin-1, Shift-JIS or GBK.
     Legacy(&'static encoding_rs::Encoding),
 }
 
@@ -54,7 +53,8 @@ pub(crate) struct DecodedText {
     pub(crate) mark: ByteOrderMark,
 }
 
-/// Decodes a file, or returns `None` if it is not text that can be written back unchanged.
+/// Decodes a file. Returns `None` if it is not text or if the text could not be written back
+/// unchanged.
 pub(crate) fn decode_text(bytes: &[u8]) -> Option<DecodedText> {
     for encoding in [
         TextEncoding::Utf8,
@@ -92,7 +92,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Option<DecodedText> {
     })
 }
 
-/// Encodes a text. The error is the first character that the encoding lacks.
+/// Encodes a text. Fails with the first character that does not exist in the encoding.
 pub(crate) fn encode_text(
     text: &str,
     encoding: TextEncoding,
@@ -142,8 +142,8 @@ fn guess_encoding(bytes: &[u8]) -> Option<TextEncoding> {
     ))
 }
 
-/// Guesses the byte order of UTF-16 without a byte order mark. In mostly Latin text nearly every
-/// unit has a zero byte, always on one side.
+/// Guesses the byte order of UTF-16 text without a byte order mark. In mostly Latin text, one byte
+/// of nearly every unit is zero, always on the same side.
 fn guess_utf16(bytes: &[u8]) -> Option<TextEncoding> {
     let sample = bytes.get(..4096).unwrap_or(bytes);
     let zeros_at = |side: usize| {

@@ -1,4 +1,4 @@
-//! Reads lines of a file in their current state, without a tool call.
+//! Reads the current lines of a file, without a tool call.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,24 +11,24 @@ use crate::files::edit::lines;
 use crate::files::encoding::{decode_text, describe_binary};
 use crate::visible;
 
-/// An error of reading an excerpt. The message omits the path, because the caller has it.
+/// An error while reading an excerpt. The message omits the path, because the caller knows it.
 #[derive(Debug, thiserror::Error)]
 pub enum ExcerptError {
     #[error("the file does not exist")]
     Missing,
-    /// The path contains a symbolic link now, so it may lead to another file.
+    /// The path now contains a symbolic link, so it may lead to another file.
     #[error("its path goes through a symbolic link now")]
     Link,
-    /// The file is not text. Holds a description of its content.
+    /// The file is not text. The value describes its content.
     #[error("it is {0}, not text")]
     Binary(&'static str),
-    /// The range begins after the end of the file.
+    /// The requested range begins after the end of the file.
     #[error("the file has {total} lines")]
     Beyond {
         /// The number of lines in the file.
         total: usize,
     },
-    /// The lines exceed the limits.
+    /// The requested lines exceed the limits.
     #[error("too long to be shown here; read it by range")]
     TooLong,
     #[error("{0}")]
@@ -49,8 +49,8 @@ impl Coded for ExcerptError {
 }
 
 /// Returns the current lines of a range, with control characters made visible. `path` must be
-/// absolute and free of links. Lines that exceed the limits are an error and not cut: half a range
-/// misleads.
+/// absolute and free of symbolic links. Fails if the lines exceed the limits, because a cut range
+/// would be misleading.
 pub fn read_excerpt(
     path: &Path,
     lines: RangeInclusive<usize>,

@@ -30,8 +30,8 @@ struct ExtractToTextParameters {
 }
 
 impl ExtractToTextParameters {
-    /// Returns the output path. If the document's path is a link, the default output lies beside
-    /// the link, not beside its target. The declared intent and the call both use this path.
+    /// Returns the output path. If the document's path is a symbolic link, the default output lies
+    /// beside the link, not beside its target. The declared intent and the call both use this path.
     fn output_path(&self) -> String {
         self.output
             .clone()

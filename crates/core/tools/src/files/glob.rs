@@ -1,4 +1,4 @@
-//! `glob`: finds files by name, the newest first.
+//! `glob`: finds files by name, sorted with the newest first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -120,16 +120,16 @@ fn compile_pattern(root: &Path, pattern: &str) -> Result<FilePattern, ToolFailur
         .map_err(|error| invalid(format!("`pattern` is not a valid glob: {error}")))
 }
 
-/// True for everything but folders: links are listed, and not followed.
+/// True for all entries except folders. Symbolic links are listed, but not followed.
 fn is_not_folder(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| !kind.is_dir())
 }
 
-/// The newest files found so far, and the total number of files.
+/// The newest matching files found so far, and the total number of matching files.
 struct NewestFiles {
     most: usize,
-    /// The oldest file is on top, so that a newer one can replace it. Of files with equal times,
-    /// the first by name counts as newer.
+    /// The oldest file is on top, so that a newer file can replace it. Among files with equal
+    /// times, the first by name counts as the newest.
     heap: BinaryHeap<(Reverse<i64>, PathBuf)>,
     total: usize,
     unreadable: usize,

@@ -93,7 +93,7 @@ fn build_walk(scope: &FileScope, folder: &Path, recursive: bool) -> WalkBuilder 
     builder
 }
 
-/// The entries that fit into the output, and the total number of entries.
+/// The entries of the folder that fit into the output, and the total number of entries.
 #[derive(Default)]
 struct FileListing {
     entries: Vec<String>,
@@ -159,7 +159,7 @@ impl FileListing {
     }
 }
 
-/// Removes `ignore`: the project's ignore files decide which files are omitted.
+/// Removes the argument `ignore`: the project's ignore files determine which files are omitted.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     remove_arguments(&mut arguments, &["ignore"]);
     arguments

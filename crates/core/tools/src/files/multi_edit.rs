@@ -33,7 +33,7 @@ static MANUAL: Manual = Manual {
     ..Manual::for_group(Group::Files)
 };
 
-/// Copies the top-level `path` that other agents' calls contain into each edit.
+/// Copies the top-level path of a call, which other agents write only once, into each edit.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     let path = arguments.shift_remove("path");
@@ -139,7 +139,7 @@ fn draft_path(draft: &FileDraft) -> &Path {
     }
 }
 
-/// Drafts the first edit of a file in a call.
+/// Drafts the first edit of a file in the call.
 fn draft_first_edit(
     scope: &FileScope,
     path: &Path,
@@ -163,7 +163,7 @@ fn draft_first_edit(
     })
 }
 
-/// Applies a further edit to a file that the call has edited before.
+/// Applies another edit to a file that the call has already edited.
 fn apply_further_edit(
     draft: &mut FileDraft,
     edit: &StringEdit,
@@ -187,8 +187,8 @@ fn apply_further_edit(
     Ok(())
 }
 
-/// Applies an edit to a text and returns the new text. On an error nothing is changed. Edits count
-/// from 1.
+/// Applies an edit to a text and returns the new text. On an error, nothing is changed. `number` is
+/// the number of the edit, counting from 1.
 fn apply_edit(
     text: &str,
     name: &str,

@@ -1,6 +1,5 @@
 //! Helps a model whose path does not exist: suggests similar paths, or lists the nearest existing
-//! folder. The hint never advises calling another tool, because the failed call may be of that
-//! tool.
+//! folder. The hint never suggests another tool, because the failed call may be of that tool.
 
 use std::path::Path;
 
@@ -11,16 +10,16 @@ use crate::paths;
 use crate::scope::FileScope;
 use crate::visible;
 
-/// The maximum number of files and folders that are visited.
+/// The maximum number of files and folders that are visited to find similar paths.
 const MAX_VISITED: usize = 20_000;
 /// The maximum number of similar paths in a hint.
 const MAX_SUGGESTIONS: usize = 3;
 /// The maximum number of folder entries in a hint.
 const MAX_LISTED_ENTRIES: usize = 20;
-/// The minimum similarity of two names.
+/// The minimum similarity, between 0 and 1, of the file names in a suggestion to the missing name.
 const MIN_SIMILARITY: f32 = 0.7;
 
-/// Returns a hint with similar paths, as text that follows "does not exist". Omits ignored files
+/// Returns a hint with similar paths, which is appended to "does not exist". Omits ignored files
 /// and files that a permission rule hides.
 pub(crate) fn suggest_paths(scope: &FileScope, missing: &str) -> String {
     let path = scope.workspace.cwd.join(missing);
@@ -51,8 +50,8 @@ pub(crate) fn suggest_paths(scope: &FileScope, missing: &str) -> String {
     )
 }
 
-/// Returns the most similar paths: paths with an equal name first, then those with an equal stem,
-/// then those with a similar name.
+/// Returns the most similar paths: first paths with an equal name, then paths with an equal stem,
+/// then paths with a similar name.
 fn find_similar_paths(scope: &FileScope, missing: &Path) -> Vec<String> {
     let name_of = |path: &str| {
         path.trim_matches(['`', '/'])
@@ -102,8 +101,8 @@ fn find_similar_paths(scope: &FileScope, missing: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Lists the entries of a folder down to `depth`, formatted for a sentence, and returns true if
-/// there are more than `most`.
+/// Lists the entries of a folder down to `depth`, formatted for a sentence. Returns at most `most`
+/// entries, and true if there are more.
 fn list_entries(
     scope: &FileScope,
     folder: &Path,

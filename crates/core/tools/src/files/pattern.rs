@@ -1,10 +1,10 @@
-//! Glob patterns of `glob` and `search_files`.
+//! Implements the glob patterns of the tools `glob` and `search_files`.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A glob that matches file names, or paths below a folder if it contains a slash.
+/// A glob pattern. It matches paths below a folder if it contains a slash, else file names.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePattern {
     glob: GlobMatcher,
@@ -24,7 +24,7 @@ impl FilePattern {
         })
     }
 
-    /// True if the pattern matches a path in `root`.
+    /// True if the pattern matches `path`, which lies in `root`.
     pub(crate) fn matches(&self, root: &Path, path: &Path) -> bool {
         if self.on_path {
             path.strip_prefix(root)

@@ -2,7 +2,7 @@
 //! image.
 //!
 //! Every complete read is recorded in the read ledger with the hash of the file's bytes. The ledger
-//! later prevents overwriting content that the model has not seen.
+//! later prevents the model from overwriting content that it has not read.
 
 mod document;
 pub(crate) mod image;
@@ -69,7 +69,7 @@ async fn read_with_notes(context: &ToolContext, parameters: ReadFileParameters) 
     Ok(output)
 }
 
-/// A file that could not be shown.
+/// The reason why `read_file` cannot show a file.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("`{name}` is {kind} of {size} bytes, not text; use a program that reads it")]
@@ -109,7 +109,7 @@ impl Coded for ReadError {
     }
 }
 
-/// Reads a whole file, for another tool.
+/// Reads a whole file, on behalf of another tool.
 pub(crate) fn read_whole_file(scope: &FileScope, path: &str) -> CallResult {
     read_file_range(
         scope,
@@ -173,7 +173,8 @@ fn read_file_range(scope: &FileScope, parameters: &ReadFileParameters) -> CallRe
     Ok(envelope.into())
 }
 
-/// Returns the page as text and data, with a line that gives the range.
+/// Returns the page as text and data, followed by a line that reports the range if the page is not
+/// the whole file.
 fn build_page_envelope(
     name: &str,
     page: &FilePage,
@@ -219,7 +220,8 @@ fn build_page_envelope(
     Ok(Envelope::success(text).with_data(data))
 }
 
-/// Records the read, and warns if the file changed since haft last saw it.
+/// Records the read, and adds a note if the file has changed since the read ledger last recorded
+/// it.
 fn record_read(
     scope: &FileScope,
     path: &Path,
@@ -246,7 +248,8 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Translates `file_path`, `offset` (the first line) and `limit` (the number of lines).
+/// Converts the arguments that other agents use, `file_path`, `offset` (the first line) and `limit`
+/// (the number of lines), to `path`, `start_line` and `end_line`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     rename_argument(&mut arguments, "offset", "start_line");

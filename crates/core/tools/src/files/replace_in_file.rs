@@ -55,7 +55,7 @@ pub(crate) fn define_tool() -> impl Tool {
     })
 }
 
-/// Describes a block that does not match.
+/// Returns the error for a block that does not match.
 fn describe_misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
     let part = format!("the SEARCH part of block {block}");
     let missing = |hint: String| {

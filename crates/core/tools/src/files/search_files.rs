@@ -102,7 +102,7 @@ fn search_files(scope: &FileScope, parameters: &SearchFilesParameters) -> CallRe
     .into())
 }
 
-/// Searches a single file that the call names.
+/// Searches the single file that the call names.
 fn search_single_file(
     scope: &FileScope,
     path: &Path,
@@ -179,8 +179,9 @@ fn search_file(
     })
 }
 
-/// Translates `pattern`, `glob` and `-i`, and drops other options: context lines and line numbers
-/// are always included, and matches are always shown as lines.
+/// Converts the arguments `pattern`, `glob` and `-i`, which other agents use, to haft's arguments,
+/// and drops the options that haft does not have: context lines and line numbers are always
+/// included, and matches are always shown as lines.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "pattern", "regex");
     rename_argument(&mut arguments, "glob", "file_pattern");

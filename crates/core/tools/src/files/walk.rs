@@ -9,19 +9,19 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::scope::FileScope;
 
-/// The maximum number of threads of a walk. More threads slow each other down.
+/// The maximum number of threads of a folder walk. More threads would slow each other down.
 const MAX_THREADS: usize = 12;
 
-/// The handling of `.git` by a walk.
+/// Controls whether a folder walk enters `.git`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GitFolder {
     Entered,
     Skipped,
 }
 
-/// Returns a walk that respects the ignore files of the tree, with or without git, but none of the
-/// user's home folder: a tree gives the same result for everyone. Files that permission rules hide
-/// are omitted and counted.
+/// Returns a folder walk that respects the ignore files of the tree, with or without git. Ignore
+/// files in the user's home folder have no effect, so that a tree gives equal results for all
+/// users. Files that permission rules hide are omitted and counted.
 pub(crate) fn build_walk(scope: &FileScope, root: &Path, git: GitFolder) -> WalkBuilder {
     let mut builder = WalkBuilder::new(root);
     let readable = scope.read_filter.clone();
@@ -47,8 +47,8 @@ pub(crate) fn build_walk(scope: &FileScope, root: &Path, git: GitFolder) -> Walk
     builder
 }
 
-/// Walks with several threads, in any order. `visitor` is called once for each thread; the closure
-/// that it returns receives every entry that the thread visits.
+/// Walks a folder tree with several threads, in any order. `visitor` is called once for each
+/// thread. The closure that it returns receives every entry that the thread visits.
 pub(crate) fn walk_in_parallel<'a>(
     builder: &mut WalkBuilder,
     mut visitor: impl FnMut()

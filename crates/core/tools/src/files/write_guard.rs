@@ -1,4 +1,4 @@
-//! Checks that a file may be changed.
+//! Checks whether a file may be changed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -40,16 +40,17 @@ impl Coded for ChangeRefusal {
     }
 }
 
-/// The proof, required for a change, that the model knows the content of the file.
+/// The proof, required before a change of a file, that the model knows the file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadRequirement {
-    /// The whole content is replaced: it must have been read.
+    /// The model must have read the file, because its whole content is replaced.
     MustBeRead,
-    /// The change contains the text it replaces, or removes the file by its name.
+    /// No read is required: the change contains the text that it replaces, or removes or moves the
+    /// file by its name.
     Proven,
 }
 
-/// Checks that a file, in its current state, may be changed.
+/// Checks whether a file, in its current state, may be changed.
 pub(crate) fn check_changeable(
     scope: &FileScope,
     path: &Path,
@@ -84,7 +85,7 @@ pub(crate) fn check_changeable(
     }
 }
 
-/// Rejects a document such as a PDF file, because the model is only ever shown the extracted text.
+/// Rejects a document such as a PDF file, because the model only gets its extracted text.
 pub(crate) fn reject_document(
     scope: &FileScope,
     path: &Path,

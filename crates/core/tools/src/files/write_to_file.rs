@@ -47,7 +47,7 @@ pub(crate) fn define_tool() -> impl Tool {
     .with_file_preview(preview_write)
 }
 
-/// Writes a whole file, for another tool.
+/// Writes a whole file, on behalf of another tool.
 pub(crate) fn write_whole_file(scope: &FileScope, path: &str, content: &str) -> CallResult {
     write_file(
         scope,
@@ -58,7 +58,8 @@ pub(crate) fn write_whole_file(scope: &FileScope, path: &str, content: &str) -> 
     )
 }
 
-/// Loads the existing file if it may be replaced, or returns `None` if there is no file.
+/// Loads the existing file. Fails if it may not be replaced, and returns `None` if there is no
+/// file.
 fn load_replaceable(
     scope: &FileScope,
     path: &Path,
@@ -142,7 +143,7 @@ fn write_file(scope: &FileScope, parameters: &WriteToFileParameters) -> CallResu
     })
 }
 
-/// Translates `file_path`.
+/// Renames `file_path`, which other agents use, to `path`.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     rename_argument(&mut arguments, "file_path", "path");
     arguments

@@ -34,7 +34,7 @@ pub(crate) fn define_tool() -> impl Tool {
     .on_files(read_module)
 }
 
-/// Declares reading the module's document.
+/// Returns the intent to read the module's document.
 fn derive_intent(arguments: &Value) -> Intent {
     module_documents::derive_intent(arguments, FileUse::Read)
 }

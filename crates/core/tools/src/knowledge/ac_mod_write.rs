@@ -35,7 +35,7 @@ pub(crate) fn define_tool() -> impl Tool {
     .on_files(write_module)
 }
 
-/// Declares writing the module's document.
+/// Returns the intent to write the module's document.
 fn derive_intent(arguments: &Value) -> Intent {
     module_documents::derive_intent(arguments, FileUse::Write)
 }

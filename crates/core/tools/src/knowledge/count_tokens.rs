@@ -91,7 +91,8 @@ fn count_tokens(
     Ok(Envelope::success(shown).with_data(data).into())
 }
 
-/// Loads the text of a file as `read_file` would show it.
+/// Loads the text of a file in the form in which `read_file` would show it. Returns the name to
+/// show and the text.
 fn load_text(scope: &FileScope, given: &str) -> Result<(String, String), ToolFailure> {
     let path = paths::resolve_path(&scope.workspace, given)?;
     let name = paths::display_path(&scope.workspace, &path);

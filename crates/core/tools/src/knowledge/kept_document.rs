@@ -1,8 +1,7 @@
-//! A stored document with a copy in memory.
+//! A document in the store, with a copy in memory.
 //!
-//! Invariant: every edit starts from the stored version, not from the copy, so that it does not
-//! undo an edit made by another process. A document that cannot be parsed is never overwritten by
-//! an edit.
+//! Invariant: every edit starts from the stored version, not from the copy, so that no edit undoes
+//! a change made by another process. An edit never overwrites a document that cannot be parsed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,28 +13,28 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The owner of a document.
+/// The owner of a stored document: one conversation, or all conversations of a project.
 pub enum DocumentOwner {
-    /// A single conversation.
+    /// A single conversation owns the document.
     Conversation(ConversationId),
-    /// All conversations of a namespace.
+    /// The document belongs to all conversations of a namespace.
     Project(String),
 }
 
-/// A stored document of a conversation or a project, with a copy in memory.
+/// A document that is stored for a conversation or a project, with a copy in memory.
 pub struct KeptDocument<T> {
     store: Arc<dyn Store>,
     owner: DocumentOwner,
     /// The key under which the store keeps the document.
     key: &'static str,
     copy: Mutex<T>,
-    /// Held while the document is read, changed and written.
+    /// Locked while the document is read, changed and written.
     editing: tokio::sync::Mutex<()>,
 }
 
 impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
     /// Opens the document. If the stored value cannot be parsed, the copy in memory is empty, and
-    /// reading or editing the document fails.
+    /// later reads and edits of the document fail.
     pub async fn open(
         store: Arc<dyn Store>,
         owner: DocumentOwner,
@@ -49,8 +48,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(document)
     }
 
-    /// Like [`Self::open`], but for a conversation's document whose stored value was read already.
-    /// Also returns the error if that value cannot be parsed.
+    /// Like [`Self::open`], but for a conversation's document whose stored value was already read.
+    /// Also returns the error if the value cannot be parsed.
     pub fn from_stored(
         store: Arc<dyn Store>,
         id: ConversationId,
@@ -77,8 +76,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// Returns a clone of the copy in memory: the document as it was last read or written through
-    /// this value.
+    /// Returns a clone of the copy in memory, which is the document as it was last read or written
+    /// through this value.
     pub fn copy(&self) -> T {
         self.copy
             .lock()
@@ -86,7 +85,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
             .clone()
     }
 
-    /// Reads the document from the store.
+    /// Reads the document from the store, and updates the copy in memory.
     pub async fn read(&self) -> Result<T, PortError> {
         let stored = self
             .load_stored()
@@ -97,7 +96,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(value)
     }
 
-    /// Replaces the document, even one that cannot be parsed.
+    /// Replaces the document, even if the stored document cannot be parsed.
     pub async fn replace(&self, value: T) -> Result<(), PortError> {
         let _alone = self.editing.lock().await;
         let json = self.encode(&value)?;
@@ -114,7 +113,8 @@ impl<T: Serialize + DeserializeOwned + Clone + Default> KeptDocument<T> {
         Ok(())
     }
 
-    /// Changes the document. `change` is called again if another process was faster.
+    /// Changes the document. Calls `change` again if another process has changed the document in
+    /// the meantime.
     pub async fn edit<R>(
         &self,
         change: impl Fn(&mut T) -> Result<R, PortError>,

@@ -1,4 +1,4 @@
-//! Counts tokens as the conversation's model does.
+//! Estimates token counts for the model of a conversation.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ impl ModelTokens {
         }
     }
 
-    /// Returns the estimated number of tokens of a text.
+    /// Returns the estimated number of tokens that a text has for the model.
     pub fn count(&self, text: &str) -> u64 {
         (f64::from(self.counter.count_text(text)) * self.factor).round() as u64
     }
 
-    /// Returns the number of tokens that fit into the model's context window.
+    /// Returns the size of the model's context window, in tokens.
     pub fn window(&self) -> u64 {
         u64::from(self.window)
     }

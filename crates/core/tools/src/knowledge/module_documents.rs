@@ -1,4 +1,5 @@
-//! Module documents: the `.ac.mod.md` in a folder describes its purpose, use and dependencies.
+//! Module documents: the file `.ac.mod.md` in a folder describes the folder's purpose, use and
+//! dependencies.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,12 +13,13 @@ use crate::{paths, visible};
 
 /// The file name of a module document.
 pub(crate) const DOCUMENT_NAME: &str = ".ac.mod.md";
-/// The number of bytes that are read of a document for its summary.
+/// The number of bytes of a document that are read for its summary.
 const SUMMARY_READ_BYTES: u64 = 4 * 1024;
-/// The maximum length of a module's summary.
+/// The maximum length of a module's summary, in characters.
 const MAX_SUMMARY_CHARS: usize = 120;
 
-/// Returns the path of a module's document, given the path of the folder or of the document.
+/// Returns the path of a module's document. `given` is the path of the module's folder or of the
+/// document itself.
 pub(crate) fn document_path(given: &str) -> String {
     if Path::new(given)
         .file_name()
@@ -28,7 +30,7 @@ pub(crate) fn document_path(given: &str) -> String {
     format!("{}/{DOCUMENT_NAME}", given.trim_end_matches('/'))
 }
 
-/// Returns the folder of a module; fails if the folder does not exist.
+/// Returns the folder of a module. Fails if the folder does not exist.
 pub(crate) fn resolve_module_folder(
     workspace: &Workspace,
     given: &str,
@@ -59,8 +61,8 @@ pub(crate) fn find_enclosing_document(workspace: &Workspace, file: &Path) -> Opt
         .find(|document| document.is_file())
 }
 
-/// Reads the summary of a module: the first line of text of its document, otherwise its first
-/// heading.
+/// Reads the summary of a module: the first line of its document that is not a heading, or else its
+/// first heading.
 pub(crate) fn read_summary(document: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(document)
@@ -85,8 +87,8 @@ pub(crate) fn read_summary(document: &Path) -> Option<String> {
     Some(visible::reveal_line(&short).into_owned())
 }
 
-/// Returns the intent of a call that uses the module document of the argument `path`. `usage` makes
-/// the file use from the path of that document.
+/// Returns the intent of a tool call that reads or writes the document of the module in its
+/// argument `path`. `usage` creates the matching [`FileUse`] from the document's path.
 pub(crate) fn derive_intent(arguments: &Value, usage: fn(String) -> FileUse) -> Intent {
     match arguments.get("path").and_then(Value::as_str) {
         Some(path) => Intent::Files(vec![usage(document_path(path))]),

@@ -1,4 +1,4 @@
-//! Notes on folders and files, kept with the project and shared by its conversations.
+//! Notes on folders and files, stored with the project and shared by its conversations.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use super::kept_document::{DocumentOwner, KeptDocument};
 pub struct Note {
     /// The note's id within the project, such as `n7`. An id is never reused.
     pub id: String,
-    /// The folder or file, relative to the project; `.` is the project itself.
+    /// The folder or file, as a path relative to the project; `.` is the project itself.
     pub path: String,
     /// The text of the note.
     pub note: String,
-    /// The time at which the note was written or last changed.
+    /// The time when the note was written or last changed.
     pub updated_at: Timestamp,
 }
 
@@ -28,7 +28,8 @@ impl Note {
     /// The maximum number of notes on one folder or file that are shown without a query.
     pub const SHOWN: usize = 5;
 
-    /// True if the note is on this path, on a folder above it, or on something below it.
+    /// True if the note is on `path`, on a folder above `path`, or on a file or folder below
+    /// `path`.
     pub fn concerns(&self, path: &str) -> bool {
         let own = Path::new(&self.path);
         let path = Path::new(path);
@@ -37,19 +38,19 @@ impl Note {
     }
 }
 
-/// All notes of a project as they are stored, oldest first.
+/// All notes of a project in their stored form, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct FolderNoteList {
-    /// The highest number that a note id has had.
+    /// The highest number that was ever used in a note id.
     last_number: u32,
     notes: Vec<Note>,
 }
 
-/// The key under which the store keeps the notes.
+/// The key of the notes in the store.
 const KEY: &str = "notes";
 
-/// The notes of a project, kept in the store with a copy in memory.
+/// The notes of a project, in the store with a copy in memory.
 pub struct StoredNotes {
     document: KeptDocument<FolderNoteList>,
     clock: Arc<dyn Clock>,
@@ -57,7 +58,7 @@ pub struct StoredNotes {
 }
 
 impl FolderNoteList {
-    /// Removes and returns the note with this id. The `n` of the id may be missing.
+    /// Removes the note with this id and returns it. The `n` of the id may be missing.
     fn remove_note(&mut self, id: &str) -> Result<Note, PortError> {
         let digits = id.trim().trim_start_matches(['n', 'N']);
         let at = self
@@ -73,7 +74,7 @@ impl FolderNoteList {
 }
 
 impl StoredNotes {
-    /// Reads the notes of a namespace, which are about the folder `root`.
+    /// Opens the notes of a namespace. The paths of these notes are relative to the folder `root`.
     pub async fn open(
         store: Arc<dyn Store>,
         namespace: &str,
@@ -90,8 +91,8 @@ impl StoredNotes {
     }
 
     /// Returns the newest notes on the folders above `files`, from memory. Each folder that has
-    /// notes comes with one line per note, outermost folders first. The files lie in the project,
-    /// or in a sub-agent's copy of the project at `copy`.
+    /// notes is returned with one line per note, outermost folders first. The files lie in the
+    /// project, or in a sub-agent's copy of the project at `copy`.
     pub fn folder_notes_above(&self, copy: &Path, files: &[PathBuf]) -> Vec<(String, Vec<String>)> {
         let FolderNoteList { notes, .. } = self.document.copy();
         if notes.is_empty() {
@@ -122,13 +123,13 @@ impl StoredNotes {
             .collect()
     }
 
-    /// Reads all notes, oldest first; a changed note counts as new.
+    /// Reads all notes, oldest first. A changed note counts as new.
     pub async fn list(&self) -> Result<Vec<Note>, PortError> {
         Ok(self.document.read().await?.notes)
     }
 
-    /// Adds a note. A note with the same text about the same path becomes the newest one again. When
-    /// this returns, the note is stored.
+    /// Adds a note, or makes an existing note with equal text and path the newest one. The note is
+    /// stored when this method returns.
     pub async fn add(&self, path: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let add = |list: &mut FolderNoteList| {
@@ -155,7 +156,7 @@ impl StoredNotes {
         self.document.edit(add).await
     }
 
-    /// Replaces the text of a note.
+    /// Replaces the text of a note, which makes it the newest note.
     pub async fn update(&self, id: &str, note: &str) -> Result<Note, PortError> {
         let updated_at = self.clock.now();
         let update = |list: &mut FolderNoteList| {
@@ -179,7 +180,7 @@ impl StoredNotes {
     }
 }
 
-/// Returns the name of a folder in notes.
+/// Returns the name of a folder as notes store it.
 fn folder_name(folder: &Path) -> String {
     if folder.as_os_str().is_empty() {
         ".".to_owned()

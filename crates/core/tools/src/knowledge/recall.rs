@@ -104,8 +104,8 @@ fn format_heading(message: &RecalledMessage) -> String {
     }
 }
 
-/// Writes the complete text to a file that the model can read by range. Repeated recalls of a
-/// message write to a single file.
+/// Writes the complete text of a message to a file that the model can read by range. Repeated
+/// recalls of a message write to a single file.
 fn write_spill_file(message: &RecalledMessage, folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(format!("recall-{}.txt", message.id));
     haft_files::replace_file(&path, message.text.as_bytes(), Durability::Process)?;

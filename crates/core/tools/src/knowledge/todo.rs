@@ -28,32 +28,32 @@ pub struct TodoItem {
     pub status: TodoState,
 }
 
-/// The TODO list as it is stored.
+/// The TODO list in its stored form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TodoItems(pub(super) Vec<TodoItem>);
 
 impl TodoItems {
-    /// The key under which the store keeps the list.
+    /// The key of the list in the store.
     pub const KEY: &str = "todo";
 }
 
-/// The TODO list of a conversation, kept in the store with a copy in memory.
+/// The TODO list of a conversation, in the store with a copy in memory.
 pub struct StoredTodo(KeptDocument<TodoItems>);
 
 impl StoredTodo {
-    /// Creates the list from its document.
+    /// Creates the list from its stored document.
     pub fn new(document: KeptDocument<TodoItems>) -> Self {
         Self(document)
     }
 
-    /// Returns the items from memory, in order.
+    /// Returns the items in order, from memory.
     pub fn items(&self) -> Vec<TodoItem> {
         self.0.copy().0
     }
 
     /// Returns the number of items that are not completed. A list that cannot be read counts as
-    /// empty, because the tools report the error.
+    /// empty, because the TODO tools report the error.
     pub async fn count_open_items(&self) -> usize {
         self.read()
             .await
@@ -63,12 +63,12 @@ impl StoredTodo {
             .count()
     }
 
-    /// Reads the items, in order.
+    /// Reads the items in order, from the store.
     pub async fn read(&self) -> Result<Vec<TodoItem>, PortError> {
         Ok(self.0.read().await?.0)
     }
 
-    /// Replaces the list. When this returns, the list is stored.
+    /// Replaces the list. The new list is stored when this method returns.
     pub async fn write(&self, items: Vec<TodoItem>) -> Result<(), PortError> {
         self.0.replace(TodoItems(items)).await
     }

@@ -45,7 +45,7 @@ async fn read_todos(context: &ToolContext, _: TodoReadParameters) -> Result<Enve
     Ok(build_todo_envelope(&items))
 }
 
-/// Returns the TODO list as the result of `todo_read` and `todo_write`.
+/// Returns the TODO list in the form of a result of `todo_read` and `todo_write`.
 pub(crate) fn build_todo_envelope(items: &[TodoItem]) -> Envelope {
     let count = |state| items.iter().filter(|item| item.status == state).count();
     let pending = count(TodoState::Pending);

@@ -67,7 +67,7 @@ async fn write_todos(
     Ok(envelope.into())
 }
 
-/// Removes fields of other agents' items that haft does not store.
+/// Removes fields of TODO items in the form of other agents that haft does not store.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     let items = arguments.get_mut("todos").and_then(Value::as_array_mut);
     for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -1,5 +1,5 @@
-//! The messages of a conversation as the model asks for them: read from the store, so that nothing
-//! pruned, compressed or archived is missing.
+//! Gives tools access to the messages of a conversation. Messages are read from the store, so that
+//! nothing that was pruned, compressed or archived is missing.
 
 use std::fmt::Write as _;
 use std::pin::Pin;
@@ -32,11 +32,11 @@ pub struct RecalledMessage {
 /// A function that returns the conversations of sub-agents, oldest first.
 pub type ListChildren = Box<dyn Fn() -> Vec<ConversationId> + Send + Sync>;
 
-/// A function that describes the messages of a conversation, with their marks.
+/// A function that describes the messages of a conversation and their marks, one line per message.
 pub type DescribeMessages = Box<dyn Fn(Vec<Message>) -> Vec<TranscriptLine> + Send + Sync>;
 
-/// A function that edits the list of messages marked for deletion in a conversation. The ids are
-/// short or full, separated by commas.
+/// A function that edits the list of messages marked for deletion in a conversation. Its second
+/// argument contains short or full ids, separated by commas.
 pub type MarkMessages = Box<
     dyn Fn(
             MarkAction,
@@ -47,30 +47,31 @@ pub type MarkMessages = Box<
         + Sync,
 >;
 
-/// The messages of a stored conversation. Marks are handled by functions from outside, because the
-/// code that builds requests decides which messages are sent.
+/// The messages of a stored conversation. The engine provides the functions that handle marks,
+/// because the code that builds requests determines which messages are sent.
 pub struct StoredTranscript {
     /// The store of the conversation.
     pub store: Arc<dyn Store>,
     /// The id of the conversation.
     pub conversation: ConversationId,
-    /// Lists the conversations of sub-agents. Their messages can be recalled too, because a
-    /// sub-agent's report names messages as evidence.
+    /// Returns the conversations of sub-agents, oldest first. Their messages can be recalled too,
+    /// because a sub-agent's report refers to messages as evidence.
     pub children: ListChildren,
-    /// Describes messages, with their marks.
+    /// Describes every message and its marks in one line each.
     pub describe: DescribeMessages,
     /// Edits the list of messages marked for deletion.
     pub edit_marks: MarkMessages,
 }
 
 impl StoredTranscript {
-    /// Describes every message, in order.
+    /// Describes every message of the conversation, in order.
     pub async fn list(&self) -> Result<Vec<TranscriptLine>, PortError> {
         Ok((self.describe)(self.messages().await?))
     }
 
-    /// Edits the list of messages marked for deletion. `ids` are short or full ids, separated by
-    /// commas. The edit is stored when this returns, and takes effect with the next request.
+    /// Changes which messages are marked for deletion, according to `action`. `ids` contains short
+    /// or full message ids, separated by commas. The edit is stored when this method returns, and
+    /// takes effect with the next request.
     pub async fn mark(&self, action: MarkAction, ids: &str) -> Result<MarkReport, PortError> {
         let messages = self.messages().await?;
         (self.edit_marks)(action, ids.to_owned(), messages).await
@@ -108,7 +109,7 @@ impl StoredTranscript {
             .map_err(|error| to_port_error(&error))
     }
 
-    /// Finds a message in this conversation or in the conversation of a sub-agent, the newest
+    /// Finds a message in this conversation or else in the conversations of its sub-agents, newest
     /// sub-agent first.
     async fn find_message(&self, wanted: &MessageRef) -> Result<Option<Message>, PortError> {
         let in_one = |messages: Vec<Message>| {
@@ -133,7 +134,7 @@ impl StoredTranscript {
     }
 }
 
-/// A short or full message id, as the model gave it.
+/// A short or full message id, as the model wrote it.
 enum MessageRef {
     Full(MessageId),
     Short(ShortId),
@@ -156,7 +157,7 @@ impl MessageRef {
     }
 }
 
-/// Returns everything in a message that can be read as text.
+/// Returns all content of a message that can be represented as text, without the model's reasoning.
 fn collect_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.content {

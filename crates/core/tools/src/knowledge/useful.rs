@@ -1,4 +1,5 @@
-//! Useful information: file ranges kept with a conversation, read from disk anew for every request.
+//! Useful information: file ranges stored with a conversation and read from disk again for every
+//! request.
 
 mod ranges;
 
@@ -13,64 +14,65 @@ use serde::{Deserialize, Serialize};
 use super::kept_document::{DocumentOwner, KeptDocument};
 use crate::files::excerpt::read_excerpt;
 
-/// A range of lines of a file that is worth keeping in view.
+/// A range of lines of a file that the model has chosen to keep in every request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsefulItem {
     /// The range's number within the conversation. A number is never reused.
     pub number: u32,
-    /// The file, relative to the project if it is inside.
+    /// The path of the file, relative to the project if the file is inside it.
     pub path: String,
-    /// The first line, from 1.
+    /// The number of the first line, counting from 1.
     pub start_line: u32,
-    /// The last line, included.
+    /// The number of the last line, which is included.
     pub end_line: u32,
     /// The reason why the range is useful.
     pub description: String,
 }
 
-/// A file range to be added.
+/// A range of lines to add to those that every request contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUsefulItem {
-    /// The file, relative to the project if it is inside.
+    /// The path of the file, relative to the project if the file is inside it.
     pub path: String,
-    /// The first line, from 1.
+    /// The number of the first line, counting from 1.
     pub start_line: u32,
-    /// The last line, not before the first.
+    /// The number of the last line, which is included and not before the first line.
     pub end_line: u32,
     /// The reason why the range is useful.
     pub description: String,
 }
 
-/// The effect of adding a range.
+/// The effect of adding a range of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AddedRange {
-    /// The range as it is kept, merged with the ranges that it touches.
+    /// The stored range, merged with the ranges that the new range touches.
     pub item: UsefulItem,
-    /// The number of earlier ranges that were merged into the new one.
+    /// The number of earlier ranges that were merged into the new range.
     pub merged: usize,
-    /// The numbers of the oldest ranges, which were removed because only a limited number is kept.
+    /// The numbers of the oldest ranges, which were removed because the number of ranges is
+    /// limited.
     pub dropped: Vec<u32>,
 }
 
-/// The ranges as they are stored, oldest first.
+/// The ranges of a conversation in their stored form, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsefulRanges {
-    /// The highest number that a range has had.
+    /// The highest number that was ever used for a range.
     last_number: u32,
     items: Vec<UsefulItem>,
 }
 
 impl UsefulRanges {
-    /// The key under which the store keeps the ranges.
+    /// The key of the ranges in the store.
     pub const KEY: &str = "useful";
 }
 
-/// The useful information of a conversation, kept in the store with a copy in memory.
+/// The file ranges that a conversation keeps in every request, in the store with a copy in memory.
 pub struct StoredUseful(KeptDocument<UsefulRanges>);
 
 impl StoredUseful {
-    /// Reads the ranges of a conversation.
+    /// Opens the ranges of a conversation.
     pub async fn open(
         store: Arc<dyn Store>,
         conversation: ConversationId,
@@ -81,19 +83,19 @@ impl StoredUseful {
             .map(Self)
     }
 
-    /// Creates the useful information from its document.
+    /// Creates the ranges from the stored document that holds them.
     pub fn new(document: KeptDocument<UsefulRanges>) -> Self {
         Self(document)
     }
 
-    /// Returns the ranges from memory, oldest first.
+    /// Returns the ranges, oldest first, from memory.
     pub fn ranges(&self) -> Vec<UsefulItem> {
         self.0.copy().items
     }
 
     /// Returns every range, oldest first, with its current lines on disk, or with the reason why
-    /// they cannot be read. If the ranges have more lines than one result may hold, the newest
-    /// ranges get the room.
+    /// its lines cannot be read. If the ranges have more lines than the output limits allow, the
+    /// newest ranges take precedence.
     pub fn contents(&self, root: &Path) -> Vec<(UsefulItem, Result<String, String>)> {
         let items = self.ranges();
         let mut room = OutputLimits::default();
@@ -109,13 +111,13 @@ impl StoredUseful {
         contents
     }
 
-    /// Reads the ranges, oldest first.
+    /// Reads the ranges, oldest first, from the store.
     pub async fn list(&self) -> Result<Vec<UsefulItem>, PortError> {
         Ok(self.0.read().await?.items)
     }
 
-    /// Adds a range. Ranges of one file that touch or overlap become one. When this returns, the
-    /// range is stored.
+    /// Adds a range. Ranges of one file that touch or overlap are merged. The range is stored when
+    /// this method returns.
     pub async fn add(&self, new: NewUsefulItem) -> Result<AddedRange, PortError> {
         self.0.edit(|ranges| Ok(ranges.add(new.clone()))).await
     }

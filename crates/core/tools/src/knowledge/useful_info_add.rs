@@ -59,7 +59,8 @@ async fn add_range(context: &ToolContext, parameters: UsefulInfoAddParameters) -
     Ok(build_envelope(&added).into())
 }
 
-/// Checks the range against the current file, and shortens it if the file ends earlier.
+/// Checks the range against the current file, and shortens it if the file ends before the range
+/// does.
 fn locate_range(
     scope: &FileScope,
     parameters: &UsefulInfoAddParameters,

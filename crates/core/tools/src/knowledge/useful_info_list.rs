@@ -42,7 +42,8 @@ async fn list_ranges(context: &ToolContext, _: UsefulInfoListParameters) -> Call
         .into())
 }
 
-/// Formats a range for the results of the `useful_info` tools.
+/// Formats a range for the results of the tools `useful_info_add`, `useful_info_list` and
+/// `useful_info_delete`.
 pub(crate) fn format_range(item: &UsefulItem) -> String {
     let UsefulItem {
         number,

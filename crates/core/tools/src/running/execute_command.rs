@@ -1,7 +1,7 @@
 //! `execute_command`: runs a command line under the supervisor.
 //!
-//! For a command that exits with a status other than 0, the envelope's status is an error with the
-//! complete output, but the tool call itself does not fail.
+//! For a command that exits with a status other than 0, the envelope reports an error and contains
+//! the complete output, but the function behind the tool does not fail.
 
 mod command_report;
 mod progress;
@@ -128,10 +128,10 @@ async fn execute_command(
     Ok(report.envelope.into())
 }
 
-/// Returns the capture limits. Each stream is kept in memory and spilled as if it had half of the
-/// limits: together the streams may exceed the limits although neither does alone, and then the
-/// complete output must be in a file, too. A head and a tail of half the limits each are still
-/// enough for a stream that gets all of them.
+/// Returns the settings for capturing the output. Each stream is kept in memory and spilled as if
+/// it had half of the limits: together, the streams may exceed the limits even if neither stream
+/// does alone, and the complete output must then be in a file too. A head and a tail of half the
+/// limits each are still sufficient for a stream that gets the whole limits.
 fn build_capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>) -> Capture {
     let half = CutLimits {
         lines: limits.lines / 2,
@@ -146,8 +146,8 @@ fn build_capture(running: &Running, limits: CutLimits, folder: Option<&TempDir>)
     }
 }
 
-/// Converts `timeout` from milliseconds and removes `description`. `requires_approval` defaults to
-/// false: the permission rules decide.
+/// Converts `timeout` from milliseconds to seconds and removes `description`. `requires_approval`
+/// is set to false by default, because the permission rules decide.
 fn translate_arguments(mut arguments: Arguments) -> Arguments {
     remove_arguments(&mut arguments, &["description"]);
     arguments

@@ -1,4 +1,4 @@
-//! Phrases about commands, shared by all tools that run them.
+//! Phrases about commands, shared by all tools that run commands.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use haft_text::{Cut, CutLimits, sanitize_bytes};
 use haft_types::TaskPhase;
 use serde_json::Value;
 
-/// The limits of an output in the data of a result; later rounds keep fewer lines.
+/// The limits of an output in the data of a result. Later rounds keep even fewer lines.
 pub(crate) const DATA_LIMITS: CutLimits = CutLimits {
     lines: 200,
     bytes: 8 * 1024,
@@ -35,7 +35,8 @@ pub(crate) fn describe_exit(exit: CommandExit) -> String {
     }
 }
 
-/// Adds the exit of a command to the data of a result. The caller adds `cancelled`.
+/// Adds the exit of a command to the data of a result, except for a cancellation, which the caller
+/// adds.
 pub(crate) fn add_exit(data: &mut Value, exit: CommandExit) {
     match exit {
         CommandExit::Code(code) => data["exit_code"] = code.into(),
@@ -51,7 +52,7 @@ pub(crate) fn add_stdout(data: &mut Value, output: &CapturedOutput) {
     data["stdout_bytes"] = output.bytes.into();
 }
 
-/// Returns the name of a signal in parentheses, after a space; empty for less known signals.
+/// Returns the name of a signal in parentheses, after a space; empty for rare signals.
 pub(crate) fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
@@ -72,14 +73,15 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Suggests what to do about a file that a command did not find because the sandbox hides it.
+/// Returns a hint about a file that a command could not access because the sandbox hides it.
 pub(crate) fn hidden_path_hint(hidden: &HiddenPath) -> String {
     format!(
         "{hidden}. Use a copy in the project, or run the command with `sandbox` set to `outside`, which asks the user. The user can add the path to `[sandbox] readable`."
     )
 }
 
-/// Names the file with the complete output, if the output was cut.
+/// Returns a remark about a cut output: its size, and the file that contains the complete output,
+/// if there is one.
 pub(crate) fn describe_spill(name: &str, captured: &CapturedOutput) -> String {
     let CapturedOutput {
         lines,
@@ -101,12 +103,13 @@ pub(crate) fn describe_spill(name: &str, captured: &CapturedOutput) -> String {
     }
 }
 
-/// Adds a cut output under its name, unless it is empty.
+/// Appends a cut output to `text` under the heading `name`, unless the output is empty.
 pub(crate) fn add_cut_section(text: &mut String, name: &str, cut: &Cut) {
     add_section(text, name, &cut.text);
 }
 
-/// Adds a text under its name, unless it is empty. The text must be bounded already.
+/// Appends the text `shown` to `text` under the heading `name`, unless it is empty. The caller must
+/// have limited its length.
 pub(crate) fn add_section(text: &mut String, name: &str, shown: &str) {
     let shown = shown.trim_end_matches('\n');
     if !shown.is_empty() {
@@ -152,7 +155,7 @@ pub(crate) fn to_millis(duration: Duration) -> u64 {
     duration.as_millis().try_into().unwrap_or(u64::MAX)
 }
 
-/// Shortens a command to its first line, to name it in a sentence.
+/// Shortens a command to its first line, for use in a sentence.
 pub(crate) fn command_title(command: &str) -> String {
     const MAX_COLUMNS: usize = 120;
     let line = command.trim().lines().next().unwrap_or_default();

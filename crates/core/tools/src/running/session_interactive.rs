@@ -1,4 +1,4 @@
-//! `session_interactive`: types into a session and reads its output.
+//! `session_interactive`: types into a terminal session and reads its output.
 
 mod keys;
 

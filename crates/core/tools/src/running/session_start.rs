@@ -1,4 +1,4 @@
-//! `session_start`: runs a command at its own terminal, to which the model types with
+//! `session_start`: runs a command in a terminal of its own, into which the model types with
 //! `session_interactive`.
 
 mod pty_report;
@@ -19,7 +19,7 @@ static MANUAL: Manual = Manual {
     availability: Availability::Extension,
     ..Manual::for_group(Group::Running)
 };
-/// Seconds that a call waits for output.
+/// The default time in seconds that a call waits for output.
 pub(crate) const DEFAULT_WAIT: u64 = 10;
 pub(crate) const MAX_WAIT: u64 = 600;
 
@@ -96,8 +96,8 @@ fn check_dimension(name: &str, given: Option<u16>, default: u16) -> Result<u16, 
     }
 }
 
-/// Types bytes into a session, waits for its output, and reports it. A session that has ended is
-/// closed.
+/// Types bytes into a session, waits for its output, and reports the output. Closes the session if
+/// its command has ended.
 pub(crate) async fn interact_with_session(
     running: &Running,
     context: &ToolContext,

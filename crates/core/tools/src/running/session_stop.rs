@@ -1,4 +1,4 @@
-//! `session_stop`: ends a session.
+//! `session_stop`: ends a terminal session.
 
 use std::sync::Arc;
 use std::time::Duration;

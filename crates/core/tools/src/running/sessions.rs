@@ -1,4 +1,5 @@
-//! The sessions of a conversation: commands at a terminal, to which the model types.
+//! The terminal sessions of a conversation: commands that run in a terminal into which the model
+//! types.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,15 +14,15 @@ use super::shell::{self, CommandLine};
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
-/// The maximum number of ended sessions that are kept.
+/// The maximum number of ended sessions whose exits are remembered.
 const MAX_ENDED_SESSIONS: usize = 64;
 
 pub(crate) struct PtySession {
     pub(crate) number: u32,
     pub(crate) line: CommandLine,
     pub(crate) terminal: TerminalSession,
-    /// The folder of the output file, removed with the session unless the model knows the file's
-    /// name.
+    /// The folder of the output file. It is removed with the session, unless the name of the file
+    /// was sent to the model.
     folder: Option<Mutex<TempDir>>,
 }
 
@@ -30,7 +31,7 @@ impl PtySession {
         format!("s{}", self.number)
     }
 
-    /// Keeps the output file, because its name was sent to the model.
+    /// Keeps the output file after the end of the session, because its name was sent to the model.
     pub(crate) fn keep_file(&self) {
         if let Some(folder) = &self.folder {
             folder
@@ -45,11 +46,12 @@ impl PtySession {
 struct SessionTable {
     newest: u32,
     open: BTreeMap<u32, Arc<PtySession>>,
-    /// The exits of sessions whose end the model knows.
+    /// Descriptions of how sessions ended, by number, for sessions whose end was reported to the
+    /// model.
     ended: BTreeMap<u32, String>,
 }
 
-/// All sessions of a conversation.
+/// All terminal sessions of a conversation.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<SessionTable>);
 
@@ -99,7 +101,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Returns the ids and command titles of running sessions.
+    /// Returns the ids of the running sessions, each followed by the first line of its command.
     pub(crate) fn running_names(&self) -> Vec<String> {
         let state = self.lock_table();
         let running = state
@@ -135,7 +137,7 @@ impl Sessions {
         Err(ToolFailure::new("not_found", message))
     }
 
-    /// Drops a session whose end the model knows.
+    /// Drops a session whose end was reported to the model.
     pub(crate) fn close_session(&self, session: &PtySession, how: &str) {
         let mut state = self.lock_table();
         state.open.remove(&session.number);
@@ -157,8 +159,8 @@ impl Sessions {
         }
     }
 
-    /// Reserves the id of a session that an earlier haft process started, so that it is not used
-    /// again.
+    /// Reserves the id of a session that an earlier haft process started, so that the id is not
+    /// used again.
     pub(crate) fn reserve_id(&self, id: &str) {
         let mut state = self.lock_table();
         state.newest = state.newest.max(parse_id(id).unwrap_or_default());

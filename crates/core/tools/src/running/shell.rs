@@ -1,5 +1,5 @@
-//! Shared by all tools that run a command line: checks it, finds its folder and sandbox policy, and
-//! creates a folder for its output.
+//! Code shared by all tools that run a command line: it checks the line, finds its folder and
+//! sandbox policy, and creates a folder for its output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::failure::{Coded, ToolFailure};
 use crate::paths;
 use crate::running::Running;
 
-/// A command line that was checked and may run.
+/// A command line that was checked, with the folder and the sandbox policy for running it.
 pub(crate) struct CommandLine {
-    /// The line as the model wrote it.
+    /// The command line as the model wrote it.
     pub(crate) text: String,
     pub(crate) cwd: PathBuf,
-    /// The restrictions of the command, or `None` if it runs unconfined.
+    /// The restrictions of the command; `None` if it runs unconfined.
     pub(crate) confined: Option<Arc<ConfinementSpec>>,
-    /// True if the command may write to the project's repository.
+    /// True if the sandbox allows the command to write to the project's repository.
     commits: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum RunLocation {
     Outside,
 }
 
-/// An invalid argument, found before anything runs.
+/// The error for an invalid argument, found before the command runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     #[error("`command` is empty; give the command line to run")]
@@ -65,7 +65,7 @@ impl Coded for SandboxError {
 }
 
 impl CommandLine {
-    /// Checks the arguments of a call, and builds the command line to run.
+    /// Checks the arguments of a tool call, and builds the command line to run.
     pub(crate) fn from_arguments(
         context: &ToolContext,
         running: &Running,
@@ -108,7 +108,7 @@ impl CommandLine {
         })
     }
 
-    /// Returns the command that runs the line in a shell.
+    /// Returns the command that runs this line in a shell.
     pub(crate) fn to_command_spec(&self, context: &ToolContext, timeout: Duration) -> CommandSpec {
         CommandSpec {
             argv: vec![shell_path().into(), "-c".into(), self.text.clone().into()],
@@ -124,13 +124,13 @@ impl CommandLine {
         }
     }
 
-    /// Returns the working folder as shown to the model.
+    /// Returns the working directory as it is shown to the model.
     pub(crate) fn display_cwd(&self, context: &ToolContext) -> String {
         paths::display_path(&context.workspace, &self.cwd)
     }
 }
 
-/// Converts a number of seconds that the model gave, and checks that it is within bounds.
+/// Converts a number of seconds that the model wrote, and checks that it is from `least` to `most`.
 pub(crate) fn parse_timeout(
     given: Option<u64>,
     default: u64,
@@ -145,12 +145,12 @@ pub(crate) fn parse_timeout(
     }
 }
 
-/// Creates a private folder with an unpredictable name for the complete output of one command.
+/// Creates a private folder for the complete output of one command, with an unpredictable name.
 pub(crate) fn create_output_folder(context: &ToolContext, prefix: &str) -> io::Result<TempDir> {
     haft_files::create_temporary_folder(&context.workspace.spill, prefix)
 }
 
-/// Returns the shell that runs command lines, with `-c`.
+/// Returns the path of the shell that runs command lines: bash if it exists, else `/bin/sh`.
 pub fn shell_path() -> &'static str {
     let bash = ["/bin/bash", "/usr/bin/bash"]
         .into_iter()

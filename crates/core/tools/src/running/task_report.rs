@@ -1,4 +1,4 @@
-//! Reports about background tasks.
+//! Reports on the state of background tasks.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use super::phrases::command_title;
 
-/// The state of a background task, as it is announced and stored for a later process.
+/// The state of a background task, as it is announced to the model and stored for a later process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReport {
-    /// The id within the conversation.
+    /// The id of the task within the conversation.
     pub id: String,
-    /// The command line.
+    /// The command line of the task.
     pub command: String,
     pub phase: TaskPhase,
-    /// The exit code, if the command exited with one.
+    /// The exit code; `None` if the command is running or did not exit with a code.
     pub exit_code: Option<i32>,
-    /// The file with the output.
+    /// The path of the file with the output.
     pub output: Option<PathBuf>,
-    /// A description of the state, as the rest of a sentence that begins with the task.
+    /// A description of the state, as the rest of a sentence that begins with the task's id.
     pub words: String,
-    /// The end of the output of a failed task.
+    /// The last lines of the output of a failed task; empty for other tasks.
     pub last_lines: String,
 }
 
 impl TaskReport {
-    /// Describes the task in one sentence.
+    /// Describes the state of the task in one sentence.
     pub fn to_sentence(&self) -> String {
         format!(
             "{} ({}) {}.",
@@ -38,7 +38,7 @@ impl TaskReport {
     }
 }
 
-/// Formats the message to the model about tasks that have ended.
+/// Formats the message that announces tasks that have ended to the model.
 pub fn format_announcement(reports: &[TaskReport]) -> String {
     let mut text = String::from("Background tasks have ended:");
     for report in reports {

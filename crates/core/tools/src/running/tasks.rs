@@ -1,9 +1,9 @@
 //! The background tasks of a conversation.
 //!
-//! Reports each end exactly once: to observers ([`Tasks::take_changes`]) and to the model
-//! ([`Tasks::take_ended`]). A task that the model itself ended or removed needs no announcement.
-//! Tasks of an earlier haft process that were never announced are lost: they ended with that
-//! process.
+//! The end of each task is reported exactly once: to observers ([`Tasks::take_changes`]) and to the
+//! model ([`Tasks::take_ended`]). If the model itself ended or removed a task, no announcement is
+//! needed. Tasks of an earlier haft process that were never announced are reported as lost, because
+//! they ended with that process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,9 +22,10 @@ use super::task_report::TaskReport;
 use crate::failure::ToolFailure;
 use crate::limits::LimitsConfig;
 
-/// The maximum number of ended tasks that are kept.
+/// The maximum number of ended tasks that are remembered.
 const MAX_ENDED_TASKS: usize = 64;
-/// The lines and bytes of a failed task's output that its announcement shows.
+/// The maximum number of lines and of bytes of a failed task's output that its announcement
+/// contains.
 const FAILURE_OUTPUT_LIMITS: (usize, usize) = (5, 400);
 
 pub(crate) struct Task {
@@ -35,7 +36,7 @@ pub(crate) struct Task {
     folder: Option<PathBuf>,
     started: Instant,
     command: Background,
-    /// Set if the task was ended because the run was over.
+    /// Set if the task was ended because the run ended.
     left_over: OnceLock<()>,
 }
 
@@ -44,12 +45,13 @@ impl Task {
         self.command.ending()
     }
 
-    /// Returns the file that receives the output.
+    /// Returns the path of the file that receives the output.
     pub(crate) fn output_file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join("output.log"))
     }
 
-    /// Returns the reason why the output file is missing or incomplete, once that is known.
+    /// Returns the reason why the output file is missing or incomplete, which is known only after
+    /// the end of the task.
     pub(crate) fn file_problem(&self) -> Option<SpillProblem> {
         match self.ending()?.as_ref() {
             Ok(finished) => finished.stdout.spill_problem.clone(),
@@ -57,7 +59,7 @@ impl Task {
         }
     }
 
-    /// Returns the output so far.
+    /// Returns the output of the task so far.
     pub(crate) fn output(&self) -> CapturedOutput {
         self.command.live().stdout()
     }
@@ -74,7 +76,7 @@ impl Task {
         }
     }
 
-    /// Returns the current state.
+    /// Returns the current state of the task.
     pub(crate) fn report(&self) -> TaskReport {
         let output = self.output();
         let mut exit_code = None;
@@ -129,10 +131,10 @@ impl Task {
     }
 }
 
-/// A task, with the record of its announcements.
+/// A background task, with flags that prevent repeated announcements of its end.
 struct TaskEntry {
     task: Arc<Task>,
-    /// The phase that observers received last.
+    /// The phase that was last reported to observers.
     reported: Option<TaskPhase>,
     /// True if the end of the task was announced to the model, or needs no announcement.
     announced: bool,
@@ -142,7 +144,7 @@ struct TaskEntry {
 struct TaskTable {
     newest: u32,
     slots: Vec<TaskEntry>,
-    /// Tasks of an earlier haft process.
+    /// Tasks of an earlier haft process whose end has not been announced to the model.
     lost: Vec<TaskReport>,
 }
 
@@ -225,14 +227,14 @@ impl Tasks {
             .map(|slot| Arc::clone(&slot.task))
     }
 
-    /// Ends a task at the model's request, and waits for its processes to exit.
+    /// Ends a task at the model's request, and waits until its processes have exited.
     pub(crate) async fn kill(&self, task: &Task) {
         task.command.stop();
         task.wait_for_end().await;
         self.mark_announced(&task.id);
     }
 
-    /// Drops the tasks that have ended, and removes their output.
+    /// Drops the tasks that have ended, and removes their output. Returns their reports.
     pub(crate) fn remove_ended(&self) -> Vec<TaskReport> {
         let mut state = self.lock_table();
         let (ended, running) = state
@@ -251,7 +253,7 @@ impl Tasks {
         ended.into_iter().map(remove).collect()
     }
 
-    /// Returns the changes since the last call.
+    /// Returns reports on the tasks that have started or ended since the last call of this method.
     pub(crate) fn take_changes(&self) -> Vec<TaskReport> {
         let mut changes = Vec::new();
         for slot in &mut self.lock_table().slots {
@@ -273,7 +275,7 @@ impl Tasks {
         changes
     }
 
-    /// Returns up to `most` tasks that have ended without the model's knowledge, oldest first, and
+    /// Returns up to `most` tasks whose end has not been announced to the model, oldest first, and
     /// marks them as announced.
     pub(crate) fn take_ended(&self, most: usize) -> Vec<TaskReport> {
         let mut state = self.lock_table();
@@ -290,7 +292,7 @@ impl Tasks {
         taken
     }
 
-    /// Ends every running task, and returns all tasks whose end the model does not know.
+    /// Ends all running tasks, and returns all tasks whose end has not been announced to the model.
     pub(crate) async fn end_all(&self) -> Vec<TaskReport> {
         let running: Vec<_> = self
             .list()
@@ -307,7 +309,7 @@ impl Tasks {
         self.take_ended(usize::MAX)
     }
 
-    /// Restores a task that an earlier haft process started.
+    /// Restores a task that an earlier haft process started, as a lost task.
     pub(crate) fn restore_lost(&self, id: &str, command: &str, output: Option<PathBuf>) {
         let mut state = self.lock_table();
         if let Some(number) = id.strip_prefix('t').and_then(|number| number.parse().ok()) {
@@ -342,7 +344,8 @@ impl Tasks {
         }
     }
 
-    /// Records that the model knows of the end of a task, of this process or an earlier one.
+    /// Records that the end of a task was announced to the model or needs no announcement. The task
+    /// may belong to an earlier haft process.
     pub(crate) fn mark_announced(&self, id: &str) {
         let mut state = self.lock_table();
         state.lost.retain(|lost| lost.id != id);
@@ -357,7 +360,7 @@ impl Tasks {
 }
 
 impl TaskTable {
-    /// Drops the oldest tasks that have ended and were reported, to bound the memory.
+    /// Drops the oldest tasks whose end was reported and announced, to limit the memory use.
     fn drop_old_tasks(&mut self) {
         let is_over = |slot: &TaskEntry| {
             slot.announced

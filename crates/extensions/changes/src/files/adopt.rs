@@ -24,14 +24,14 @@ use super::disk::{
 use super::merge;
 use crate::versions::FileVersion;
 
-/// Prefix of temporary file names.
+/// The prefix of the names of temporary files that a merge writes.
 const TEMPORARY_PREFIX: &str = ".haft-merge-";
 
-/// Extension of the notes that list the folders of a running merge.
+/// The extension of the files that list the folders of a running merge.
 pub(crate) const MERGE_NOTE_EXTENSION: &str = "merging";
 
-/// Writes the folders of a merge to the file `note`, for [`clean_up_killed_merges`]. The returned
-/// lock marks the merge as running.
+/// Writes the folders that a merge changes to the file `note`, for [`clean_up_killed_merges`]. The
+/// returned lock marks the merge as running.
 pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<LockFile> {
     let lock = LockFile::acquire(note)?;
     let mut file = lock.file();
@@ -48,8 +48,9 @@ pub(crate) fn write_merge_note(note: &Path, changes: &[Adoption]) -> io::Result<
     Ok(lock)
 }
 
-/// Removes the temporary files of merges that were killed. `folder` contains the notes of merges.
-/// The contents that these merges replaced are among the saved versions.
+/// Removes the temporary files left by merges that were killed. `folder` contains the notes that
+/// list the folders of each merge. The contents that these merges replaced are among the saved
+/// versions.
 pub fn clean_up_killed_merges(folder: &Path) {
     for note in fs::read_dir(folder)
         .into_iter()
@@ -65,7 +66,7 @@ pub fn clean_up_killed_merges(folder: &Path) {
         if let (Some(_lock), Ok(folders)) = (free, fs::read(&note)) {
             for folder in folders.split(|byte| *byte == 0) {
                 let folder = OpenFolder::open(Path::new(OsStr::from_bytes(folder)));
-                // The folder may have been removed since.
+                // The folder may have been removed since the note was written.
                 let _ = folder.and_then(|folder| folder.remove_leftovers(TEMPORARY_PREFIX));
             }
             drop(fs::remove_file(&note));
@@ -73,7 +74,7 @@ pub fn clean_up_killed_merges(folder: &Path) {
     }
 }
 
-/// A path that was changed in the copy.
+/// A path that was changed in a sub-agent's copy of the project.
 pub(crate) struct Adoption {
     /// The path in the project.
     pub(crate) path: PathBuf,
@@ -83,7 +84,7 @@ pub(crate) struct Adoption {
     pub(crate) base: MergeContent,
 }
 
-/// The content of a path, as far as a merge compares it.
+/// The content of a path, reduced to the properties that a merge compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeContent {
     Absent,
@@ -91,10 +92,10 @@ pub(crate) enum MergeContent {
     Link { target: Vec<u8> },
 }
 
-/// The reason why nothing was merged.
+/// The reason why no changes of the copy were merged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdoptError {
-    /// These paths were changed in the project too.
+    /// The paths that were changed both in the copy and in the project.
     #[error("the project was changed at the same places")]
     Conflicts(Vec<PathBuf>),
     /// A path could not be read, saved, or written.
@@ -102,7 +103,7 @@ pub(crate) enum AdoptError {
     Failed(String),
 }
 
-/// A path that the merge will change.
+/// A change of one path that the merge will make.
 struct PlannedAdoption<'a> {
     path: &'a Path,
     before: PathSnapshot,
@@ -135,14 +136,15 @@ pub(crate) fn adopt_changes(
     let failed = |error: haft_tool::PortError| AdoptError::Failed(error.to_string());
     history.save_files(call, &paths).map_err(failed)?;
     let made = write_planned(&planned);
-    // Recorded even after a failure: this is how the call left the files.
+    // Recorded even after a failure, because some files may have been changed.
     let noted = history.record_changed(call, &paths).map_err(failed);
     made?;
     noted?;
     Ok(planned.iter().map(to_file_change).collect())
 }
 
-/// Returns the planned change of a path, or `None` if the project has the change already.
+/// Returns the change that the merge will make to a path, or `None` if the project already contains
+/// the change.
 fn plan_adoption<'a>(
     root: &Path,
     change: &'a Adoption,
@@ -257,7 +259,7 @@ fn to_version_and_bytes(held: MergeContent, mode: u32) -> (FileVersion, Vec<u8>)
     }
 }
 
-/// Writes the planned versions. On a failure, the paths already written are restored.
+/// Writes the planned versions. If that fails, the paths already written are restored.
 fn write_planned(planned: &[PlannedAdoption<'_>]) -> Result<(), AdoptError> {
     let mut folders = Vec::new();
     for (index, one) in planned.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Applies a planned undo or redo so that after a kill at any moment each path holds its old or new
-//! version, and the rest can be done later.
+//! Applies a planned undo or redo. If the process is killed, each path holds its old or its new
+//! version, and the undo or redo can be finished later.
 //!
 //! Invariant: every change is in the record before it is made. A path that holds neither the
 //! planned old version nor the new one was changed by others and is left alone.
@@ -18,7 +18,8 @@ use crate::versions::{
 /// A path that could not be changed, and the reason.
 pub(super) type FailedPath = (PathBuf, Conflict);
 
-/// Applies the reversals, records the result, and returns the paths that could not be changed.
+/// Changes each path as the reversals require, records the result, and returns the paths that could
+/// not be changed.
 pub(super) fn apply_reversals(
     versions: &SqliteVersions,
     step: StepId,
@@ -51,7 +52,8 @@ pub(super) fn apply_reversals(
     Ok(failed)
 }
 
-/// Finishes undos and redos that a killed process left incomplete. Returns true if there were any.
+/// Finishes undos and redos that a killed process left incomplete. Returns true if there were any
+/// incomplete undos or redos.
 pub(super) fn finish_incomplete_reversals(
     versions: &SqliteVersions,
     steps: &[FileStep],
@@ -95,7 +97,7 @@ fn reverse_path(
     if now == *after {
         return Ok(());
     }
-    // A folder that is replaced by a file, or a file by a folder, is absent for a moment.
+    // While a folder is replaced by a file, or a file by a folder, the path is briefly absent.
     let halfway = now == FileVersion::Absent && is_folder(*before) != is_folder(*after);
     if now != *before && !halfway {
         return Err(Conflict::ChangedByOthers);
@@ -127,7 +129,8 @@ fn is_folder(version: FileVersion) -> bool {
     matches!(version, FileVersion::Folder { .. })
 }
 
-/// Returns the prefix of a step's temporary names, by which temporary files are found after a kill.
+/// Returns the prefix of the temporary file names of a step. The prefix is used to find such files
+/// after a kill.
 fn temporary_prefix(step: StepId) -> String {
     format!(".haft-undo-{}-", step.0)
 }

@@ -16,7 +16,7 @@ use haft_types::ContentHash;
 
 use crate::versions::{FileContent, FileStamp, FileVersion};
 
-/// The largest file that is saved before a tool changes it, in bytes.
+/// The maximum size of a file that is saved before a tool changes it, in bytes.
 pub(super) const MAX_SAVED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The version and content found at a path.
@@ -24,8 +24,8 @@ pub(super) struct PathSnapshot {
     pub(super) version: FileVersion,
     /// The content of a file, or the target of a link.
     pub(super) bytes: Vec<u8>,
-    /// The stamp from before the content was read. `None` if the stamp changed during the read, or
-    /// if nothing is at the path.
+    /// The metadata of the path from before the content was read. `None` if the metadata changed
+    /// during the read, or if nothing is at the path.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -38,7 +38,8 @@ impl PathSnapshot {
         }
     }
 
-    /// Returns the content, packed for the store.
+    /// Returns the content in the form in which it is stored, or `None` if the version has no
+    /// content.
     pub(super) fn pack(self) -> Option<FileContent> {
         self.version
             .hash()
@@ -163,7 +164,8 @@ fn inspect_file(folder: &OpenFolder, name: &OsStr, largest: u64) -> io::Result<P
     })
 }
 
-/// Returns the version at `path`. Files above the size limit are [`FileVersion::Unsaved`].
+/// Returns the version at `path`. Files larger than [`MAX_SAVED_BYTES`] are
+/// [`FileVersion::Unsaved`].
 pub(super) fn version_at(path: &Path) -> FileVersion {
     inspect_path(path, MAX_SAVED_BYTES).version
 }
@@ -182,7 +184,7 @@ pub(super) fn stamp_from_metadata(metadata: &Metadata) -> FileStamp {
     }
 }
 
-/// The reason why a path could not be replaced. The content of the path is unchanged.
+/// The reason why the version at a path could not be replaced. The path keeps its content.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplaceError {
     #[error("it was changed by someone else just now")]
@@ -191,8 +193,9 @@ pub(super) enum ReplaceError {
     Io(#[from] io::Error),
 }
 
-/// Replaces the version `from` at `path` with `to`. `bytes` is the content of a file or the target
-/// of a link. Temporary names in the folder of `path` begin with `temporary_prefix`.
+/// Replaces the version `from` at `path` with the version `to`. `bytes` is the content of a file or
+/// the target of a link. Temporary files are created in the folder of `path`, and their names begin
+/// with `temporary_prefix`.
 pub(super) fn replace_path(
     path: &Path,
     (from, to): (FileVersion, FileVersion),
@@ -226,15 +229,15 @@ pub(super) fn replace_path(
     }
 }
 
-/// Makes changes in a folder survive a power cut. Best effort: some file systems can't sync a
-/// folder, and each file is whole either way.
+/// Ensures that changes in a folder survive a power cut, if possible: some file systems can't sync
+/// a folder. Even then, each file in the folder is either completely old or completely new.
 pub(super) fn sync_folder(folder: &Path) {
     if let Ok(folder) = OpenFolder::open(folder) {
         folder.sync();
     }
 }
 
-/// A name in an open folder, and an unused temporary name in that folder.
+/// A path to be replaced: its open folder, its name, and an unused temporary name in that folder.
 struct ReplaceTarget<'a> {
     folder: OpenFolder,
     name: &'a OsStr,
@@ -304,14 +307,15 @@ impl ReplaceTarget<'_> {
         file.sync_all()
     }
 
-    /// Moves the temporary file or link into place, if it could be created.
+    /// Moves the temporary file or link to the target path. `made` is the result of creating the
+    /// temporary file or link.
     fn swap_in_temporary(
         &self,
         from: FileVersion,
         made: io::Result<()>,
     ) -> Result<(), ReplaceError> {
         let version = |name: &OsStr| Ok(inspect_entry(&self.folder, name, MAX_SAVED_BYTES).version);
-        // Read back, because not all file systems store modes.
+        // The version is read back, because not all file systems store modes.
         let ours = version(self.temporary)?;
         let placed = made.map_err(ReplaceError::from).and_then(|()| match from {
             FileVersion::Absent => self.move_to_free_name(),
@@ -328,8 +332,8 @@ impl ReplaceTarget<'_> {
             && from.hash().is_some()
             && self.verify_version(self.temporary, from).is_err()
         {
-            // Another process wrote the path in the meantime: its version is restored. If that
-            // fails, it stays under the temporary name.
+            // Another process wrote the path in the meantime: the version of that process is
+            // restored. If that fails, its version stays under the temporary name.
             let alone = self
                 .folder
                 .put_back_file((self.temporary, self.name), ours, version)?;
@@ -343,9 +347,8 @@ impl ReplaceTarget<'_> {
         placed
     }
 
-    /// Returns the error for a path that others wrote twice during the replacement. The last
-    /// version by others is at the path, and the version before that one stays under the temporary
-    /// name.
+    /// Returns the error for a path that other processes wrote twice during the replacement. The
+    /// newer of the two versions is at the path; the older one stays under the temporary name.
     fn overwritten_twice_error(&self) -> ReplaceError {
         let beside = self.folder.path().join(self.temporary);
         let text = format!(

@@ -1,14 +1,15 @@
-//! Three-way merges, which remove one of several changes from a file.
+//! Merges texts line by line, so that one of several changes can be removed from a file.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// The two changes of a text touch each other and cannot be separated.
+/// The error for two changes that cannot be merged, because they overlap or touch each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overlap;
 
-/// Merges three versions of one value. If both sides changed it, they must agree.
+/// Merges two changes to an indivisible value: returns the side that differs from `base`. Fails if
+/// both sides changed the value in different ways.
 pub(super) fn merge_value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<T, Overlap> {
     if ours == *base || ours == theirs {
         Ok(theirs)
@@ -19,8 +20,8 @@ pub(super) fn merge_value<T: PartialEq>(base: &T, ours: T, theirs: T) -> Result<
     }
 }
 
-/// Merges three texts line by line: applies the changes of both sides to `base`, if at least one
-/// unchanged line lies between them. Binary content does not merge.
+/// Applies the changes of both sides to `base`, line by line. Fails if two changes have no
+/// unchanged line between them, or if the content is binary.
 pub(super) fn merge_lines(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
     if [base, ours, theirs].iter().any(|bytes| bytes.contains(&0)) {
         return Err(Overlap);
@@ -62,7 +63,7 @@ pub(super) fn merge_lines(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec
     Ok(merged)
 }
 
-/// A range of lines that was replaced by another.
+/// A changed place in a text: a range of old lines and the range of new lines that replaces it.
 struct Hunk {
     old: Range<usize>,
     new: Range<usize>,

@@ -16,33 +16,34 @@ use crate::versions::{
     FileContent, FileStep, FileVersion, PathChange, Reversal, SqliteVersions, StepId,
 };
 
-/// The reason why a path is not reversed.
+/// The reason why the changes of a path are not reversed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// Others changed the path since haft wrote it.
+    /// Another program or the user changed the path after haft wrote it.
     #[error("someone else changed it since")]
     ChangedByOthers,
-    /// A later change by haft that is still in effect touches the lines or properties to reverse.
+    /// haft later changed the affected lines or properties again, and that later change is still in
+    /// effect.
     #[error("`{tool}` (call {call_id}) changed the same place later; take that back first")]
     ChangedLater {
-        /// The tool of the later call.
+        /// The name of the tool that made the later change.
         tool: String,
-        /// The id of the later call.
+        /// The id of the call that made the later change.
         call_id: String,
     },
     /// The earlier version was never saved.
     #[error("what it held before was not saved: it was too large, unreadable or ignored")]
     Unsaved,
-    /// haft was killed while it changed the path.
+    /// haft was killed while it changed the path, so the cause of the current content is unknown.
     #[error("haft was stopped in the middle of this change, so nobody knows who changed it last")]
     Uncertain,
     /// The earlier version was removed to keep the store within its size limit.
     #[error("what it held before is no longer stored")]
     Gone,
-    /// The parent folder no longer exists or is now a link.
+    /// The parent folder no longer exists or has been replaced by a link.
     #[error("its folder is gone or is a link now")]
     FolderGone,
-    /// A folder that is not empty occupies the path.
+    /// The path is occupied by a folder that is not empty.
     #[error("a folder that is not empty is in its place")]
     FolderNotEmpty,
     /// The file system rejected the change.
@@ -50,22 +51,22 @@ pub enum Conflict {
     Refused(String),
 }
 
-/// The planned outcome for a path.
+/// The effect that an undo or redo will have on a path.
 #[derive(Clone, Debug)]
 pub(super) enum PathOutcome {
     /// The path will hold the version `to`.
     Restore {
         to: FileVersion,
-        /// Merged content that is not stored yet.
+        /// The content of `to`, if it is the result of a merge and not stored yet.
         content: Option<FileContent>,
     },
-    /// The folder stays because it now holds other files.
+    /// The path is a folder that is not removed, because it now contains other files.
     KeepFolder,
-    /// The path stays as it is.
+    /// The path stays as it is, because of this conflict.
     Conflict(Conflict),
 }
 
-/// A path whose changes are to be reversed.
+/// A path to which an undo or redo applies, with the outcome planned for it.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedUndo {
     pub(super) path: PathBuf,
@@ -77,7 +78,7 @@ pub(super) struct PlannedUndo {
 }
 
 impl PlannedUndo {
-    /// Returns the entry for the record, or `None` if the path will not change.
+    /// Returns the entry for the change record, or `None` if the path will not change.
     pub(super) fn reversal(&self) -> Option<Reversal> {
         let after = match &self.outcome {
             PathOutcome::Restore { to, .. } => *to,
@@ -93,7 +94,7 @@ impl PlannedUndo {
     }
 }
 
-/// Returns the paths of the entries of `folder`.
+/// Returns the paths of all entries in `folder`, or no paths if `folder` cannot be read.
 fn read_entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -106,7 +107,7 @@ fn is_real_folder(path: &Path) -> bool {
     path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
 }
 
-/// The disk and the stored contents, as a plan reads them.
+/// Gives the planning of an undo read access to the disk and to the stored contents.
 pub(super) struct Disk<'a>(pub(super) &'a SqliteVersions);
 
 impl Disk<'_> {
@@ -116,7 +117,7 @@ impl Disk<'_> {
     }
 }
 
-/// Plans the reversal of `selected`, which lists the steps to reverse for each path.
+/// Plans an undo. For each path, `selected` lists the steps whose changes are to be reversed.
 pub(super) fn plan_undo(
     steps: &[FileStep],
     selected: &BTreeMap<PathBuf, BTreeSet<StepId>>,
@@ -212,8 +213,8 @@ fn changed_later_conflict(step: &FileStep) -> Conflict {
     }
 }
 
-/// Checks that each change begins with the version the previous change ended with, and that the
-/// last change left the current version.
+/// Checks that the recorded history of a path has no gap: each change begins with the version that
+/// the previous change produced, and the last change produced the current version.
 fn check_unbroken_history(
     history: &[(&FileStep, &PathChange)],
     of: &BTreeSet<StepId>,
@@ -238,13 +239,14 @@ fn check_unbroken_history(
     Ok(())
 }
 
-/// A version of a path, with its content if the content is not stored.
+/// A version of a path, with its content in `bytes` if the content is not stored yet.
 struct PathState {
     version: FileVersion,
     bytes: Option<Vec<u8>>,
 }
 
-/// Returns the state `now` without `change`, or `None` if the two overlap.
+/// Reverses `change` in the state `now` and returns the result, or `None` if a later change
+/// overlaps with `change`.
 fn subtract_change(
     now: PathState,
     change: &PathChange,
@@ -341,13 +343,14 @@ fn with_mode(version: FileVersion, mode: u32) -> FileVersion {
     }
 }
 
-/// Keeps folders that would not be empty, and rejects paths whose parent folder would not exist.
+/// Adjusts the plan for folders: a folder that would not be empty is kept, and a path whose parent
+/// folder would not exist gets a conflict.
 fn check_folders(planned: &mut [PlannedUndo]) {
     let mut after: HashMap<PathBuf, FileVersion> = planned
         .iter()
         .map(|one| (one.path.clone(), planned_version(one)))
         .collect();
-    // Folders in which a path will be created.
+    // The paths that the plan creates.
     let comes = planned.iter().filter(|one| {
         one.now == FileVersion::Absent && planned_version(one) != FileVersion::Absent
     });
@@ -398,7 +401,7 @@ fn check_folders(planned: &mut [PlannedUndo]) {
     }
 }
 
-/// Returns the version a path will hold after the plan.
+/// Returns the version that a path will hold once the plan is carried out.
 fn planned_version(planned: &PlannedUndo) -> FileVersion {
     match &planned.outcome {
         PathOutcome::Restore { to, .. } => *to,

@@ -1,4 +1,4 @@
-//! Records the files that one call changes, and undoes earlier changes for it.
+//! Records the files that one call changes. Also undoes earlier changes on behalf of a call.
 //!
 //! Invariant: when a call ends, the final version of every file it saved is recorded. Only a killed
 //! process leaves a final version unrecorded.
@@ -20,11 +20,11 @@ use super::watch::{CommandBaseline, CommandChanges, WorkspaceWatch, format_size}
 use super::{ChangeRecord, Mode, Report, ReversedPath, Target, UndoError, unified_diff};
 use crate::versions::{FileContent, FileVersion, SqliteVersions, VersionsError};
 
-/// Records the file changes of conversations in one store of versions.
+/// Records the file changes of all conversations in a store of file versions.
 pub struct FileChanges(Arc<SqliteVersions>);
 
 impl FileChanges {
-    /// Stores earlier file versions in `versions`.
+    /// Creates the recorder. Earlier file versions are stored in `versions`.
     pub fn new(versions: Arc<SqliteVersions>) -> Self {
         Self(versions)
     }
@@ -47,7 +47,7 @@ impl ChangeRecords for FileChanges {
     }
 }
 
-/// The watch that all calls of a session share.
+/// The workspace watch that all calls of a session share.
 struct SharedWatch(Arc<WorkspaceWatch>);
 
 #[async_trait]
@@ -63,7 +63,7 @@ impl ChangeWatch for SharedWatch {
     }
 }
 
-/// Saves files for one call before the call changes them, and undoes earlier changes.
+/// Saves files before one tool call changes them, and undoes earlier changes on behalf of the call.
 pub(crate) struct CallRecorder {
     watch: Arc<WorkspaceWatch>,
     call: CallName,
@@ -86,7 +86,8 @@ impl CallRecorder {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the current version of saved paths and of the folders the call created for them.
+    /// Records the current version of the saved paths at or above `paths`, such as folders that the
+    /// call created for a file.
     fn record_outcome(&self, paths: &[&Path]) -> Result<(), VersionsError> {
         let done = |open: &&PathBuf| paths.iter().any(|path| path.starts_with(open));
         let all: BTreeSet<PathBuf> = self
@@ -105,8 +106,8 @@ impl CallRecorder {
         Ok(())
     }
 
-    /// Records the current version of all saved paths whose outcome is still open, once the call
-    /// has ended. Returns a message for the user if that failed.
+    /// Records the current version of all saved paths whose final version is not recorded yet, once
+    /// the call has ended. Returns a message for the user if the recording failed.
     pub(super) fn record_remaining(&self) -> Option<String> {
         let open: Vec<PathBuf> = self.lock_open_paths().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();
@@ -128,16 +129,17 @@ struct WatchedCall {
 }
 
 enum RecordingMode {
-    /// The call changes no files.
+    /// Nothing is recorded, because the call changes no files.
     Off,
-    /// The tool saves each file before it changes it.
+    /// Each file is recorded when the tool saves it before changing it.
     Declared,
-    /// The call runs a program: the workspace is scanned before and after.
+    /// All changes are recorded by scanning the workspace before and after the call, because the
+    /// call runs a program.
     Scanned(CommandBaseline),
 }
 
 impl WatchedCall {
-    /// Scans the workspace first if the call runs a program.
+    /// Starts recording a call. If the call runs a program, the workspace is scanned first.
     async fn begin(recorder: Arc<CallRecorder>, access: Access) -> Self {
         let how = match access {
             Access::Read | Access::State => RecordingMode::Off,

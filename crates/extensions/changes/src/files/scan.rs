@@ -16,14 +16,14 @@ use crate::versions::{
     FileContent, FileStamp, FileVersion, KnownFile, SqliteVersions, TreeUpdate, VersionsError,
 };
 
-/// Limits on a scan.
+/// The limits on the files that a scan saves and on the number of paths that it visits.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanLimits {
-    /// The largest file that is saved, in bytes.
+    /// The maximum size of a saved file, in bytes. The default is 4 MiB.
     pub file: u64,
-    /// The total size of saved files, in bytes.
+    /// The maximum total size of the saved files, in bytes. The default is 512 MiB.
     pub total: u64,
-    /// The maximum number of paths. A larger tree is not scanned.
+    /// The maximum number of paths in a tree. A larger tree is not scanned. The default is 300,000.
     pub paths: usize,
 }
 
@@ -37,40 +37,40 @@ impl Default for ScanLimits {
     }
 }
 
-/// Packed bytes that are collected before they are written to the store.
+/// The number of compressed bytes that a scan collects before it writes them to the store.
 const MAX_BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// A path whose version differs from the last scan.
+/// A path at which the new scan found another version than the previous scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The absolute path.
+    /// The absolute path of the file, link or folder.
     pub path: PathBuf,
-    /// The version at the last scan.
+    /// The version that the previous scan found.
     pub before: FileVersion,
-    /// The version found by this scan.
+    /// The version that the new scan found.
     pub after: FileVersion,
 }
 
-/// The result of a scan.
+/// The result of scanning a tree: the differences, or that the tree was too large to be scanned.
 #[derive(Debug)]
 pub enum ScanOutcome {
-    /// The changes since the last scan, ordered by path.
+    /// The differences from the last scan, ordered by path.
     Changed(Vec<Difference>),
-    /// The tree has more paths than the limit.
+    /// The tree has more paths than the limit, and was not scanned.
     TooLarge,
 }
 
-/// A tree and its state at the last scan.
+/// A tree of files and its state at the last scan.
 pub struct Tree {
     root: PathBuf,
     limits: ScanLimits,
     skip: Arc<[PathBuf]>,
     known: HashMap<PathBuf, ScanSlot>,
-    /// True if `known` was read from the store.
+    /// True once `known` has been read from the store.
     loaded: bool,
     /// The total size of the saved files, in bytes.
     saved: u64,
-    /// The number of the last scan.
+    /// The sequence number of the last scan.
     scan: u32,
     /// The stamp of `.git/info/exclude`, which shows whether the repository's ignore rules have
     /// changed.
@@ -81,20 +81,20 @@ pub struct Tree {
 
 struct ScanSlot {
     known: KnownFile,
-    /// The number of the last scan that saw the path.
+    /// The sequence number of the last scan that found the path.
     scan: u32,
 }
 
-/// The findings of one scan so far.
+/// The differences and new contents that a scan in progress has found so far.
 #[derive(Default)]
 struct ScanPass {
     /// The start of the scan, in nanoseconds of the file system's clock.
     now: i64,
     differences: Vec<Difference>,
-    /// Paths that were unknown to the last scan.
+    /// Paths that were not found by the previous scan.
     appeared: Vec<(WalkedPath, FileVersion)>,
     update: TreeUpdate,
-    /// The packed bytes of the contents in `update`.
+    /// The total size of the contents in `update` after compression, in bytes.
     packed: usize,
 }
 
@@ -184,8 +184,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Marks unchanged paths as seen and returns the rest, smallest first, so that as many files as
-    /// possible fit into the size limit.
+    /// Marks unchanged paths as found by this scan. Returns the remaining paths, smallest file
+    /// first, so that as many files as possible fit into the size limit.
     fn mark_unchanged_paths(&mut self, found: Vec<WalkedPath>) -> Vec<WalkedPath> {
         let mut doubtful = Vec::new();
         for found in found {
@@ -202,7 +202,7 @@ impl Tree {
         doubtful
     }
 
-    /// Reads files that may have changed, on several threads, and records their versions.
+    /// Uses several threads to read the files that may have changed, and records their versions.
     fn read_doubtful_files(
         &mut self,
         versions: &SqliteVersions,
@@ -253,7 +253,8 @@ impl Tree {
         })
     }
 
-    /// Records the version of a path.
+    /// Records the version of a path, and also a difference if the previous scan found another
+    /// version.
     fn record_path(&mut self, found: WalkedPath, known: KnownFile, pass: &mut ScanPass) {
         let old = self.known.insert(
             found.path.clone(),
@@ -283,7 +284,8 @@ impl Tree {
         }
     }
 
-    /// Removes the paths that the walk did not find, and returns the inodes of the removed files.
+    /// Removes the paths that the walk did not find, and returns the device and inode numbers of
+    /// the removed files.
     fn remove_missing_paths(
         &mut self,
         unreadable: &[PathBuf],
@@ -301,7 +303,7 @@ impl Tree {
                 .iter()
                 .any(|unreadable| path.starts_with(unreadable))
             {
-                // Unknown until the next scan.
+                // The state of unreadable paths is unknown until the next scan.
                 self.known.entry(path).and_modify(|slot| slot.scan = scan);
                 continue;
             }
@@ -326,8 +328,8 @@ impl Tree {
         inodes
     }
 
-    /// Records unknown paths as created, except those that may only have been ignored before: their
-    /// earlier content is unknown.
+    /// Records new paths as created. If the ignore rules changed, a path may have existed and been
+    /// ignored before: its earlier content is then recorded as unknown, or the path is skipped.
     fn classify_new_paths(
         &self,
         gone: &HashSet<(u64, u64)>,
@@ -379,7 +381,7 @@ impl Tree {
     }
 }
 
-/// Returns the entry of a path whose content is not read.
+/// Returns the state to store for a path whose content is not read.
 fn entry_without_content(found: &WalkedPath) -> KnownFile {
     let version = match found.kind {
         PathKind::Folder => FileVersion::Folder { mode: found.mode },
@@ -408,8 +410,8 @@ fn is_ignore_file(path: &Path) -> bool {
         .is_some_and(|name| name == ".gitignore" || name == ".ignore")
 }
 
-/// Reads files on several threads and passes each file with its version to `take`, in no particular
-/// order.
+/// Uses several threads to read files, and passes each file with its version to `take`, in no
+/// particular order.
 fn read_files(
     root: &Path,
     largest: u64,

@@ -14,14 +14,14 @@ use similar::TextDiff;
 use super::find_active_changes;
 use crate::versions::{FileStep, FileVersion, PathChange, StepId, StepKind};
 
-/// The kind of change of a path.
+/// The kind of a change to a path: added, modified, deleted or moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummaryKind {
-    /// The path did not exist before.
+    /// The path did not exist before the change.
     Added,
-    /// The content changed.
+    /// The content of the path changed.
     Modified,
-    /// The path no longer exists.
+    /// The path no longer exists after the change.
     Deleted,
     /// The file was moved here from another path.
     Moved {
@@ -30,7 +30,7 @@ pub enum SummaryKind {
     },
 }
 
-/// The change of one path.
+/// A change to one path, in the form used for display and export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSummary {
     pub path: PathBuf,
@@ -41,32 +41,32 @@ pub struct FileSummary {
     pub after: Option<FileVersion>,
 }
 
-/// The changes of one step.
+/// The changes made by one call, undo or redo, in the form used for display and export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSummary {
     pub id: StepId,
     pub kind: StepKind,
-    /// The call that made the changes.
+    /// The call that made the changes, or `None` if the user requested the undo or redo.
     pub call: Option<CallName>,
     /// The time at which the step began.
     pub at: Timestamp,
-    /// True if all changes of the step are reversed.
+    /// True if none of the step's changes is in effect any more, because later steps reversed them.
     pub taken_back: bool,
     /// The paths that the step changed.
     pub files: Vec<FileSummary>,
 }
 
-/// The change record of a conversation.
+/// The file changes of a conversation, in the form used for display and export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangesSummary {
     /// The overall change of each path since the conversation began. A file that the conversation
     /// added counts as added even if a later step modified it.
     pub files: Vec<FileSummary>,
-    /// The changes of each step, in order.
+    /// The changes of each step, oldest step first.
     pub steps: Vec<StepSummary>,
 }
 
-/// The version of a path before its first change, and the version after its last change.
+/// The version of a path before the first of several changes, and the version after the last one.
 struct Span {
     before: FileVersion,
     after: Option<FileVersion>,
@@ -152,7 +152,7 @@ fn summarize_files(
             file.before = gone.before;
         }
     }
-    // A folder is listed only if nothing in it is.
+    // A folder is listed only if none of its entries is listed.
     let paths: Vec<PathBuf> = files.keys().cloned().collect();
     files.retain(|path, file| {
         let next = paths.partition_point(|other| other <= path);
@@ -171,7 +171,8 @@ fn is_folder(file: &FileSummary) -> bool {
             .is_none_or(|after| folder(&after) || nothing(&after))
 }
 
-/// Returns the files of one step that disappeared at one path and appeared unchanged at another.
+/// Returns the moved files of one step, each with its old and new path. A file counts as moved if
+/// it disappeared at one path and appeared unchanged at another.
 fn find_moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     let mut gone: HashMap<_, Vec<&Path>> = HashMap::new();
     for change in changes {
@@ -209,7 +210,7 @@ fn find_moves(changes: &[PathChange]) -> Vec<(&Path, &Path)> {
     moves
 }
 
-/// Returns the unified diff of two contents, or `None` if either is not text.
+/// Returns the unified diff of two contents, or `None` if one of them is not text.
 pub fn unified_diff(names: (&str, &str), before: &[u8], after: &[u8]) -> Option<String> {
     let text = |bytes| {
         std::str::from_utf8(bytes)

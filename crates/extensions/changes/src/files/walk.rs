@@ -12,7 +12,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use super::disk::{permission_bits, stamp_from_metadata};
 use crate::versions::{FileStamp, FileVersion, KnownFile};
 
-/// A path and its metadata, as the walk found it.
+/// A path found while walking a tree, with its metadata.
 pub(super) struct WalkedPath {
     /// The path, relative to the root.
     pub(super) path: PathBuf,
@@ -54,7 +54,7 @@ impl WalkedPath {
         }
     }
 
-    /// True if the path certainly still has the version in `known`.
+    /// True if the metadata proves that the path still has the version in `known`.
     pub(super) fn matches_known(&self, known: &KnownFile) -> bool {
         let same = known.stamp == Some(self.stamp);
         match known.version {
@@ -127,7 +127,7 @@ fn new_walk_builder(root: &Path, skip: &Arc<[PathBuf]>) -> WalkBuilder {
     builder
 }
 
-/// The paths one thread found, which are merged into `all` when the thread ends.
+/// Collects the paths that one thread of a walk finds, and adds them to `all` when the thread ends.
 struct Collector<'a> {
     own: Walked,
     all: &'a Mutex<Walked>,

@@ -15,10 +15,10 @@ use super::ChangeRecord;
 use super::scan::{Difference, ScanLimits, ScanOutcome, Tree};
 use crate::versions::{FileVersion, SqliteVersions, StepId, VersionsError, VersionsGuard};
 
-/// Maximum files listed in a note.
+/// The maximum number of files that a note to the user names. Further files are only counted.
 const MAX_NAMED_FILES: usize = 5;
 
-/// Records the changes of a running session.
+/// Records the changes that a session makes to its workspace.
 pub(crate) struct WorkspaceWatch {
     pub(super) record: ChangeRecord,
     workspace: Workspace,
@@ -26,25 +26,26 @@ pub(crate) struct WorkspaceWatch {
     live: Mutex<Option<VersionsGuard>>,
 }
 
-/// The scanned trees of the workspace.
+/// The workspace's scanned trees, and whether scanning was given up.
 struct Trees {
     all: Vec<Tree>,
-    /// The reason why the trees are no longer scanned: a tree that is too large once will be too
-    /// large again.
+    /// The reason why the trees are no longer scanned, for example because a tree has too many
+    /// paths.
     given_up: Option<String>,
-    /// True if a note about unsaved files or a failed scan was reported.
+    /// True once a note about unsaved files or a failed scan has been reported, so that the note is
+    /// not repeated after later calls.
     noted: bool,
 }
 
 /// The state of the workspace before a command runs.
 pub(crate) enum CommandBaseline {
-    /// The trees were scanned. Holds the newest step at that time.
+    /// The trees were scanned. The value is the id of the newest step at the time of the scan.
     Known(StepId),
-    /// The trees could not be scanned, so the command cannot be undone. Holds the reason.
+    /// The trees could not be scanned, so the command cannot be undone. The value is the reason.
     Unknown(String),
 }
 
-/// The changes of a command, and notes for the user about them.
+/// The file changes made by a command, and notes for the user about them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandChanges {
     pub(crate) changes: Vec<FileChange>,
@@ -95,7 +96,7 @@ impl WorkspaceWatch {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Protects the versions that this session may undo from removal.
+    /// Prevents the removal of the stored versions that this session may restore.
     pub(super) fn hold_versions(&self) -> Result<(), VersionsError> {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.is_none() {
@@ -151,7 +152,7 @@ impl WorkspaceWatch {
         let since = match before {
             CommandBaseline::Known(since) => since,
             CommandBaseline::Unknown(why) => {
-                // Reported once, because it applies to every command.
+                // Reported once per session, because the problem applies to every command.
                 if !std::mem::replace(&mut self.lock_trees().noted, true) {
                     found
                         .notes
@@ -228,7 +229,7 @@ impl WorkspaceWatch {
     }
 }
 
-/// Joins the first names and the number of the remaining ones.
+/// Lists the first [`MAX_NAMED_FILES`] names, followed by the number of omitted names.
 fn join_names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<_> = all.collect();
     let mut text = all
@@ -260,7 +261,7 @@ pub(super) fn format_size(size: u64) -> String {
     }
 }
 
-/// Converts a difference to a change for events, or returns `None` for a folder.
+/// Converts a scan difference to a file change for events. Returns `None` if the path is a folder.
 fn to_file_change(difference: &Difference) -> Option<FileChange> {
     let is_file = |version: FileVersion| match version {
         FileVersion::File { .. } | FileVersion::Link { .. } | FileVersion::Unsaved { .. } => true,

@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 /// Contents below this size, in bytes, are not compressed.
 const MIN_COMPRESSED_BYTES: usize = 200;
-/// Fast compression, because a scan packs the whole project before the first command runs.
+/// The compression level. Fast compression is used because a scan packs the whole project before
+/// the first command runs.
 const ZSTD_LEVEL: i32 = 1;
 
 /// The content of a file or the target of a link, ready to be stored.
@@ -19,7 +20,8 @@ pub struct FileContent {
 }
 
 impl FileContent {
-    /// Compresses `bytes` if that saves more than a tenth.
+    /// Prepares `bytes` for storage, compressed if compression saves more than a tenth of their
+    /// size.
     pub fn pack(hash: ContentHash, bytes: Vec<u8>) -> Self {
         let size = bytes.len();
         let packed = (size >= MIN_COMPRESSED_BYTES)
@@ -46,7 +48,7 @@ impl FileContent {
         self.hash
     }
 
-    /// Returns the stored size in bytes, after compression.
+    /// Returns the size in bytes as stored, which is after compression.
     pub fn stored_size(&self) -> usize {
         self.bytes.len()
     }
@@ -61,7 +63,7 @@ impl FileContent {
     }
 }
 
-/// The reason why a content cannot be read.
+/// The reason why stored content cannot be read.
 pub(super) enum Unreadable {
     /// The content was removed to keep the store within its size limit, or was never stored.
     Gone,

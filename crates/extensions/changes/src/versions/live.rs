@@ -1,5 +1,5 @@
-//! Marks conversations and trees as in use, with one lock file each. The locks of a killed process
-//! are released.
+//! Marks conversations and trees as in use, with one lock file for each. The operating system
+//! releases the locks of a killed process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_files::LockFile;
 use haft_types::ContentHash;
 
-/// A conversation or tree that is in use.
+/// A conversation or tree that a process can mark as in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LiveUse<'a> {
     Conversation(&'a str),
@@ -33,7 +33,7 @@ pub(super) fn hold_locks(folder: &Path, used: &[LiveUse<'_>]) -> io::Result<Vec<
         .collect()
 }
 
-/// True if a process uses the conversation or tree, or if an error prevents the check.
+/// True if a process uses the conversation or tree. Also true if an error prevents the check.
 pub(super) fn is_in_use(folder: &Path, used: LiveUse<'_>) -> bool {
     match LockFile::try_acquire_existing(&used.lock_path(folder)) {
         Ok(taken) => taken.is_none(),

@@ -18,14 +18,13 @@ use super::version::{FileVersion, path_bytes, read_path};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(pub i64);
 
-/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// A tool call.
+    /// A tool call that changed files.
     Call,
-    /// An undo, which reverses calls.
+    /// An undo, which reverses the changes of calls.
     Undo,
-    /// A redo, which reverses an undo.
+    /// A redo, which reverses the changes of an undo.
     Redo,
 }
 
@@ -51,30 +50,32 @@ impl StepKind {
 pub struct FileStep {
     pub id: StepId,
     pub kind: StepKind,
-    /// The call that made the step, or `None` for an undo or redo that the user asked for.
+    /// The call that changed the files or requested the undo or redo. `None` if the user requested
+    /// the undo or redo.
     pub call: Option<CallName>,
     /// The time at which the step began.
     pub at: Timestamp,
-    /// True if the step was completed; false for an undo or redo that was killed.
+    /// True if the step was completed. False for an undo or redo that was interrupted by a kill.
     pub done: bool,
-    /// The changed paths, in path order.
+    /// The changed paths, ordered by path.
     pub changes: Vec<PathChange>,
 }
 
-/// The change of one path by a step.
+/// The change that a step made to one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The absolute path.
     pub path: PathBuf,
     /// The version before the change.
     pub before: FileVersion,
-    /// The version after the change. `None` if the process was killed in between.
+    /// The version after the change. `None` if the process was killed before this version was
+    /// recorded.
     pub after: Option<FileVersion>,
     /// The undo or redo that last reversed the change.
     pub taken_back: Option<StepId>,
 }
 
-/// A change of a path that reverses earlier changes.
+/// A change to a path, made by an undo or redo, that reverses earlier changes to the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversal {
     pub path: PathBuf,
@@ -86,7 +87,7 @@ pub struct Reversal {
     pub of: Vec<StepId>,
 }
 
-/// Returns the step of a call. Adds the step if the call has none yet.
+/// Returns the step that records a call's changes, and adds one if the call has none yet.
 fn find_or_add_step(
     connection: &Connection,
     conversation: &ConversationId,
@@ -129,7 +130,8 @@ fn add_step(
     Ok(connection.last_insert_rowid())
 }
 
-/// Returns the version, or [`FileVersion::Unsaved`] if its content is no longer stored.
+/// Returns `version` if its content is stored or if it has no content, else
+/// [`FileVersion::Unsaved`].
 fn check_stored(
     connection: &Connection,
     version: FileVersion,
@@ -145,8 +147,8 @@ fn check_stored(
     })
 }
 
-/// Records the versions of paths before a call changes them. A path that the call has saved already
-/// keeps its first version.
+/// Records the versions of paths before a call changes them. A path that was already saved for this
+/// call keeps its first version.
 pub(super) fn save_before(
     connection: &Connection,
     conversation: &ConversationId,
@@ -162,7 +164,8 @@ pub(super) fn save_before(
     write_versions(connection, step, statement, before, contents)
 }
 
-/// Records the versions of saved paths after a call, and removes unchanged paths from the record.
+/// Records the versions of saved paths after a call. Paths that the call left unchanged are removed
+/// from the record.
 pub(super) fn save_after(
     connection: &Connection,
     conversation: &ConversationId,
@@ -217,8 +220,8 @@ fn delete_unchanged(connection: &Connection, step: i64) -> Result<(), SqliteFail
     Ok(())
 }
 
-/// Records changes of paths that were not saved one by one. A change that another step made after
-/// `since` is skipped.
+/// Records a call's file changes that were found by scans. A change is skipped if another step
+/// recorded it after the step `since`. Returns the recorded paths.
 pub(super) fn save_scanned(
     connection: &Connection,
     conversation: &ConversationId,
@@ -244,7 +247,8 @@ pub(super) fn save_scanned(
     Ok(kept)
 }
 
-/// Inserts a change. `on_conflict` is the SQL clause for a path that the step has changed already.
+/// Inserts a change into the table. `on_conflict` is the SQL clause that applies if the step
+/// already has a change for the path.
 fn insert_change(
     connection: &Connection,
     step: i64,
@@ -292,7 +296,7 @@ fn is_made_by_other_step(
     }
 }
 
-/// Returns the newest step of all conversations.
+/// Returns the id of the newest step of all conversations.
 pub(super) fn newest_step(connection: &Connection) -> Result<StepId, SqliteFailure> {
     let newest: Option<i64> = connection
         .prepare_cached("SELECT max(key) FROM steps")?
@@ -300,7 +304,7 @@ pub(super) fn newest_step(connection: &Connection) -> Result<StepId, SqliteFailu
     Ok(StepId(newest.unwrap_or(0)))
 }
 
-/// Returns the steps of a conversation, in order.
+/// Returns the recorded calls, undos and redos of a conversation, oldest first.
 pub(super) fn list_steps(
     connection: &Connection,
     conversation: &ConversationId,
@@ -362,7 +366,7 @@ fn read_change(row: &Row<'_>) -> Result<PathChange, SqliteFailure> {
     })
 }
 
-/// Records an undo or redo that is about to start.
+/// Records that an undo or redo is about to start. Returns the id of its step.
 pub(super) fn begin_reversal(
     connection: &Connection,
     conversation: &ConversationId,

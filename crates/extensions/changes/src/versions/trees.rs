@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::content::FileContent;
 use super::version::{FileVersion, path_bytes, read_path};
 
-/// Metadata of a file that changes whenever its content does.
+/// File metadata that changes whenever the content of the file changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     /// The time of the last write, in nanoseconds.
@@ -20,26 +20,27 @@ pub struct FileStamp {
     pub device: u64,
 }
 
-/// A path as the last scan found it.
+/// The state of a path at the last scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {
     pub version: FileVersion,
-    /// The stamp that shows whether the path is unchanged. `None` if it must be read again.
+    /// The stamp that shows whether the path is unchanged. `None` if the path must be read again.
     pub stamp: Option<FileStamp>,
 }
 
-/// The result of a scan. Paths are relative to the root.
+/// The changes that a scan makes to the stored state of a tree. Paths are relative to the root.
 #[derive(Debug, Default)]
 pub struct TreeUpdate {
-    /// Paths that are new or changed.
+    /// Paths that are new or changed since the last scan.
     pub known: Vec<(PathBuf, KnownFile)>,
-    /// Paths that no longer exist or are ignored now.
+    /// Paths that no longer exist, or that are now ignored.
     pub gone: Vec<PathBuf>,
-    /// Contents that are not stored yet.
+    /// The contents of known paths that are not stored yet.
     pub contents: Vec<FileContent>,
 }
 
-/// Returns the known files of the tree at `root`, by path relative to it.
+/// Returns the state of each file at the last scan of the tree at `root`, with its path relative to
+/// `root`.
 pub(super) fn read_tree(
     connection: &Connection,
     root: &Path,
@@ -71,7 +72,7 @@ pub(super) fn read_tree(
     Ok(files)
 }
 
-/// Stores the result of a scan, including contents.
+/// Stores the result of a scan, including new contents.
 pub(super) fn update_tree(
     connection: &Connection,
     root: &Path,

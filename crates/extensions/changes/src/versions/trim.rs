@@ -12,19 +12,19 @@ use rusqlite::Connection;
 
 use super::live::{self, LiveUse};
 
-/// The share of the cap, in tenths, at which trimming stops, so that the store is not trimmed again
-/// at once.
+/// The share of the size limit, in tenths, at which trimming stops, so that the next write does not
+/// trim again.
 const TARGET_TENTHS: u64 = 9;
 
-/// Returns the number of bytes in use.
+/// Returns the number of bytes in use by the database, without free pages.
 pub(super) fn used_bytes(connection: &Connection) -> Result<u64, SqliteFailure> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     Ok(pages.saturating_mul(pragma("page_size")?).cast_unsigned())
 }
 
-/// Removes old versions until the store is well below `cap` bytes, or until only versions in use
-/// are left.
+/// Removes old versions if the store exceeds `cap` bytes, until it is well below `cap` or until
+/// only versions in use are left.
 pub(super) fn trim_to_cap(
     connection: &mut Connection,
     folder: &Path,
@@ -46,12 +46,13 @@ pub(super) fn trim_to_cap(
     let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}
-    // The file is truncated only here. A concurrent reader may prevent that for now.
+    // Only this statement truncates the write-ahead log. A concurrent reader may prevent the
+    // truncation for now.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
 }
 
-/// Deletes the changes of these conversations and overwrites their traces in the file.
+/// Deletes the changes of the given conversations and overwrites the deleted data in the file.
 pub(super) fn purge_conversations(
     connection: &mut Connection,
     conversations: &[ConversationId],
@@ -72,7 +73,7 @@ pub(super) fn purge_conversations(
     Ok(())
 }
 
-/// Removes contents that no change and no tree refers to.
+/// Removes contents that are referenced by no change and no tree.
 fn remove_unreferenced_contents(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "DELETE FROM contents WHERE hash NOT IN (
@@ -84,7 +85,8 @@ fn remove_unreferenced_contents(connection: &Connection) -> Result<(), SqliteFai
     Ok(())
 }
 
-/// Removes the least recently scanned tree that is not in use. Returns false if there is none.
+/// Removes the stored state of the least recently scanned tree that is not in use. Returns false if
+/// there is no such tree.
 fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement =
         connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
@@ -99,8 +101,8 @@ fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, Sqli
     Ok(false)
 }
 
-/// Removes the changes of the conversation that changed files least recently and is not in use.
-/// Returns false if there is none.
+/// Removes the recorded changes of one conversation: of those not in use, the one whose last file
+/// change is the oldest. Returns false if there is no such conversation.
 fn drop_oldest_steps(connection: &Connection, folder: &Path) -> Result<bool, SqliteFailure> {
     let mut statement = connection
         .prepare_cached("SELECT conversation FROM steps GROUP BY conversation ORDER BY max(key)")?;

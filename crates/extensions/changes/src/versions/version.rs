@@ -1,4 +1,4 @@
-//! The version of a path, and its columns in a database row.
+//! Defines the version of a path, and its columns in a database row.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,40 +8,38 @@ use haft_store::database::SqliteFailure;
 use haft_types::ContentHash;
 use rusqlite::Row;
 
-/// The content of a path at one moment.
+/// The state of a path at one moment: absent, a file, a link, a folder, or something unsaved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileVersion {
     /// Nothing exists at the path.
     Absent,
     /// A regular file.
     File {
-        /// The permission bits.
+        /// The permission bits of the file.
         mode: u32,
-        /// The size in bytes.
+        /// The size of the file, in bytes.
         size: u64,
         /// The hash of the content, which is the key of the stored content.
         hash: ContentHash,
     },
-    /// A symbolic link.
     Link {
         /// The hash of the target, which is the key of the stored target.
         hash: ContentHash,
     },
-    /// A folder, without its entries.
+    /// A folder. Its entries are not part of the version.
     Folder {
-        /// The permission bits.
+        /// The permission bits of the folder.
         mode: u32,
     },
-    /// Something whose content was not saved: too large, unreadable, or not a file, link, or
-    /// folder.
+    /// A path whose content was not saved: too large, unreadable, or neither file, link nor folder.
     Unsaved {
-        /// The size in bytes.
+        /// The size of the content that was not saved, in bytes.
         size: u64,
     },
 }
 
 impl FileVersion {
-    /// Returns the key of the stored content, if the version has content.
+    /// Returns the key of the stored content, or `None` if the version has no stored content.
     pub fn hash(&self) -> Option<ContentHash> {
         match self {
             Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
@@ -49,7 +47,7 @@ impl FileVersion {
         }
     }
 
-    /// True if the version can be restored.
+    /// True if the version was saved completely, so that it can be restored.
     pub fn is_saved(&self) -> bool {
         match self {
             Self::Absent | Self::File { .. } | Self::Link { .. } | Self::Folder { .. } => true,
@@ -81,7 +79,7 @@ impl FileVersion {
         }
     }
 
-    /// Reads the four columns that begin at `first`.
+    /// Reads a version from the four columns that begin at index `first`.
     pub(super) fn from_row(row: &Row<'_>, first: usize) -> Result<Self, SqliteFailure> {
         let kind: String = row.get(first)?;
         let mode: u32 = row.get(first + 1)?;
@@ -100,7 +98,7 @@ impl FileVersion {
     }
 }
 
-/// The columns of a version in a row.
+/// A version in the form in which a database row stores it, with one field per column.
 pub(super) struct VersionColumns {
     pub(super) kind: &'static str,
     pub(super) mode: u32,

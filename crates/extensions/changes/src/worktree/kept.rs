@@ -1,4 +1,4 @@
-//! Lists the kept copies of projects and removes one on request.
+//! Lists the copies of projects that were kept, and removes a copy on request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,14 @@ use super::sweep::{last_used, list_copies};
 /// A copy of a project that was made for a sub-agent and still exists.
 #[derive(Clone, Debug)]
 pub struct KeptCopy {
-    /// The conversation id of the sub-agent, in its file name form.
+    /// The conversation id of the sub-agent, encoded as a file name.
     pub name: String,
-    /// The folder of the copy.
+    /// The path of the copy.
     pub at: PathBuf,
     /// The top folder of the repository whose worktree the copy is, or `None` if unknown.
     pub repository: Option<PathBuf>,
-    /// The time the copy was created or its top folder last changed.
+    /// The time at which the copy was created or an entry of its top folder was last added or
+    /// removed.
     pub used: SystemTime,
 }
 
@@ -49,8 +50,8 @@ pub fn list_kept_copies(folder: &Path) -> Vec<KeptCopy> {
     all
 }
 
-/// Removes a copy of the project at `root`. If the copy has unmerged changes, writes them to a
-/// patch beside the copy and returns the path of the patch.
+/// Removes a copy of the project at `root`. If the copy has unmerged changes, they are written to a
+/// patch beside the copy, and the path of the patch is returned.
 pub fn remove_copy(
     program: GitProgram,
     root: &Path,

@@ -15,14 +15,15 @@ use haft_text::sanitize;
 use super::{INDEX_NAME, Worktree, snapshot_tree};
 
 const DAY: Duration = Duration::from_hours(24);
-/// Days after which an unused copy is removed.
+/// The number of days after which an unused copy is removed.
 const MAX_UNUSED_DAYS: u32 = 30;
-/// Copies kept per project. Older ones are removed unless they were used within a day.
+/// The maximum number of copies kept per project. Further copies are removed unless they were used
+/// within a day.
 const MAX_KEPT_COPIES: usize = 20;
 
 impl Worktree {
-    /// Removes copies of this project that are too old or exceed the maximum number. Returns a
-    /// sentence about each copy whose changes were saved as a patch.
+    /// Removes the copies of this project that are too old or exceed the maximum number. Returns
+    /// one sentence for each copy whose changes were saved as a patch.
     pub(super) fn sweep_old_copies(&self, now: SystemTime) -> Vec<String> {
         let mut kept: Vec<(Duration, PathBuf)> = list_copies(&self.within)
             .filter(|at| *at != self.at && self.belongs_to_repository(at))
@@ -45,7 +46,7 @@ impl Worktree {
         messages
     }
 
-    /// Removes the temporary index, because the index of one copy does not fit another.
+    /// Removes the temporary git index, because the index of one copy does not fit another.
     pub(super) fn remove_index(&self) {
         drop(fs::remove_file(self.git.own_folder().join(INDEX_NAME)));
     }
@@ -58,7 +59,8 @@ impl Worktree {
         place.is_some_and(|place| place.starts_with(worktrees))
     }
 
-    /// Removes one old copy. Returns a sentence to report if the copy contained changes.
+    /// Removes one old copy. If the copy contained changes, saves them as a patch and returns a
+    /// sentence that reports it.
     fn archive_old_copy(&self, at: PathBuf, age: Duration) -> Option<String> {
         let note = at.with_extension("base");
         let base = fs::read_to_string(&note).ok()?;
@@ -87,8 +89,9 @@ impl Worktree {
         Some(sanitize(&text).into_owned() + &left)
     }
 
-    /// Removes this copy. Returns the patch file with its unmerged changes and the names of the
-    /// changed files, and a sentence that is empty unless the copy could not be removed completely.
+    /// Removes the copy. If it has unmerged changes, they are first written to a patch; the result
+    /// then contains the path of the patch and the names of the changed files. The last string is
+    /// empty, or a sentence to report if the copy could not be removed completely.
     pub(super) fn archive_and_remove(&self) -> Result<(Option<(PathBuf, String)>, String), String> {
         let (changes, left_out) = self.list_changes().map_err(|why| why.to_string())?;
         if !left_out.made.is_empty() {
@@ -129,7 +132,8 @@ impl Worktree {
     }
 }
 
-/// Returns the copies in a folder. Each has a note beside it that names its base commit.
+/// Returns the copies in the folder `within`. A subfolder counts as a copy if the file with its
+/// base commit is beside it.
 pub(super) fn list_copies(within: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(within)
         .into_iter()

@@ -1,14 +1,14 @@
-//! Dates in Excel, which are day counts with a date format.
+//! Formats Excel dates, which are stored as day counts with a date format.
 
 use haft_types::Timestamp;
 
-/// The first day of a workbook's date system.
+/// The starting point from which a workbook counts days: 1900 or 1904.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Epoch {
-    /// Days since 1900, the default of Excel.
+    /// Days are counted from 1900, the default of Excel.
     #[default]
     From1900,
-    /// Days since 1904, as in workbooks made on old Macintosh computers.
+    /// Days are counted from 1904, as in workbooks made on old Macintosh computers.
     From1904,
 }
 
@@ -21,8 +21,8 @@ impl Epoch {
     }
 }
 
-/// True if the number format shows a date or a time. `code` is the code of a custom format;
-/// built-in formats are recognized by their `id`.
+/// True if the number format shows a date or a time. `code` is the code of a custom format.
+/// Built-in formats are recognized by `id`.
 pub(super) fn is_date_format(id: usize, code: Option<&str>) -> bool {
     match code {
         None => matches!(id, 14..=22 | 27..=36 | 45..=47 | 50..=58),
@@ -43,11 +43,11 @@ pub(super) fn is_date_format(id: usize, code: Option<&str>) -> bool {
     }
 }
 
-/// Formats a day count as a date, with the time unless it is midnight. Returns `None` outside of
-/// the range of Excel.
+/// Formats a day count as a date, and adds the time unless it is midnight. Returns `None` if the
+/// date is outside the range that Excel supports.
 pub(super) fn format_date(days: f64, epoch: Epoch) -> Option<String> {
     let seconds = ((days - epoch.days_to_1970()) * 86_400.0).round();
-    // From the first date in Excel to the year 9999.
+    // The range extends from the first date in Excel to the year 9999.
     if !(-2_209_161_600.0..=253_402_300_799.0).contains(&seconds) {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn format_date(days: f64, epoch: Epoch) -> Option<String> {
     let (date, time) = text.trim_end_matches('Z').split_once('T')?;
     Some(match time {
         "00:00:00" => date.to_owned(),
-        // Less than one day is a time of day.
+        // A day count below one is a time of day.
         time if days.abs() < 1.0 => time.to_owned(),
         time => format!("{date} {time}"),
     })

@@ -1,4 +1,4 @@
-//! Reads Excel workbooks: the rows of every sheet, with values and their formulas.
+//! Reads Excel workbooks: the rows of every sheet, with values and formulas.
 
 use super::dates::{self, Epoch};
 use super::{find_main_part, list_parts_of_kind, read_relations};
@@ -32,7 +32,7 @@ pub(in super::super) fn read_workbook(
             &sheet.name,
             if sheet.hidden { " (hidden)" } else { "" },
         ));
-        // Chart sheets are no worksheets.
+        // Chart sheets contain no cells, so they are skipped.
         let Some(relation) = related
             .get(&sheet.id)
             .filter(|relation| relation.kind == "worksheet")
@@ -47,18 +47,19 @@ pub(in super::super) fn read_workbook(
     Ok(flow.finish())
 }
 
-/// A sheet, as listed in the workbook.
+/// An entry in the workbook's list of sheets.
 struct Sheet {
     name: String,
     id: String,
     hidden: bool,
 }
 
-/// The data that all sheets share.
+/// The data that all sheets of a workbook share: strings, date styles and the start of the day
+/// count.
 #[derive(Default)]
 struct Book {
     strings: Vec<String>,
-    /// For each cell style, true if the style shows a date.
+    /// One flag for each cell style, true if the style shows a date.
     dates: Vec<bool>,
     epoch: Epoch,
 }
@@ -166,7 +167,7 @@ fn read_date_styles(
     Ok(styles)
 }
 
-/// The state of reading a worksheet.
+/// Reads the nodes of one worksheet, and writes its rows as text.
 struct SheetReader<'a> {
     book: &'a Book,
     flow: &'a mut TextFlow,
@@ -180,7 +181,7 @@ struct SheetReader<'a> {
     within: CellPart,
 }
 
-/// The part of a cell that is being read.
+/// The part of a cell element to which the text being read belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellPart {
     Outside,
@@ -246,7 +247,7 @@ impl<'a> SheetReader<'a> {
         self.flow.check_limit()
     }
 
-    /// Returns the value of the current cell as Excel shows it.
+    /// Returns the value of the current cell in the form in which Excel shows it.
     fn cell_text(&self) -> String {
         match self.kind.as_str() {
             "s" => {

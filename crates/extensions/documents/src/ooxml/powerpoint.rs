@@ -1,4 +1,4 @@
-//! Reads PowerPoint presentations: the slides in order, with their notes.
+//! Reads PowerPoint presentations: the slides in order, each with its notes.
 
 use super::{find_main_part, list_parts_of_kind, read_relations};
 use crate::archive::DocumentArchive;
@@ -51,7 +51,7 @@ fn push_slide(
     let mut skipped = 0_usize;
     walk_xml(archive.open_part(part)?, stop, |node| {
         match node {
-            // A fallback repeats the content of its choice.
+            // A `Fallback` element repeats the content of the preceding `Choice` element.
             Node::Open(element) if skipped > 0 || element.name() == "Fallback" => skipped += 1,
             Node::Close(_) if skipped > 0 => skipped -= 1,
             Node::Open(element) => match element.name() {

@@ -55,8 +55,8 @@ pub(in super::super) fn read_document(
     Ok(flow.finish())
 }
 
-/// Reads the levels of the heading styles, by style id. The ids depend on the language of the
-/// author's program, but the names do not.
+/// Returns the levels of the heading styles, by style id. The styles are recognized by name,
+/// because their ids depend on the language of the author's program.
 fn read_heading_styles(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -88,22 +88,22 @@ fn read_heading_styles(
     Ok(styles)
 }
 
-/// The state of reading the main part.
+/// Reads the nodes of a Word document's main part, and collects the part's text.
 #[derive(Default)]
 struct WordBody {
     flow: TextFlow,
     headings: HashMap<String, usize>,
-    /// The text before the current paragraph: a heading or list mark.
+    /// The text that precedes the current paragraph, such as a heading or list mark.
     prefix: String,
     in_text: bool,
-    /// The nesting depth inside of an element that repeats earlier content; 0 outside.
+    /// The nesting depth inside an element that repeats earlier content. 0 outside such elements.
     skipped: usize,
 }
 
 impl WordBody {
     fn visit_node(&mut self, node: &Node<'_>) -> Result<(), XmlError> {
         match node {
-            // A fallback repeats the content of its choice.
+            // A `Fallback` element repeats the content of the preceding `Choice` element.
             Node::Open(element) if self.skipped > 0 || element.name() == "Fallback" => {
                 self.skipped += 1;
             }
@@ -164,15 +164,15 @@ impl WordBody {
             "tc" => self.flow.close_cell(),
             "tr" => self.flow.close_row(),
             "tbl" => self.flow.close_table(),
-            // Tab stops use the element `tab`, too, but only in the properties before the
-            // paragraph's text.
+            // The properties of a paragraph precede its text. Their tab stops use the element
+            // `tab`, too, and are discarded here.
             "pPr" => self.flow.clear_paragraph(),
             _ => {}
         }
     }
 }
 
-/// Returns all words of a part on one line.
+/// Returns all text of a part on one line.
 fn read_words(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -191,7 +191,7 @@ fn read_words(
         .join(" "))
 }
 
-/// Writes footnotes, endnotes, or comments, one per line.
+/// Writes footnotes, endnotes, or comments, with one note per line.
 fn push_notes(
     archive: &mut DocumentArchive<'_>,
     part: &str,
@@ -206,7 +206,7 @@ fn push_notes(
     walk_xml(archive.open_part(part)?, stop, |node| {
         match &node {
             Node::Open(open) if open.name() == element => {
-                // Separators are stored as notes with a special type.
+                // Separator lines are stored as notes with a special type.
                 let real = open.attribute("type").is_none_or(|kind| kind == "normal");
                 let label = open
                     .attribute("author")

@@ -10,11 +10,11 @@ use super::{EventReader, build_result_envelope};
 use crate::conversation_builder::{ReportedUsage, build_reply_metadata, get_text};
 use crate::{chat, time};
 
-/// The state kept between events.
+/// The state that the reader of the SDK's events keeps from one event to the next.
 pub(super) struct SdkState {
     /// The model and usage of each reply, by the reply's id.
     counted: HashMap<String, (Option<String>, ReportedUsage)>,
-    /// The id of the newest reply.
+    /// The id of the reply that was read last.
     reply: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl SdkState {
                 );
             }
             "Condensation" => reader.push_summary(get_text(event, "summary"), at),
-            // Internal state of the program.
+            // These events describe internal state of the program.
             "ConversationStateUpdateEvent"
             | "CondensationRequest"
             | "PauseEvent"
@@ -137,8 +137,8 @@ impl SdkState {
         }
     }
 
-    /// Adds a message of the model, or appends to the last reply: each call of a reply is an event
-    /// of its own.
+    /// Adds parts of a model's reply: as a new message, or to the last message if it belongs to
+    /// that reply, because each tool call of a reply is an event of its own.
     fn push_reply(
         &mut self,
         reader: &mut EventReader,
@@ -161,7 +161,7 @@ impl SdkState {
     }
 }
 
-/// Returns the texts of a content that is a list of parts or a single text.
+/// Returns the texts in a message content, which is either a single text or a list of parts.
 fn collect_texts(content: Option<&Value>) -> impl Iterator<Item = String> {
     let pieces = content.and_then(Value::as_array).into_iter().flatten();
     let texts = pieces
@@ -199,7 +199,8 @@ fn read_thinking(said: &Value) -> Vec<Part> {
     thoughts.into_iter().map(Part::Thinking).collect()
 }
 
-/// Returns the call as the model made it, or else as it was executed.
+/// Returns the tool call that an event contains: as the model made it, if recorded, else as it was
+/// executed. Returns `None` if the event contains no call.
 fn read_call(event: &Value) -> Option<ToolCall> {
     let made = event.get("tool_call").unwrap_or(&Value::Null);
     let id = get_text(made, "id")

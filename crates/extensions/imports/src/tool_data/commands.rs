@@ -1,12 +1,12 @@
-//! Extracts exit code and output from the results of commands.
+//! Extracts the exit code and the output from the results of commands.
 
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Map, Value};
 
 use super::ForeignArguments;
 
-/// Sets the data of a command's result. `code` is the exit code, if the format stores it. With
-/// `is_exact`, a successful result without a code means exit code 0.
+/// Sets the data of a command result. `code` is the exit code, if the format stores it. If
+/// `is_exact` is true, a successful result without a code has the exit code 0.
 pub(super) fn shape_command_result(
     arguments: &ForeignArguments,
     envelope: &mut Envelope,
@@ -19,7 +19,7 @@ pub(super) fn shape_command_result(
         .or(output.code)
         .or((is_exact && succeeded).then_some(0));
     if code.is_none() && !succeeded {
-        // The command was never run, or its exit code is unknown: the text is the error.
+        // The command was never run, or its exit code is unknown. The text is the error.
         return;
     }
     let mut data = Map::new();
@@ -46,7 +46,8 @@ pub(super) fn shape_command_result(
     envelope.data = data.into();
 }
 
-/// Returns the command line. A list of arguments is joined with spaces.
+/// Returns the command line in the arguments of a call. If it is given as a list of words, these
+/// are joined with spaces.
 fn command_line(arguments: &ForeignArguments) -> Option<String> {
     if let Some(line) = arguments.first_text(&["command", "cmd"]) {
         return Some(line.to_owned());
@@ -57,7 +58,7 @@ fn command_line(arguments: &ForeignArguments) -> Option<String> {
         .filter_map(Value::as_str)
         .collect();
     match words.as_slice() {
-        // For `bash -lc SCRIPT`, the script is what the model wrote.
+        // For `bash -lc SCRIPT`, only the script is returned, because that is what the model wrote.
         [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
             Some((*script).to_owned())
         }
@@ -65,7 +66,7 @@ fn command_line(arguments: &ForeignArguments) -> Option<String> {
     }
 }
 
-/// The exit code and output found in the text of a result.
+/// The command output in the text of a result, and the exit code if the text contains one.
 struct CommandResultText<'a> {
     code: Option<i64>,
     text: &'a str,
@@ -80,7 +81,8 @@ impl<'a> CommandResultText<'a> {
             .unwrap_or(Self { code: None, text })
     }
 
-    /// Parses output after the line `Command executed successfully.` or after a `<system>` element.
+    /// Parses a text in which the output follows the line `Command executed successfully.` or a
+    /// `<system>` element.
     fn parse_success_line(text: &'a str) -> Option<Self> {
         if let Some(output) = text.strip_prefix("Command executed successfully.\n\n") {
             return Some(Self {
@@ -95,7 +97,7 @@ impl<'a> CommandResultText<'a> {
         })
     }
 
-    /// Parses a `<returncode>` element followed by an `<output>` element.
+    /// Parses a text that consists of a `<returncode>` and an `<output>` element.
     fn parse_tags(text: &'a str) -> Option<Self> {
         let (code, rest) = text
             .trim_start()
@@ -111,8 +113,8 @@ impl<'a> CommandResultText<'a> {
         })
     }
 
-    /// Parses output after a line such as `Exit code 1`, or after header lines that end with
-    /// `Output:`.
+    /// Parses a text in which the output follows a line such as `Exit code 1`, or header lines that
+    /// end with `Output:`.
     fn parse_header(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("Exit code ") {
             let (code, output) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -151,8 +153,8 @@ impl<'a> CommandResultText<'a> {
         })
     }
 
-    /// Parses output before a last line `Command exited with code 1` or `[The command completed
-    /// with exit code 1.]`.
+    /// Parses a text in which the output is followed by a last line such as `Command exited with
+    /// code 1` or `[The command completed with exit code 1.]`.
     fn parse_footer(text: &'a str) -> Option<Self> {
         let trimmed = text.trim_end();
         let (output, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));

@@ -1,14 +1,14 @@
-//! Builds the data of tools that read, change, and search files, and of to-do lists.
+//! Builds the data for results of tools that read, change, and search files, and for to-do lists.
 
 use serde_json::{Map, Value, json};
 
 use super::ForeignArguments;
 
-/// Builds the data of a read: numbered lines without their numbers, or plain text that begins at
-/// the requested line.
+/// Builds the data of a `read_file` result. `text` contains numbered lines, whose numbers are
+/// removed, or plain text that begins at the requested line.
 pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.file_path()?;
-    // Some agents wrap the content in JSON.
+    // Some agents wrap the content of the file in JSON.
     let wrapped = serde_json::from_str::<Value>(text)
         .ok()
         .filter(Value::is_object);
@@ -16,7 +16,7 @@ pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Opt
         .as_ref()
         .and_then(|value| value.get("result")?.as_str())
         .unwrap_or(text);
-    // Some agents put the path above the content.
+    // Some agents write the path above the content.
     let text = text
         .strip_prefix(path)
         .and_then(|rest| rest.strip_prefix("\n\n"))
@@ -38,7 +38,7 @@ pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Opt
         }
     });
     if text.starts_with("<path>") {
-        // This format has a space after the colon of the line number.
+        // In this format, a space follows the colon after the line number.
         let lines = page
             .content
             .lines()
@@ -53,7 +53,7 @@ pub(super) fn shape_read_result(arguments: &ForeignArguments, text: &str) -> Opt
     Some(data)
 }
 
-/// Lines whose line numbers were removed.
+/// A range of a file's lines, parsed from numbered lines, without the line numbers.
 struct NumberedLines {
     first: u64,
     count: u64,
@@ -63,8 +63,8 @@ struct NumberedLines {
 }
 
 impl NumberedLines {
-    /// Parses `12→text`, `12⇥text`, `12 | text`, and `12:text`. Returns `None` if the lines are not
-    /// numbered consecutively.
+    /// Parses lines of the form `12→text`, `12⇥text`, `12 | text`, or `12:text`. Returns `None` if
+    /// the lines are not numbered consecutively.
     fn parse(text: &str) -> Option<Self> {
         let mut lines: Option<(u64, u64, String)> = None;
         let mut rest = Vec::new();
@@ -87,7 +87,7 @@ impl NumberedLines {
             }
         }
         let (first, count, content) = lines?;
-        // A text in which a line happens to begin with a number is not numbered.
+        // A text in which only a few lines happen to begin with a number is not numbered.
         (rest.len() as u64 <= count + 12).then(|| Self {
             first,
             count,
@@ -110,7 +110,7 @@ fn split_line_number(line: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, text))
 }
 
-/// Builds the data of an edit: the removed and added lines.
+/// Builds the data of an edit result: the removed and added lines.
 pub(super) fn shape_edit_result(arguments: &ForeignArguments) -> Option<Value> {
     let path = arguments.file_path()?;
     let mut added = 0;
@@ -164,7 +164,7 @@ pub(super) fn shape_edit_result(arguments: &ForeignArguments) -> Option<Value> {
     }))
 }
 
-/// Returns the changes in a text of SEARCH and REPLACE blocks.
+/// Returns the changes that a text consisting of SEARCH and REPLACE blocks describes.
 fn parse_search_blocks(text: &str) -> Vec<Value> {
     let blocks = text.split("<<<<<<< SEARCH\n").skip(1);
     let halves = blocks.filter_map(|block| {
@@ -178,7 +178,8 @@ fn parse_search_blocks(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the differing lines of both texts, without their common beginning and end.
+/// Returns the lines of both texts without the lines at the beginning and end that the texts have
+/// in common.
 fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old
@@ -200,7 +201,7 @@ fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>)
     )
 }
 
-/// Builds the data of a write of a whole file.
+/// Builds the data of the result of a call that wrote a whole file.
 pub(super) fn shape_write_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let path = arguments.file_path()?;
     let content = arguments
@@ -213,7 +214,8 @@ pub(super) fn shape_write_result(arguments: &ForeignArguments, text: &str) -> Op
     )
 }
 
-/// Builds the data of a patch in codex's format: its files, with the changes in each.
+/// Builds the data of the result of a patch in codex's format: the patched files, each with its
+/// changes.
 pub(super) fn shape_patch_result(arguments: &ForeignArguments) -> Option<Value> {
     const FILE_MARKERS: [(&str, &str); 3] = [
         ("*** Add File: ", "created"),
@@ -255,8 +257,8 @@ pub(super) fn shape_patch_result(arguments: &ForeignArguments) -> Option<Value> 
     (!files.is_empty()).then(|| json!({ "files": files }))
 }
 
-/// Builds the data of a search in files. Lines of the form `path:line:text` are parsed; others are
-/// kept as text.
+/// Builds the data of a text search result. Lines of the form `path:line:text` are parsed; all
+/// other lines are kept as text.
 pub(super) fn shape_search_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let regex = arguments.first_text(&["pattern", "regex", "query"])?;
     let path = arguments
@@ -291,7 +293,7 @@ fn parse_search_hit(line: &str) -> Option<Value> {
     is_path.then(|| json!({ "path": path, "line": number, "text": text }))
 }
 
-/// Builds the data of a file name search, with one name per line.
+/// Builds the data of a file name search result. `text` contains one name per line.
 pub(super) fn shape_glob_result(arguments: &ForeignArguments, text: &str) -> Option<Value> {
     let pattern = arguments.first_text(&["pattern", "file_name", "glob"])?;
     let is_none = text.starts_with("No files found");
@@ -308,7 +310,8 @@ pub(super) fn shape_glob_result(arguments: &ForeignArguments, text: &str) -> Opt
     Some(data)
 }
 
-/// Builds the data of a folder listing with one entry per line. Folder names end with a slash.
+/// Builds the data of a folder listing. `text` contains one entry per line; folder names end with a
+/// slash.
 pub(super) fn shape_list_result(arguments: &ForeignArguments, text: &str) -> Value {
     let path = arguments
         .first_text(&["path", "dir_path", "directory", "target_directory"])

@@ -1,8 +1,9 @@
-//! Archives in a replay: made when a session would make one, with the ledger in place of a summary.
+//! Archives older messages in a replay when a session would do so, with the ledger in place of a
+//! summary.
 //!
 //! The text is the one that a session sends when no model can summarize: all must-keep facts, word
-//! for word. A model's summary would be slightly longer or shorter. The request for it is priced
-//! like any other request, without a cache; its output is not priced.
+//! for word. A model's summary would be slightly longer or shorter. The request for the summary is
+//! priced like any other request, without a cache; its output is not priced.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,27 +17,27 @@ use haft_types::{Entry, Hasher, MessageId, ModelSpec, Role, TokenCounter, Usage}
 
 use crate::variant::Variant;
 
-/// The archives of a replay so far.
+/// The summaries that a replay has created so far in place of archived messages.
 pub(super) struct Archives<'a> {
     recorded: &'a [Arc<Entry>],
-    /// Summaries, each with the number of recorded messages before it.
+    /// Summaries, each with the number of recorded messages that precede it.
     summaries: Vec<(usize, Arc<Entry>)>,
-    /// The usage of the newest request; `None` if there was none since the newest summary.
+    /// The usage of the newest request; `None` if no request followed the newest summary.
     last: Option<Usage>,
     enabled: bool,
 }
 
-/// An archive made by the replay.
+/// The result of archiving older messages in a replay.
 pub(super) struct NewArchive {
-    /// The first message that is still sent.
+    /// The id of the first message that is not archived and is still sent.
     pub(super) first_kept: MessageId,
-    /// The input tokens of the request for a summary, in the model's own tokens.
+    /// The input tokens of the summary request, counted with the model's own tokenizer factor.
     pub(super) asked_tokens: u64,
 }
 
 impl<'a> Archives<'a> {
-    /// Starts without archives. A conversation with recorded summaries is replayed with those and
-    /// no others.
+    /// Creates the state at the beginning of a replay. If the conversation contains recorded
+    /// summaries, only those are used and nothing is archived.
     pub(super) fn new(recorded: &'a [Arc<Entry>], variant: &Variant) -> Self {
         let own = recorded
             .iter()
@@ -49,8 +50,8 @@ impl<'a> Archives<'a> {
         }
     }
 
-    /// Returns the messages that a request can contain after `end` recorded ones, including
-    /// summaries.
+    /// Returns the messages that a request after `end` recorded messages can contain, including the
+    /// summaries of archived messages.
     pub(super) fn history_until(&self, end: usize) -> Cow<'a, [Arc<Entry>]> {
         let recorded = &self.recorded[..end];
         if self.summaries.is_empty() {
@@ -67,13 +68,13 @@ impl<'a> Archives<'a> {
         Cow::Owned(all)
     }
 
-    /// Records the usage of a request.
+    /// Records the usage of the newest request.
     pub(super) fn record_usage(&mut self, usage: Usage) {
         self.last = Some(usage);
     }
 
-    /// Makes the archive that a session would make before the request after `end` messages, if one
-    /// is due.
+    /// Archives older messages if a session would do so before the request after `end` messages.
+    /// Returns `None` if no archive is due.
     pub(super) fn archive_if_due(
         &mut self,
         end: usize,
@@ -125,8 +126,8 @@ impl<'a> Archives<'a> {
     }
 }
 
-/// Builds the summary as a message. Its id is derived from the cut, so that equal replays give
-/// equal bytes.
+/// Builds the message that contains the summary. The id of the message is derived from the position
+/// of the cut, so that equal replays build equal requests.
 fn new_summary_entry(
     plan: &CompactionPlan,
     text: String,

@@ -20,7 +20,8 @@ use crate::config::ServerReach;
 use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
 use crate::servers::{ServerConfiner, Servers};
 
-/// Programs that run a package by its name and prefer the copy installed in the project.
+/// Programs that run a package by its name, and prefer the copy of the package that is installed in
+/// the project.
 const PACKAGE_RUNNERS: [&str; 7] = ["bun", "bunx", "npm", "npx", "pnpm", "pnpx", "yarn"];
 
 pub(super) struct ServerSandboxes {
@@ -30,8 +31,8 @@ pub(super) struct ServerSandboxes {
     pub(super) record: TrustRecord,
     pub(super) trusted: bool,
     pub(super) shared: Arc<DecisionState>,
-    /// The guard that decides whether servers may start, or `None` if the user explicitly named the
-    /// server to start.
+    /// The guard that decides whether servers may start. `None` if the user explicitly named the
+    /// server to start, so that no decision is needed.
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
@@ -83,7 +84,7 @@ impl ServerConfiner for ServerSandboxes {
 }
 
 impl ServerSandboxes {
-    /// Returns the folders that the model can write, each by its configured path and by its
+    /// Returns the folders that the model can write: for each folder, its configured path and its
     /// resolved path.
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
         let home = self.places.environment.absolute_home();
@@ -124,7 +125,7 @@ impl ServerSandboxes {
     }
 
     /// True if the server runs a file of the project or of another folder that the model can write:
-    /// a file that the entry names, or a package that a package runner finds there first.
+    /// a file that the server's entry names, or a package that a package runner finds there first.
     fn runs_writable_files(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             program,
@@ -337,7 +338,7 @@ impl ServerSandboxes {
     }
 }
 
-/// Notices about server starts, shown after the call that started the server.
+/// Queued notices about server starts. They are shown after the call that started the server.
 #[derive(Default)]
 pub(super) struct StartNotices(std::sync::Mutex<NoticeQueue>);
 
@@ -347,8 +348,8 @@ struct NoticeQueue {
     waiting: Vec<String>,
 }
 
-/// Shows the queued notices, and ends servers that may no longer run unconfined after a change of
-/// the permission mode.
+/// A callback that shows the queued notices about server starts, and ends servers that may no
+/// longer run unconfined after a change of the permission mode.
 pub(super) struct ServerWatch {
     pub(super) servers: Arc<Servers>,
     pub(super) notices: Arc<StartNotices>,

@@ -8,7 +8,7 @@ use haft_types::{Form, FormOutcome};
 
 use crate::sdk::Elicitor;
 
-/// Asks the person who approves calls to fill in forms, one question at a time.
+/// Shows the forms of servers to the user through the session's approver, one form at a time.
 pub(super) struct ApproverElicitor {
     pub(super) approver: Arc<dyn Approver>,
     pub(super) shared: Arc<DecisionState>,

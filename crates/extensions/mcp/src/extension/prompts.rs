@@ -10,7 +10,7 @@ use crate::error::McpError;
 use crate::listing::{PromptArgument, PromptInfo};
 use crate::servers::Servers;
 
-/// The reason why a prompt of a server cannot be expanded.
+/// The reason why a call such as `/mcp__server__prompt` cannot be replaced by the server's prompt.
 #[derive(Debug, thiserror::Error)]
 enum ExpandError {
     #[error("the MCP server `{server}` has no such prompt; it has none")]
@@ -59,8 +59,8 @@ fn to_offered_prompt(server: &str, prompt: &PromptInfo) -> OfferedPrompt {
     }
 }
 
-/// Fetches the prompt that `text` calls, such as `/mcp__server__prompt ARGUMENTS`. Starts the
-/// server if needed.
+/// Fetches the server's prompt for a call in `text`, such as `/mcp__server__prompt ARGUMENTS`.
+/// Starts the server if needed.
 pub(super) async fn expand_prompt_call(
     servers: &Servers,
     text: &str,
@@ -147,7 +147,8 @@ fn fill_arguments(wanted: &[PromptArgument], given: &str) -> Result<Map<String, 
     Ok(filled)
 }
 
-/// Replaces the characters of a prompt's name that the name of a command cannot contain.
+/// Converts a prompt's name to the name of a command, by replacing the characters that a command's
+/// name cannot contain.
 fn to_command_name(name: &str) -> String {
     name.chars()
         .map(|one| {

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::servers::Servers;
 
-/// The limits of one attached resource, which equal those of a tool's output.
+/// The limits of an attached resource's text. They equal the limits of a tool's output.
 const LIMITS: CutLimits = CutLimits {
     lines: 2_000,
     bytes: 50 * 1024,
 };
 
-/// A mention of a server's resource.
+/// A mention of a server's resource in the user's text: the server's name and the resource's URI.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceMention {
     server: String,

@@ -18,10 +18,10 @@ use rmcp::transport::auth::{
 use crate::error::McpError;
 use crate::server::{Oauth, ServerDefinition, ServerEndpoint};
 
-/// The length limit of errors that quote a server, in characters.
+/// The maximum length of an error message that quotes a server, in characters.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// The folder of token files.
+/// A folder of files with OAuth tokens, one file for each server.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenStore {
     folder: PathBuf,
@@ -163,8 +163,8 @@ impl Authorization {
         self.session.get_authorization_url()
     }
 
-    /// True if the `state` parameter of `callback` belongs to this login. Other programs on this
-    /// machine can request the callback URL, too.
+    /// True if the `state` parameter of `callback` belongs to this login. The check is needed
+    /// because other programs on this machine can also request the callback URL.
     pub(crate) fn matches_state(&self, callback: &str) -> bool {
         let states = |url: &str| -> Vec<String> {
             let url = reqwest::Url::parse(url).ok();
@@ -223,8 +223,9 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
     Ok(())
 }
 
-/// Returns the scopes to request if the granted scopes are insufficient: the granted scopes and
-/// those that the challenge names. Returns an empty list if the challenge names no new scope.
+/// Returns the scopes to request after the granted scopes proved insufficient: the granted scopes
+/// and those that the server's challenge names. Returns an empty list if the challenge names no new
+/// scope.
 fn extend_scopes(challenge: &str, url: &str, granted: &[String]) -> Vec<String> {
     let Ok(base) = reqwest::Url::parse(url) else {
         return Vec::new();

@@ -21,20 +21,22 @@ use crate::form::build_form;
 /// Shows forms to the user on behalf of servers.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// Shows a form and waits for the answers.
+    /// Shows a form to the user and waits for the user's answers.
     async fn fill_form(&self, form: Form) -> FormOutcome;
 }
 
-/// The state that a server's notifications and questions set.
+/// The state of a connection that the server's notifications and questions update.
 #[derive(Default)]
 pub(crate) struct ServerNotifications {
-    /// True if a list has changed since it was last fetched.
+    /// True if the server has announced a change to one of its lists since the lists were last
+    /// fetched.
     stale: AtomicBool,
-    /// A counter of activity; every change restarts the timeout of pending calls.
+    /// A counter of the server's activity. Every change of the counter restarts the timeout of
+    /// pending calls.
     activity: watch::Sender<u64>,
     /// The number of questions that wait for the user.
     asking: AtomicU64,
-    /// Notified when the calls that caused the questions are canceled.
+    /// Notified when the calls that caused the open questions are canceled.
     questions_canceled: Notify,
     listeners: Mutex<Vec<(u64, CallProgress)>>,
     next_number: AtomicU64,
@@ -45,7 +47,7 @@ impl ServerNotifications {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// True if a list has changed since the last call of this method.
+    /// Returns true if one of the server's lists has changed since the last call of this method.
     pub(crate) fn take_stale_flag(&self) -> bool {
         self.stale.swap(false, Ordering::AcqRel)
     }
@@ -97,7 +99,7 @@ impl ServerNotifications {
     }
 }
 
-/// Ends the forwarding of progress when dropped.
+/// A guard that ends the forwarding of progress when it is dropped.
 pub(crate) struct ProgressGuard {
     notifications: Arc<ServerNotifications>,
     number: u64,
@@ -114,7 +116,7 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// A guard that counts as an open question until it is dropped.
+/// A guard that keeps a question of the server counted as open until the guard is dropped.
 struct AskingGuard(Arc<ServerNotifications>);
 
 impl Drop for AskingGuard {
@@ -125,7 +127,7 @@ impl Drop for AskingGuard {
     }
 }
 
-/// The client side of a connection.
+/// Answers the requests and handles the notifications that a server sends to haft.
 pub(super) struct Handler {
     server: String,
     notifications: Arc<ServerNotifications>,

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use crate::failure::PostgresFailure;
 
-/// One worker's claim to one task.
+/// The claim of one worker to one task, which ends when another worker takes the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLease {
     /// The id of the task.
@@ -14,7 +14,7 @@ pub struct TaskLease {
     pub epoch: i64,
 }
 
-/// The error that a task has ended or belongs to another worker now.
+/// The error for a write to a task that has ended or now belongs to another worker.
 #[derive(Debug, thiserror::Error)]
 #[error("task {} is no longer this worker's: another one has taken it, or it has ended", .0.task)]
 pub struct TaskTakenOver(pub TaskLease);
@@ -26,8 +26,8 @@ impl TaskTakenOver {
     }
 }
 
-/// Fails unless `lease` is the newest of its task, and keeps it the newest until the transaction
-/// ends.
+/// Fails unless `lease` is the newest lease of its task. Until the transaction ends, no other
+/// worker can take the task.
 pub(crate) async fn check_lease(
     connection: &mut PgConnection,
     lease: TaskLease,

@@ -10,10 +10,11 @@ use haft_store::StoreError;
 use super::TaskQueue;
 use super::fence::TaskLease;
 
-/// The path of a run's own record among the saved files. No workspace contains this path.
+/// The path under which the record of a run is saved among the files of its workspace. No workspace
+/// contains this path.
 pub const TASK_RECORD_PATH: &str = "/run.json";
 
-/// The kind of a saved path.
+/// The state of a saved path: removed, a file, a link or a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptKind {
     /// The path was removed.
@@ -37,19 +38,19 @@ impl KeptKind {
     }
 }
 
-/// A path in a workspace that a task changed.
+/// A path that a task changed in its workspace, with its saved content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
     /// The path, relative to the top of the workspace.
     pub path: PathBuf,
     pub kind: KeptKind,
-    /// The permission bits.
+    /// The permission bits of the file or folder. 0 for a removed path.
     pub mode: u32,
     pub content: Vec<u8>,
 }
 
 impl TaskQueue {
-    /// Saves the current state of these paths and replaces earlier saved states.
+    /// Saves these files for their task, replacing the earlier saved states of their paths.
     pub fn save_files(&self, lease: TaskLease, files: &[KeptFile]) -> Result<(), StoreError> {
         let sql = "INSERT INTO queue_files (task, path, kind, mode, content) VALUES ($1, $2, $3, $4, $5)
                    ON CONFLICT (task, path) DO UPDATE SET kind = excluded.kind, mode = excluded.mode, content = excluded.content";
@@ -70,7 +71,8 @@ impl TaskQueue {
         })
     }
 
-    /// Returns the saved record of a run, which contains the progress of a workflow.
+    /// Returns the saved record of a task's run, which contains the progress of its workflow.
+    /// Returns `None` if no record is saved.
     pub fn read_record(&self, task: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT content FROM queue_files WHERE task = $1 AND path = $2";
         self.run_transaction(async |connection| {
@@ -81,7 +83,7 @@ impl TaskQueue {
         })
     }
 
-    /// Returns all paths that a task changed so far, each folder before its entries.
+    /// Returns all saved paths that a task has changed so far, each folder before its entries.
     pub fn read_files(&self, task: i64) -> Result<Vec<KeptFile>, StoreError> {
         let sql = "SELECT path, kind, mode, content FROM queue_files WHERE task = $1 AND path <> $2 ORDER BY path";
         self.run_transaction(async |connection| {

@@ -1,6 +1,6 @@
 //! The daily spending limits of all workers together.
 
-/// The daily spending limit of tasks, over all workers. Days are in UTC.
+/// A daily spending limit for tasks, applied to all workers together. Days are in UTC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpendingLimit {
     /// The label of the limited tasks. If empty, the limit applies to all tasks.
@@ -11,7 +11,8 @@ pub struct SpendingLimit {
     pub tokens: Option<i64>,
 }
 
-/// The limits as columns of a statement: labels, US dollars, tokens.
+/// The spending limits as parameters of an SQL statement: one list of labels, one of amounts in US
+/// dollars, one of token counts.
 pub(super) type LimitColumns = (Vec<String>, Vec<Option<f64>>, Vec<Option<i64>>);
 
 pub(super) fn to_limit_columns(limits: &[SpendingLimit]) -> LimitColumns {

@@ -6,7 +6,7 @@ use haft_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A description of the work. Secrets belong to the worker and must not be part of the description.
+/// A description of a task's work. It must not contain secrets, because these belong to the worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskRequest {
@@ -15,45 +15,46 @@ pub struct TaskRequest {
     /// The workflow to run instead of a prompt: one of the worker's own workflows, or one from a
     /// repository that the worker trusts.
     pub workflow: Option<String>,
-    /// The inputs of the workflow.
+    /// The values of the workflow's inputs, by name.
     pub inputs: BTreeMap<String, String>,
     /// The repository to clone: a URL, a path that every worker can access, or the name of the
     /// bundle added with the task.
     pub repository: Option<String>,
     /// The revision to check out. The default is the repository's `HEAD`.
     pub commit: Option<String>,
-    /// The agent whose role, tools, and model are used.
+    /// The name of the agent whose role, tools, and model are used.
     pub agent: Option<String>,
-    /// The model as `provider/model`. The default is the worker's.
+    /// The model as `provider/model`. The default is the worker's model.
     pub model: Option<String>,
-    /// The permission mode. The default is the worker's.
+    /// The permission mode. The default is the worker's permission mode.
     pub mode: Option<String>,
-    /// Allow rules, in addition to the worker's.
+    /// Permission rules that allow calls, in addition to the worker's own rules.
     pub allow: Vec<String>,
-    /// Deny rules, in addition to the worker's.
+    /// Permission rules that deny calls, in addition to the worker's own rules.
     pub deny: Vec<String>,
     /// The maximum number of model replies per run.
     pub max_turns: Option<u32>,
     /// The maximum duration of each run, in seconds.
     pub max_seconds: Option<f64>,
-    /// The branch to which the changes are pushed.
+    /// The branch to which the changes are pushed. If absent, nothing is pushed.
     pub push: Option<String>,
 }
 
-/// A task to add to the queue.
+/// The data of a task that is to be added to the queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewTask {
-    /// The work to do.
+    /// A description of the work that the task consists of.
     pub request: TaskRequest,
-    /// The repository as a git bundle, if it is added with the task.
+    /// A git bundle with the repository, if the repository is sent with the task.
     pub bundle: Option<Vec<u8>>,
     /// The id of the task's conversation, which must be new.
     pub conversation: String,
     /// The priority. Tasks with higher values are taken first.
     pub priority: i64,
-    /// The earliest start, in milliseconds since 1970.
+    /// The earliest time at which the task may be taken, in milliseconds since 1970.
     pub not_before: Option<i64>,
-    /// A key that no other task in the queue has.
+    /// A key that prevents duplicates: a task is not added if another task in the queue has its
+    /// key.
     pub unique_key: Option<String>,
     /// Labels by which workers select tasks, costs are summed, and limits apply.
     pub labels: Vec<String>,
@@ -61,20 +62,21 @@ pub struct NewTask {
     pub usd_limit: Option<f64>,
     /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
-    /// The number of workers that may lose the task before it fails.
+    /// The maximum number of times that the task may be taken. If the worker is lost after the last
+    /// time, the task fails.
     pub max_attempts: i64,
 }
 
-/// The result of adding a task.
+/// The result of adding a task: the id of the new task, or of a queued task with its unique key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedTask {
     /// The id of the added task, or of the queued task that already has the unique key.
     pub id: i64,
-    /// True if the task was added.
+    /// True if the task was added, false if a task with its unique key was already in the queue.
     pub is_new: bool,
 }
 
-/// The state of a task.
+/// The state of a task in the queue: waiting, running or over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
@@ -82,9 +84,9 @@ pub enum TaskState {
     Queued,
     /// The task runs on a worker.
     Running,
-    /// The run ended with an outcome.
+    /// The task's run ended with an outcome, whether successful or not.
     Ended,
-    /// The task could not be run, or lost too many workers.
+    /// The task could not be run, or was taken too often because its workers were lost.
     Failed,
     /// A user canceled the task.
     Cancelled,
@@ -102,7 +104,7 @@ impl TaskState {
         }
     }
 
-    /// Returns the state with this name.
+    /// Returns the state that is stored under `name`, or `None` if there is no such state.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             Self::Queued,
@@ -115,13 +117,13 @@ impl TaskState {
         .find(|one| one.name() == name)
     }
 
-    /// True if the state is final unless the task is retried.
+    /// True if the task is no longer waiting or running. Only a retry can change such a state.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A task in a list. Times are milliseconds since 1970.
+/// The data of a task in the queue. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuedTask {
     pub id: i64,
@@ -129,17 +131,17 @@ pub struct QueuedTask {
     /// The priority. Tasks with higher values are taken first.
     pub priority: i64,
     pub labels: Vec<String>,
-    /// The work to do.
+    /// A description of the work that the task consists of.
     pub request: TaskRequest,
     /// The id of the task's conversation in the team store.
     pub conversation: String,
-    /// The key that no other task in the queue has.
+    /// The unique key that prevents a duplicate of this task in the queue, if one was given.
     pub unique_key: Option<String>,
     /// The spending limit of all runs of the task together, in US dollars.
     pub usd_limit: Option<f64>,
     /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
-    /// The number of times the task was taken.
+    /// The number of times that the task was taken by a worker.
     pub attempts: i64,
     /// The maximum number of times the task may be taken.
     pub max_attempts: i64,
@@ -149,11 +151,11 @@ pub struct QueuedTask {
     pub worker: Option<String>,
     /// True if the worker was asked to end the task.
     pub cancel_asked: bool,
-    /// The commit at which the workspace starts.
+    /// The commit that the workspace was created from.
     pub base: Option<String>,
-    /// The cost so far in US dollars, as far as prices are known.
+    /// The cost of the task so far in US dollars, as far as prices are known.
     pub spent_usd: f64,
-    /// The tokens used so far.
+    /// The number of tokens that the task has used so far.
     pub spent_tokens: i64,
     /// The branch to which the changes were pushed.
     pub branch: Option<String>,
@@ -161,20 +163,20 @@ pub struct QueuedTask {
     pub result: Option<Value>,
     /// True if a git bundle was added with the task.
     pub has_bundle: bool,
-    /// The size of the patch in bytes.
+    /// The size of the patch with the task's changes, in bytes.
     pub patch_bytes: i64,
-    /// The number of the newest log line.
+    /// The number of the newest line in the task's log.
     pub last_logged: i64,
     /// The earliest time at which the task may be taken.
     pub not_before: i64,
     pub created_at: i64,
-    /// The time the task was first taken.
+    /// The time at which the task was first taken, or `None` if it has not been taken.
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
 }
 
 impl QueuedTask {
-    /// Returns the name of the state or, if the task ended with an outcome, of the outcome.
+    /// Returns the name of the outcome if the task ended with one, else the name of its state.
     pub fn state_name(&self) -> &str {
         let outcome = self
             .result
@@ -195,25 +197,25 @@ pub fn format_utc(milliseconds: i64) -> String {
     )
 }
 
-/// The final report of a worker about a task.
+/// The final report that a worker makes about a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEnd {
     /// The final state: ended, failed, or canceled.
     pub state: TaskState,
-    /// The result of the run, or the reason why there is none.
+    /// The result of the task's run, or the reason why there is none.
     pub result: Value,
-    /// The changes as a patch.
+    /// The changes that the task made, as a patch.
     pub patch: Option<Vec<u8>>,
     /// The branch to which the changes were pushed.
     pub branch: Option<String>,
 }
 
-/// The costs of the tasks with one label.
+/// The number and the costs of the tasks that have one label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelCost {
     /// The label, or an empty text for tasks without labels.
     pub label: String,
-    /// The number of tasks.
+    /// The number of tasks with the label.
     pub tasks: i64,
     /// The costs in US dollars, as far as prices are known.
     pub usd: f64,
@@ -223,7 +225,7 @@ pub struct LabelCost {
 }
 
 impl LabelCost {
-    /// Returns the cells of a table: label, tasks, tokens, cost, cost of today.
+    /// Returns the cells of a table row: label, tasks, tokens, cost, today's cost.
     pub fn table_cells(&self) -> Vec<String> {
         let label = if self.label.is_empty() {
             "-"
@@ -240,38 +242,39 @@ impl LabelCost {
     }
 }
 
-/// The statistics of the queue.
+/// The number of tasks by state, the costs by label, and the longest waiting time in the queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueStatistics {
     /// The number of tasks in each state.
     pub states: BTreeMap<String, i64>,
-    /// The costs by label.
+    /// The costs of the tasks, summed by label.
     pub labels: Vec<LabelCost>,
-    /// The waiting time of the oldest task that may be taken, in milliseconds.
+    /// The time for which the oldest task that is ready to be taken has been waiting, in
+    /// milliseconds.
     pub oldest_ms: i64,
 }
 
-/// A worker in a list.
+/// The state of a worker, for a list of workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
     /// The id of the worker, which is new for each start.
     pub id: i64,
-    /// The host and process of the worker.
+    /// A name for the worker that contains its host and process id.
     pub name: String,
     /// The number of tasks the worker runs at once.
     pub slots: i64,
     /// The labels of the tasks that the worker accepts. If empty, it accepts all tasks.
     pub labels: Vec<String>,
-    /// True if the worker takes no more tasks.
+    /// True if the worker is shutting down and takes no more tasks.
     pub draining: bool,
     /// The time since the last heartbeat, in milliseconds.
     pub silent_ms: i64,
-    /// The number of running tasks.
+    /// The number of tasks that the worker is running.
     pub tasks: i64,
 }
 
 impl WorkerRow {
-    /// Returns the cells of a table: name, slots, tasks, time since the last heartbeat.
+    /// Returns the cells of a table row: name, slots, tasks, time since the last heartbeat.
     pub fn table_cells(&self) -> Vec<String> {
         vec![
             self.name.clone(),

@@ -13,10 +13,10 @@ use super::tasks::{QueuedTask, TaskEnd};
 use super::{TaskQueue, find_task};
 use crate::failure::PostgresFailure;
 
-/// A worker and the tasks it accepts.
+/// The identity of a worker, the tasks that it accepts, and the limits on their spending.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerProfile {
-    /// The worker's id.
+    /// The id of the worker in the queue.
     pub worker: i64,
     /// The time without a heartbeat after which a worker loses its tasks.
     pub lease: Duration,
@@ -28,7 +28,7 @@ pub struct WorkerProfile {
     pub usd_limit: Option<f64>,
     /// The token limit for tasks that have no limit of their own.
     pub token_limit: Option<i64>,
-    /// The daily limits of all workers together.
+    /// The daily spending limits, which apply to all workers together.
     pub limits: Vec<SpendingLimit>,
 }
 
@@ -37,39 +37,41 @@ pub struct WorkerProfile {
 pub enum ReleaseReason {
     /// The worker is shutting down. The attempt is not counted.
     HandedOver,
-    /// Something outside the task failed, such as the model's server. The task is retried after
-    /// this time.
+    /// The run failed because of something outside the task, such as the model's server. The task
+    /// can be taken again after this time.
     ExternalFailure(Duration),
 }
 
-/// The spending of a task in all its runs, and the maximum cost of its current request.
+/// The spending of a task over all its runs, and the maximum additional spending of its current
+/// request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TaskSpending {
     /// The spending in US dollars, as far as prices are known.
     pub usd: f64,
-    /// The spending in tokens.
+    /// The number of tokens that the task has used.
     pub tokens: i64,
     /// The maximum cost of the current request, in US dollars.
     pub flying_usd: f64,
-    /// The maximum tokens of the current request.
+    /// The maximum number of tokens that the current request can use.
     pub flying_tokens: i64,
 }
 
-/// Selects the next task: tasks that lost their worker come first, and the others are ordered by
-/// priority and age. A task that could exceed the rest of a daily limit waits. The maximum cost of
-/// a lost run's last request counts as spent.
+/// The SQL query that selects the next task. Tasks that lost their worker come first; all other
+/// tasks are ordered by priority and age. A task that could exceed the rest of a daily limit is not
+/// selected. For a lost run, the maximum cost of its last request counts as spent.
 const NEXT_TASK_SQL: &str = include_str!("../statements/queue_next.sql");
 
-/// Takes the selected task if it is still queued or its worker is still lost. The row is checked
-/// again, because it may have changed between the selection and the lock.
+/// The SQL statement that takes the selected task, if it is still queued or its worker is still
+/// lost. The row is checked again, because it may have changed between the selection and the lock.
 const TAKE_TASK_SQL: &str = include_str!("../statements/queue_take.sql");
 
-/// Ends the connections of earlier runs of a task, because a worker that hangs would keep its
-/// connections and with them its write locks. The schema is part of the connection's name: another
-/// schema of the database may have its own queue.
+/// The SQL statement that ends the connections of a task's earlier runs, because a worker that
+/// hangs would keep its connections and, with them, its write locks. Connections are found by name.
+/// The name contains the schema, because another schema of the database may have a queue of its
+/// own.
 const END_EARLIER_RUNS_SQL: &str = include_str!("../statements/queue_end_earlier.sql");
 
-/// Names a connection after the task run that uses it.
+/// Sets the name of a connection, which contains the task run that uses the connection.
 pub(crate) async fn set_connection_name(
     connection: &mut PgConnection,
     lease: TaskLease,
@@ -84,7 +86,7 @@ pub(crate) async fn set_connection_name(
 }
 
 impl TaskQueue {
-    /// Adds a worker and returns its id.
+    /// Registers a worker and returns its id.
     pub fn add_worker(&self, name: &str, slots: i64, labels: &[String]) -> Result<i64, StoreError> {
         let sql =
             "INSERT INTO queue_workers (name, slots, labels) VALUES ($1, $2, $3) RETURNING id";
@@ -98,8 +100,8 @@ impl TaskQueue {
         })
     }
 
-    /// Records a heartbeat. Returns the leases of the worker's tasks, each with true if the task
-    /// should be canceled.
+    /// Records a heartbeat. Returns the leases of the worker's running tasks, each with a flag that
+    /// is true if the task is to be canceled.
     pub fn record_heartbeat(
         &self,
         worker: i64,
@@ -160,7 +162,7 @@ impl TaskQueue {
         })
     }
 
-    /// Runs `job` in a transaction if `lease` is the newest of its task.
+    /// Runs `job` in a transaction. Fails if `lease` is no longer the newest lease of its task.
     pub(super) fn run_with_lease<T>(
         &self,
         lease: TaskLease,
@@ -172,8 +174,8 @@ impl TaskQueue {
         })
     }
 
-    /// Records the commit at which the workspace starts, so that another worker of the task starts
-    /// at it too.
+    /// Records the commit that the task's workspace was created from. If another worker takes over
+    /// the task, it starts from this commit.
     pub fn set_base_commit(&self, lease: TaskLease, base: &str) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET base = coalesce(base, $2) WHERE id = $1";
         self.run_with_lease(lease, async |connection| {
@@ -203,7 +205,7 @@ impl TaskQueue {
         })
     }
 
-    /// Appends lines to the log of a task.
+    /// Appends lines to the log of a task. Fails if the lease was lost.
     pub fn append_log(&self, lease: TaskLease, lines: &[String]) -> Result<(), StoreError> {
         let sql =
             "INSERT INTO queue_log (task, line) SELECT $1, line FROM unnest($2::text[]) AS line";
@@ -241,7 +243,7 @@ impl TaskQueue {
         })
     }
 
-    /// Returns a task to the queue for another worker.
+    /// Returns a task to the queue, so that another worker can take it.
     pub fn release_task(&self, lease: TaskLease, why: ReleaseReason) -> Result<(), StoreError> {
         let sql = "UPDATE queue_tasks SET state = 'queued', worker = NULL, attempts = attempts - $3::bigint, reserved_usd = 0, reserved_tokens = 0,
                        not_before = now() + $2::double precision * interval '1 second' WHERE id = $1";

@@ -15,13 +15,14 @@ use crate::explanation::{SYSTEM_OWNER, TOOLS_OWNER};
 use crate::layout::{BodyLayout, SegmentKind, SplitBody};
 use crate::message_parts;
 
-/// The maximum bytes of cached text.
+/// The maximum total size of the texts whose entries are cached, in bytes.
 const MAX_CACHED_BYTES: usize = 256 << 20;
-/// The maximum length of a text whose tokens are counted. Tokens of longer texts are estimated from
-/// their length.
+/// The maximum length of a text whose tokens are counted, in bytes. The tokens of longer texts are
+/// estimated from their length.
 const MAX_COUNTED_BYTES: usize = 2 << 20;
 
-/// A cache of entries by the text that was sent, so that no text is masked and counted twice.
+/// A cache of log entries, by the hash of the text that was sent. It saves masking a text and
+/// counting its tokens again.
 #[derive(Default)]
 pub(super) struct EntryCache {
     known: HashMap<ContentHash, Arc<Entry>>,
@@ -29,8 +30,8 @@ pub(super) struct EntryCache {
 }
 
 impl EntryCache {
-    /// Returns the segments of a body, and its layout with the cache markers moved to their
-    /// positions in the masked texts.
+    /// Masks the segments of a request body. Returns them with the body's layout, in which the
+    /// positions of the cache markers refer to the masked texts.
     pub(super) fn build_segments(
         &mut self,
         split: &SplitBody,
@@ -111,7 +112,8 @@ fn segment_owner(kind: SegmentKind, role: Role) -> &'static str {
     }
 }
 
-/// Returns the constant for the owner of a stored segment.
+/// Returns the static string that equals the owner of a stored segment, or `user` if the owner is
+/// unknown.
 pub(super) fn intern_owner(owner: &str) -> &'static str {
     ["assistant", "tool", TOOLS_OWNER, SYSTEM_OWNER]
         .into_iter()
@@ -119,7 +121,7 @@ pub(super) fn intern_owner(owner: &str) -> &'static str {
         .unwrap_or("user")
 }
 
-/// Returns the kind of an owner's segments.
+/// Returns the kind of the segments that belong to `owner`.
 pub(super) fn owner_kind(owner: &str) -> SegmentKind {
     match owner {
         TOOLS_OWNER => SegmentKind::Tool,
@@ -132,8 +134,8 @@ pub(super) fn decode_messages(kind: SegmentKind, json: &str) -> Vec<(Role, Vec<P
     message_parts::parse_messages(kind, json)
 }
 
-/// Assigns layers: tools and system prompt first, then the history, then everything from the user's
-/// newest message on.
+/// Assigns a layer to each segment: tools and system prompt first, then the history, then
+/// everything from the user's newest message on.
 fn assign_layers(segments: &mut [Segment]) {
     let newest = segments
         .iter()
@@ -148,7 +150,7 @@ fn assign_layers(segments: &mut [Segment]) {
     }
 }
 
-/// Returns the messages of the conversation that a segment contains.
+/// Parses the messages that a segment contains. All but the first get derived ids.
 pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
     let message = &segment.entry.message;
     let all = message_parts::parse_messages(SegmentKind::Message, &message.joined_text());
@@ -166,7 +168,8 @@ pub(super) fn segment_messages(segment: &Segment) -> Vec<Message> {
     all.into_iter().enumerate().map(one).collect()
 }
 
-/// Returns a title for a conversation: the first line the user wrote, cut to fit a table.
+/// Returns a title for a conversation: the first line that the user wrote, truncated to fit a
+/// table.
 pub(super) fn derive_conversation_title(segments: &[Segment]) -> Option<String> {
     const MAX_TITLE_CHARS: usize = 60;
     // Agents put text in tags before the user's own text.

@@ -1,5 +1,5 @@
-//! Finds the conversation of a request: the conversation whose last request the new one extends, or
-//! with which the new one shares the most segments.
+//! Finds the conversation of a request: either the new request extends the last request of the
+//! conversation, or the two share the most segments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,22 +13,24 @@ use super::RecordedBody;
 use super::entries::{intern_owner, segment_messages};
 use crate::explanation::{ConversationPast, SYSTEM_OWNER, TOOLS_OWNER};
 
-/// A recorded conversation that further requests may continue.
+/// A recorded conversation that further requests can continue.
 pub(super) struct ProxiedConversation {
     pub(super) id: ConversationId,
     api: Api,
     session: Option<String>,
     pub(super) is_side: bool,
-    /// True if the proxy has forwarded a request of this conversation since the proxy was started.
+    /// True if this process has forwarded a request of the conversation. False for a conversation
+    /// that was only loaded from the store.
     pub(super) is_live: bool,
     pub(super) past: ConversationPast,
-    /// The ids of the stored messages.
+    /// The ids of the conversation's messages that are stored already.
     stored_messages: HashSet<MessageId>,
-    /// The names of called tools, by call id.
+    /// The names of called tools, by tool call id.
     calls: HashMap<String, String>,
-    /// The number of segments in the last request, if its reply is stored as a message of its own.
+    /// The number of segments in the last request, if its reply was stored. The next request then
+    /// repeats this reply at that position.
     answered_at: Option<usize>,
-    /// The number of the user's messages.
+    /// The number of messages that the user sent.
     pub(super) rounds: u32,
 }
 
@@ -88,7 +90,7 @@ impl ProxiedConversation {
             boundary: segment.boundary,
         };
         one.past.segments = logged.segments.iter().map(segment).collect();
-        // Replies that were stored on arrival have other ids than in the requests that repeat them.
+        // A reply that was stored on arrival has a different id from its copies in later requests.
         one.stored_messages = logged
             .segments
             .iter()
@@ -114,8 +116,8 @@ impl ProxiedConversation {
         has_tools(&self.past.segments)
     }
 
-    /// Returns the messages that a request adds to the conversation. Replies that were stored on
-    /// arrival are not added again.
+    /// Returns the messages that a request adds to the conversation, and marks them as stored. A
+    /// reply that was stored on arrival is not returned again.
     pub(super) fn take_new_messages(&mut self, segments: &[Segment]) -> Vec<Message> {
         let since = self.answered_at.take().unwrap_or(segments.len());
         let replied = segments
@@ -151,7 +153,7 @@ impl ProxiedConversation {
         new
     }
 
-    /// Sets the tool names of results, for APIs whose results do not contain them.
+    /// Sets the tool names of tool results, because some APIs send results without them.
     fn set_tool_names(&self, message: &mut Message) {
         for part in &mut message.content {
             if let Part::ToolResult(result) = part
@@ -162,7 +164,7 @@ impl ProxiedConversation {
         }
     }
 
-    /// Records that the reply to the newest request was stored.
+    /// Notes that the reply to the newest request was stored as a message.
     pub(super) fn mark_answered(&mut self) {
         self.answered_at = Some(self.past.segments.len());
     }
@@ -183,8 +185,8 @@ fn segment_hashes<'a>(
         .collect()
 }
 
-/// Returns the index of the conversation that a request continues, or `None` if it starts a new
-/// one.
+/// Returns the index of the conversation that a request continues, or `None` if the request starts
+/// a new conversation.
 pub(super) fn find_conversation(
     conversations: &[ProxiedConversation],
     api: Api,
@@ -203,8 +205,8 @@ pub(super) fn find_conversation(
     scored.max().map(|(_, index)| index)
 }
 
-/// Rates how well a request fits a conversation: the kind of the match, then the number of shared
-/// segments. Returns `None` if the request does not fit.
+/// Rates how well a request fits a conversation: the kind of match (3 is the best), then the number
+/// of shared segments. Returns `None` if the request does not fit.
 fn score_match(
     one: &ProxiedConversation,
     session: Option<&str>,

@@ -15,39 +15,41 @@ use std::path::PathBuf;
 use super::PassageIndex;
 use crate::{synonyms, terms};
 
-/// The weight of a word in the path, relative to one in the text.
+/// The weight of a question's word in the path of a file, relative to a word in the text.
 const PATH_WEIGHT: f64 = 2.0;
-/// The weight of a word in a heading or definition, in addition to its weight in the text.
+/// The additional weight of a question's word if it occurs in a heading or definition.
 const NAMES_WEIGHT: f64 = 1.0;
-/// The weight of a word in a comment, in addition to its weight in the text. It is zero, because a
-/// second copy of the comments only makes a well-documented file longer, so that each of its words
+/// The additional weight of a question's word if it occurs in a comment. It is zero, because
+/// indexing comments twice only makes a well-documented file longer, so that each of its words
 /// counts less.
 const COMMENTS_WEIGHT: f64 = 0.0;
-/// The weight of a file's complete text in the file's score. The file's best passage has the
-/// remaining weight.
+/// The weight of a file's complete text in the file's score, from 0 to 1. The rest of the score
+/// comes from the file's best passage.
 const WHOLE_FILE_WEIGHT: f64 = 0.85;
-/// The weight of words that occur near each other.
+/// The weight of two adjacent words of the question if they also occur near each other in a text,
+/// relative to a single word.
 const NEAR_WEIGHT: f64 = 0.4;
-/// The maximum number of words between two words that count as near.
+/// The maximum number of words between two words that count as near each other.
 const MAX_NEAR_DISTANCE: usize = 8;
-/// The weight of synonyms.
+/// The weight of synonyms, relative to the words of the question.
 const SYNONYM_WEIGHT: f64 = 0.3;
-/// The maximum number of rows that each query returns.
+/// The maximum number of rows that one query of the database returns.
 const MAX_CANDIDATES: i64 = 1_000;
-/// The maximum number of terms of a question.
+/// The maximum number of a question's terms that are used for the search. Further terms are
+/// ignored.
 const MAX_TERMS: usize = 48;
 
-/// A passage that answers a question.
+/// The location and score of a passage that answers a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IndexHit {
     pub(crate) path: PathBuf,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The score of the file or, in a vector search, of the passage; higher is better.
+    /// The score of the file or, in a vector search, of the passage. Higher is better.
     pub(crate) score: f64,
 }
 
-/// A question as FTS5 expressions.
+/// A question, converted to expressions of SQLite's full-text search.
 struct IndexQuery {
     words: String,
     near: String,
@@ -55,7 +57,7 @@ struct IndexQuery {
 }
 
 impl IndexQuery {
-    /// Parses a question. Returns `None` if it contains no word.
+    /// Converts a question to search expressions. Returns `None` if the question contains no word.
     fn parse(question: &str) -> Option<Self> {
         let mut terms = terms::split_question_terms(question);
         terms.truncate(MAX_TERMS);
@@ -89,8 +91,8 @@ fn join_with_or<T: AsRef<str>>(terms: &[T]) -> String {
 }
 
 impl PassageIndex {
-    /// Returns the passages that answer the question best, at most `limit_per_file` of each file,
-    /// those of the best file first.
+    /// Returns the best passages for a question, with at most `limit_per_file` passages from each
+    /// file. The passages of the best file come first.
     pub(crate) fn search(
         &self,
         question: &str,
@@ -115,7 +117,7 @@ impl PassageIndex {
         Ok(hits)
     }
 
-    /// Returns the ids and scores of the matching files, best first.
+    /// Returns the ids and scores of the files that match the question. The best file comes first.
     fn rank_files(&self, question: &IndexQuery) -> rusqlite::Result<Vec<(i64, f64)>> {
         let mut passages: HashMap<i64, f64> = HashMap::new();
         let mut owner = self
@@ -148,7 +150,7 @@ impl PassageIndex {
         table: &str,
         question: &IndexQuery,
     ) -> rusqlite::Result<HashMap<i64, f64>> {
-        // FTS5 returns smaller numbers for better matches.
+        // BM25 in SQLite returns smaller numbers for better matches.
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT rowid, -bm25({table}, ?2, ?3, ?4, 1.0) AS score FROM {table} WHERE {table} MATCH ?1
              ORDER BY score DESC LIMIT ?5"
@@ -185,7 +187,7 @@ impl PassageIndex {
         Ok(scores)
     }
 
-    /// Returns the best passages of a file.
+    /// Returns the best passages of one file for a question.
     fn find_best_passages(
         &self,
         question: &IndexQuery,

@@ -1,6 +1,7 @@
 //! Updates an index to the current content of its folders.
 //!
-//! A file is read again if its size or times have changed, and indexed again if its content has.
+//! A file is read again if its size or times have changed, and indexed again if its content has
+//! changed.
 //!
 //! Invariant: a file and all its passages are written in one transaction, so a killed process
 //! leaves each file's entry either old or new.
@@ -17,15 +18,16 @@ use crate::chunks::{TextChunk, split_chunks};
 use crate::files::{self, CollectionFile};
 use crate::terms;
 
-/// The number of files per transaction, which bounds the time that other processes wait.
+/// The number of files per transaction, which limits the time that other processes wait.
 const BATCH_SIZE: usize = 100;
 
-/// The counts of an index update.
+/// The result of an index update: the numbers of files, and the missing folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexUpdate {
     /// The number of new or changed files that were indexed.
     pub indexed: u64,
-    /// The number of files whose times changed but whose content did not.
+    /// The number of files that were read because their times had changed, although their content
+    /// is unchanged.
     pub unchanged: u64,
     /// The number of files that were removed from the index.
     pub removed: u64,
@@ -33,14 +35,14 @@ pub struct IndexUpdate {
     pub missing: Vec<PathBuf>,
 }
 
-/// A file's entry in the index.
+/// The index entry of a file: its id, and the stamp at the time of indexing.
 struct IndexedFile {
     id: i64,
     stamp: String,
 }
 
 impl PassageIndex {
-    /// Indexes new and changed files of the folders, and removes the entries of deleted files.
+    /// Indexes the new and changed files in `folders`, and removes the entries of deleted files.
     pub(crate) fn update(&mut self, folders: &[PathBuf]) -> rusqlite::Result<IndexUpdate> {
         let mut update = IndexUpdate::default();
         let mut known = load_indexed_files(&self.connection)?;
@@ -54,8 +56,8 @@ impl PassageIndex {
             for listed in files::list_files(folder) {
                 match known.remove(&listed.path) {
                     Some(one) if one.stamp == listed.stamp => {}
-                    // A file below two of the folders is listed twice; `index_file` skips it the
-                    // second time.
+                    // A file below two of the folders is listed twice. The second time,
+                    // `index_file` skips it.
                     Some(_) | None => fresh.push((listed, folder)),
                 }
             }
@@ -99,7 +101,8 @@ fn load_indexed_files(connection: &Connection) -> rusqlite::Result<HashMap<PathB
     rows.collect()
 }
 
-/// Indexes one file, unless another process has just done so or only its times have changed.
+/// Indexes one file. Skips the file if another process has just indexed it, or if only its times
+/// have changed.
 fn index_file(
     writing: &Transaction<'_>,
     listed: &CollectionFile,
@@ -117,7 +120,7 @@ fn index_file(
     {
         return Ok(());
     }
-    // An unreadable file is stored as a file without text until it changes.
+    // An unreadable file gets an entry without text, until the file changes.
     let bytes = files::read_file(&listed.path).unwrap_or_default();
     let hash = blake3::hash(&bytes);
     if let Some((id, _, before)) = known {
@@ -146,7 +149,8 @@ fn index_file(
     Ok(())
 }
 
-/// Inserts the passages of a file and the row of the whole file, by which files are ranked.
+/// Inserts a file's passages into the index, and also a row with the file's complete text, by which
+/// files are ranked.
 fn insert_passages(
     writing: &Transaction<'_>,
     file: i64,
@@ -186,12 +190,13 @@ fn insert_passages(
     Ok(())
 }
 
-/// Hashes a passage. The hash identifies its embedding, regardless of the file.
+/// Hashes the text of a passage. Embeddings are stored by this hash, so equal passages of several
+/// files share an embedding.
 pub(super) fn hash_chunk(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
 
-/// Deletes the passages of a file and the row of the whole file.
+/// Deletes a file's passages from the index, and also the row with the file's complete text.
 fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()> {
     let chunks: Vec<i64> = writing
         .prepare_cached("SELECT id FROM chunk WHERE file = ?1")?
@@ -211,7 +216,8 @@ fn remove_passages(writing: &Transaction<'_>, file: i64) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Returns the terms of a path, beginning with the folder's own name.
+/// Returns the search terms in a file's path: first those in the name of the collection's folder,
+/// then those in the path below the folder.
 fn split_path_terms(path: &Path, folder: &Path) -> String {
     let inside = path.strip_prefix(folder).unwrap_or(path);
     let name = folder.file_name().unwrap_or(OsStr::new(""));

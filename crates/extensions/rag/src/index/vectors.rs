@@ -15,18 +15,19 @@ use super::{IndexHit, PassageIndex};
 use crate::chunks::split_chunks;
 use crate::files;
 
-/// The offset of a hit's rank: the usual constant of reciprocal rank fusion.
+/// The constant that is added to the rank of a hit in reciprocal rank fusion. 60 is the usual
+/// value.
 const RANK_OFFSET: f64 = 60.0;
 
-/// The text of a passage without an embedding.
+/// A passage that needs an embedding: its text, and the hash of the text.
 pub(crate) struct PendingVector {
     pub(crate) hash: [u8; 32],
     pub(crate) text: String,
 }
 
 impl PassageIndex {
-    /// Returns up to `limit` passages without an embedding of `model`, and the total number of
-    /// passages without one.
+    /// Returns at most `limit` passages without an embedding of `model`, and the total number of
+    /// such passages.
     pub(crate) fn find_pending_vectors(
         &self,
         model: &str,
@@ -52,7 +53,7 @@ impl PassageIndex {
         }
         let mut pending = Vec::new();
         for (path, mut hashes) in wanted {
-            // If the file has changed, its new passages get embeddings after the next update.
+            // If the file has changed, its new passages get embeddings after the next index update.
             let text = files::read_file(&path)
                 .and_then(|bytes| files::decode_text(&bytes))
                 .unwrap_or_default();
@@ -72,7 +73,8 @@ impl PassageIndex {
         Ok((pending, all))
     }
 
-    /// Stores embeddings of `model`, and deletes those of removed passages.
+    /// Stores embeddings that `model` computed, and deletes the embeddings of passages that no
+    /// longer exist.
     pub(crate) fn store_vectors(
         &mut self,
         model: &str,
@@ -96,8 +98,8 @@ impl PassageIndex {
         writing.commit()
     }
 
-    /// Returns the passages whose embeddings are nearest to that of the question, nearest first and
-    /// at most `limit_per_file` of each file.
+    /// Returns the passages whose embeddings are nearest to the embedding of the question, with at
+    /// most `limit_per_file` passages from each file. The nearest passage comes first.
     pub(crate) fn find_nearest_passages(
         &self,
         model: &str,
@@ -157,7 +159,8 @@ fn cosine_similarity(question: &[f32], bytes: &[u8]) -> f64 {
     }
 }
 
-/// Merges two rankings by reciprocal rank fusion: a high rank in either ranking yields a high rank.
+/// Merges two rankings by reciprocal rank fusion: a hit that ranks high in either ranking also
+/// ranks high in the result.
 pub(crate) fn fuse_rankings(
     rankings: [Vec<IndexHit>; 2],
     limit: usize,
@@ -177,7 +180,8 @@ pub(crate) fn fuse_rankings(
             }
         }
     }
-    // The sort is stable: of equal hits, the one from the first ranking comes first.
+    // The sort is stable: if two hits have equal scores, the hit from the first ranking comes
+    // first.
     hits.sort_by(|one, other| other.score.total_cmp(&one.score));
     limit_hits_per_file(hits, limit, limit_per_file)
 }

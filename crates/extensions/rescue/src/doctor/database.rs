@@ -12,7 +12,7 @@ use super::{Check, CheckHealth, StoreFiles, format_file_size};
 
 const DATABASE: &str = "database";
 
-/// Runs every check of the database, or only the first if the database cannot be opened.
+/// Runs every check of the database. If the database cannot be opened, only the first check is run.
 pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
     let path = &store.database;
     if !path.exists() {
@@ -29,7 +29,7 @@ pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
     let mut checks = Vec::from_iter(check_log(path));
     let mut connection = match database::open_connection(&place) {
         Ok(connection) => connection,
-        // The database could not be opened, which does not mean that it is damaged.
+        // The database could not be opened, but it is not necessarily damaged.
         Err(
             error @ (StoreError::NewerFormat { .. }
             | StoreError::LockTimeout { .. }
@@ -68,8 +68,8 @@ pub(super) fn check_database(store: &StoreFiles) -> Vec<Check> {
     checks
 }
 
-/// Reports damage to the write-ahead log, whether it is found now or was found earlier. Returns
-/// `None` if there is no damage.
+/// Reports damage to the write-ahead log that was found by this or an earlier check. Returns `None`
+/// if the log is undamaged.
 fn check_log(database: &Path) -> Option<Check> {
     const NAME: &str = "log";
     if let Err(error) = keep_damaged_log(database) {
@@ -100,8 +100,8 @@ const CHECKS: [(&str, CheckFn); 4] = [
     ("requests", check_requests),
 ];
 
-/// Runs SQLite's checks of pages, trees, and foreign keys. Rebuilds indexes that do not match their
-/// tables.
+/// Runs SQLite's checks of pages, trees, and foreign keys, and rebuilds indexes that don't match
+/// their tables.
 fn check_integrity(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let found = run_integrity_check(connection)?;
     if found.is_empty() {
@@ -157,7 +157,7 @@ fn check_foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFa
     ))
 }
 
-/// Checks that each message and revision can be read and matches its hash.
+/// Checks that every message and every revision can be read and matches its hash.
 fn check_messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let ids = read_conversation_ids(connection)?;
     let mut found = Vec::new();
@@ -223,8 +223,8 @@ fn format_conversation(ids: &HashMap<i64, String>, key: i64) -> String {
     )
 }
 
-/// Checks the message counts of conversations, their lineage, and the current conversations of
-/// namespaces. Repairs all but missing messages.
+/// Checks the message counts of conversations, their lineage, and the current conversation of each
+/// namespace. Repairs everything except missing messages.
 fn check_references(connection: &mut Connection) -> Result<Check, SqliteFailure> {
     let transaction = database::begin_repair(connection)?;
     let mut repaired = Vec::new();
@@ -284,7 +284,7 @@ fn check_references(connection: &mut Connection) -> Result<Check, SqliteFailure>
     })
 }
 
-/// Raises counters that are too low, so that new messages and requests do not reuse a position.
+/// Raises counters that are too low, so that no new message or request reuses a number.
 fn raise_counters(connection: &Connection) -> Result<(), SqliteFailure> {
     connection.execute(
         "UPDATE conversations SET messages = there.last
@@ -310,14 +310,14 @@ fn query_texts(connection: &Connection, sql: &str) -> Result<Vec<String>, Sqlite
         .collect::<Result<_, _>>()?)
 }
 
-/// The message counts of a conversation.
+/// The recorded and the actual number of messages in a conversation.
 struct MessageCounts {
     id: String,
-    /// The count in the conversation's row.
+    /// The number of messages according to the row of the conversation.
     recorded: i64,
-    /// The actual number of messages.
+    /// The number of the conversation's messages that actually exist.
     count: i64,
-    /// The position of the last message.
+    /// The position of the conversation's last message, or 0 if it has none.
     last: i64,
 }
 

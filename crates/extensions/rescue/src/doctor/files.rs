@@ -1,4 +1,4 @@
-//! Checks the permissions of a store's files and removes leftovers of killed processes.
+//! Checks the permissions of a store's files, and removes files left by killed processes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use haft_store::database::{self, append_suffix, search_index};
 
 use super::{Check, CheckHealth};
 
-/// Makes the files of the store private and removes leftovers.
+/// Restricts access to the store's files to the user, and removes temporary files that killed
+/// processes left behind.
 pub(super) fn check_files(database: &Path, backups: &Path) -> Vec<Check> {
     let Some(folder) = database.parent().filter(|folder| folder.exists()) else {
         return vec![Check::new(

@@ -1,4 +1,4 @@
-//! Checks the files beside the conversations: the search index, the backups, and the file versions.
+//! Checks the files beside the database: the search index, the backups, and the file versions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) fn check_search_index(database: &Path) -> Check {
     }
 }
 
-/// Runs SQLite's integrity check of the full-text index.
+/// Runs SQLite's integrity check on the full-text index.
 fn check_index_integrity(path: &Path) -> Result<(), rusqlite::Error> {
     let index = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     index.busy_timeout(Duration::from_secs(10))?;
@@ -59,7 +59,7 @@ fn check_index_integrity(path: &Path) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-/// Checks that there are backups and that they can be read.
+/// Checks that backups exist and that they can be read.
 pub(super) fn check_backups(store: &StoreFiles) -> Check {
     const NAME: &str = "backups";
     let backups = Backups::new(
@@ -72,7 +72,7 @@ pub(super) fn check_backups(store: &StoreFiles) -> Check {
         Ok(all) => all,
         Err(error) => return Check::new(NAME, CheckHealth::Warning, error.to_string()),
     };
-    // A database that a restore replaced may be damaged, so it is not checked.
+    // A database that was replaced by a restore may be damaged, so it is not checked.
     let (copies, replaced): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|backup| !backup.is_replaced_database());
@@ -118,7 +118,7 @@ pub(super) fn check_backups(store: &StoreFiles) -> Check {
     Check::new(NAME, CheckHealth::Warning, message).with_details(bad)
 }
 
-/// Checks a backup without creating files beside it.
+/// Checks that a backup can be read, without creating files beside it.
 fn check_backup(path: &Path) -> Result<(), String> {
     let check = || -> Result<String, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -132,7 +132,8 @@ fn check_backup(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the URI that opens a file as immutable, so that SQLite creates no files beside it.
+/// Returns a URI with which SQLite opens a database as immutable, and therefore creates no files
+/// beside it.
 fn immutable_uri(path: &Path) -> String {
     let path = path
         .to_string_lossy()
@@ -142,7 +143,7 @@ fn immutable_uri(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// Checks the file versions that undo restores.
+/// Checks the store of the file versions from which changes are undone.
 pub(super) fn check_versions(store: &StoreFiles) -> Check {
     const NAME: &str = "file versions";
     let versions = SqliteVersions::new(&store.versions, &store.config, Arc::clone(&store.clock));

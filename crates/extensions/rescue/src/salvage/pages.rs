@@ -1,4 +1,4 @@
-//! Reads single pages of a database file and its write-ahead log. The format is described at
+//! Reads single pages of a database file and of its write-ahead log. The format is described at
 //! sqlite.org/fileformat2.html.
 
 use std::collections::HashMap;
@@ -8,44 +8,44 @@ use std::path::Path;
 
 use haft_store::database::{PAGE_SIZE, WriteAheadLog, append_suffix, read_up_to};
 
-/// The location of a page.
+/// The location of a page, in the database file or in the write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum PageLocation {
-    /// The page of this number in the database file.
+    /// The page with this number in the database file.
     Database(u32),
-    /// A page in the log, at this offset.
+    /// The page at this offset in the write-ahead log.
     Log(u64),
 }
 
-/// Selects a version of a page.
+/// Selects one of the versions of a page that are stored in the database file and its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageVersion {
     /// The newest committed version, which SQLite reads.
     Committed,
-    /// The last version in the log. Frames after a damaged one do not count as committed, but may
-    /// be intact.
+    /// The last version in the write-ahead log, whether committed or not. Frames after a damaged
+    /// frame count as uncommitted, but may be intact.
     Last,
     /// The version in the database file.
     InDatabase,
 }
 
 impl PageVersion {
-    /// All versions, in the order in which they are tried.
+    /// All versions of a page, in the order in which salvaging tries them.
     pub(super) const ALL: [Self; 3] = [Self::Committed, Self::Last, Self::InDatabase];
 }
 
-/// A database file and its log.
+/// Reads all stored versions of pages from a database file and its write-ahead log.
 pub(super) struct Pages {
     database: File,
     log: Option<File>,
     size: u32,
     reserved: u32,
     count: u32,
-    /// The log offset of the newest committed version of each page.
+    /// The log offset of the newest committed version of each page, by page number.
     newest: HashMap<u32, u64>,
-    /// The log offset of the last version of each page.
+    /// The log offset of the last version of each page, whether committed or not, by page number.
     last: HashMap<u32, u64>,
-    /// The page number and offset of every frame of the log.
+    /// The page number and the log offset of every frame in the log, oldest first.
     frames: Vec<(u32, u64)>,
 }
 
@@ -80,12 +80,14 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Returns the number of usable bytes of a page.
+    /// Returns the number of bytes of a page that SQLite uses, which excludes the reserved bytes at
+    /// its end.
     pub(super) fn usable_bytes(&self) -> usize {
         (self.size - self.reserved) as usize
     }
 
-    /// Returns the location of a version of a page.
+    /// Returns the location of a version of a page. If the log does not contain this version, the
+    /// location is in the database file.
     pub(super) fn locate(&self, number: u32, version: PageVersion) -> PageLocation {
         let in_log = match version {
             PageVersion::Committed => self.newest.get(&number),
@@ -101,7 +103,8 @@ impl Pages {
         self.locate(number, PageVersion::Committed)
     }
 
-    /// Returns every version of every page, the newest versions first.
+    /// Returns the number and the location of every version of every page. The newest versions of
+    /// all pages come first.
     pub(super) fn all_versions(&self) -> impl Iterator<Item = (u32, PageLocation)> + '_ {
         let beyond = self
             .newest
@@ -126,7 +129,7 @@ impl Pages {
             .chain(older.filter(|(number, place)| self.locate_newest(*number) != *place))
     }
 
-    /// Reads a page. Returns `None` if the file ends before it.
+    /// Reads the page at a location. Returns `None` if the file ends before the end of the page.
     pub(super) fn read_page(&self, place: PageLocation) -> io::Result<Option<Vec<u8>>> {
         let mut page = vec![0; self.size as usize];
         let read = match (place, &self.log) {
@@ -141,8 +144,8 @@ impl Pages {
         Ok((read == page.len()).then_some(page))
     }
 
-    /// Reads the frames of the log. Frames of committed transactions are the newest versions of
-    /// their pages; the others are tried last.
+    /// Reads the frames of the write-ahead log. The last committed frame of each page becomes the
+    /// newest version of the page; all remaining frames are tried last.
     fn read_log(&mut self) -> io::Result<()> {
         let Some(file) = &self.log else { return Ok(()) };
         let mut pending = Vec::new();
@@ -161,7 +164,7 @@ impl Pages {
 }
 
 fn parse_page_size(header: &[u8; 100]) -> (u32, u32) {
-    // One means 65,536, which does not fit into two bytes.
+    // The value 1 stands for 65,536, which does not fit into two bytes.
     let size = match u32::from(u16::from_be_bytes([header[16], header[17]])) {
         1 => 65_536,
         size => size,

@@ -1,18 +1,18 @@
-//! Parses the cells of a page and the values in them. The input is untrusted: an invalid cell is
+//! Parses the rows in a page and the values in a row. The input is untrusted: invalid rows are
 //! skipped.
 
 use std::io;
 
 use super::pages::{PageVersion, Pages};
 
-/// The page type of a table leaf.
+/// The type byte of a table leaf page.
 const TABLE_LEAF: u8 = 0x0d;
-/// The page type of an index leaf.
+/// The type byte of an index leaf page.
 const INDEX_LEAF: u8 = 0x0a;
-/// The page type of an inner page of an index.
+/// The type byte of an inner page of an index.
 const INDEX_INNER: u8 = 0x02;
 
-/// The maximum length of a row, in bytes. Longer rows are considered damaged.
+/// The maximum plausible length of a row, in bytes. A longer row is considered damaged.
 const MAX_ROW_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -24,18 +24,19 @@ pub(super) enum Value<'a> {
     Blob(&'a [u8]),
 }
 
-/// The key and location of a row in its page. Rows of an index have no key.
+/// The location of a row in a page, and the row's key. Rows of an index have no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordCell {
     pub(super) key: Option<i64>,
     /// The offset of the row's first byte.
     at: usize,
     length: u64,
-    /// The number of bytes in the page itself; the rest is in overflow pages.
+    /// The number of the row's bytes that are in the page itself. All other bytes are in overflow
+    /// pages.
     local: usize,
 }
 
-/// Returns the cells of a page, or an empty list if the page does not contain rows.
+/// Returns the rows of a page, or an empty list if the page contains no rows.
 pub(super) fn parse_cells(page: &[u8], number: u32, usable: usize) -> Vec<RecordCell> {
     // The first page begins with the file header.
     let start = if number == 1 { 100 } else { 0 };
@@ -94,7 +95,8 @@ fn parse_cell(page: &[u8], mut at: usize, kind: u8, usable: usize) -> Option<Rec
     })
 }
 
-/// Returns how many bytes of a row with this length are in its page; the rest is in overflow pages.
+/// Returns how many bytes of a row with `length` bytes are in the page itself. All other bytes are
+/// in overflow pages.
 fn local_payload_len(length: usize, kind: u8, usable: usize) -> usize {
     let most = if kind == TABLE_LEAF {
         usable - 35
@@ -110,14 +112,14 @@ fn local_payload_len(length: usize, kind: u8, usable: usize) -> usize {
 }
 
 impl RecordCell {
-    /// True if the whole row is in its page.
+    /// True if the row has no overflow pages.
     pub(super) fn is_local(&self) -> bool {
         self.local as u64 == self.length
     }
 }
 
-/// Returns all bytes of a row, with those in overflow pages of `version`, or `None` if an overflow
-/// page is missing.
+/// Returns all bytes of a row, including the bytes in overflow pages of `version`. Returns `None`
+/// if an overflow page is missing.
 pub(super) fn read_payload(
     pages: &Pages,
     page: &[u8],
@@ -133,7 +135,8 @@ pub(super) fn read_payload(
         .get(cell.at + cell.local..cell.at + cell.local + 4)
         .map(parse_page_number);
     let each = pages.usable_bytes() - 4;
-    // Bounded by the row's length, because the chain of a damaged file may be circular.
+    // The loop is bounded by the length of the row, because the chain of pages in a damaged file
+    // may be circular.
     for _ in 0..=length / each {
         let Some(number) = next.filter(|number| *number != 0) else {
             return Ok(None);
@@ -155,7 +158,7 @@ fn parse_page_number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// Parses the values of a row, or returns `None` if the bytes are not a valid row.
+/// Parses the values of a row. Returns `None` if `bytes` is not a valid row.
 pub(super) fn parse_values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     let (header, mut at) = parse_varint(bytes)?;
     let header = usize::try_from(header)

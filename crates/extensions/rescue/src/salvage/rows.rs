@@ -1,4 +1,4 @@
-//! Recognizes haft's rows by the shape of their columns, in the order of the migrations.
+//! Recognizes rows of haft's tables by the number and types of their columns.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -9,12 +9,12 @@ use super::ByConversation;
 use super::pages::{PageLocation, PageVersion, Pages};
 use super::record::{self, RecordCell, Value};
 
-/// The location of a message or a revision.
+/// The location of the row of a message or of a message's revision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SalvagedMessage {
     place: PageLocation,
     cell: RecordCell,
-    /// The version of the overflow pages with which the row was complete.
+    /// The version of the overflow pages with which the row can be read completely.
     overflow: PageVersion,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct SalvagedRevision {
     pub(super) at: SalvagedMessage,
 }
 
-/// The row of a conversation.
+/// A recovered row of the table of conversations.
 pub(super) struct ConversationHeading {
     pub(super) id: String,
     pub(super) namespace: String,
@@ -34,22 +34,23 @@ pub(super) struct ConversationHeading {
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) messages: i64,
-    /// The counters of messages, requests, and revisions, which are smaller in an older version of
-    /// the row.
+    /// The counters of messages, requests, and revisions. They show which version of a row is the
+    /// newest, because counters only grow.
     age: (i64, i64, i64),
 }
 
-/// A row of the table `lineage`.
+/// A recovered row of the table `lineage`, which describes one source of a conversation's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SalvagedLineage {
     pub(super) step: i64,
-    /// The conversation that contains the source's messages.
+    /// The key of the conversation that contains the messages of the source.
     pub(super) of: i64,
     pub(super) last_position: i64,
     pub(super) last_revision: i64,
 }
 
-/// All recognized rows, grouped by the key of their conversation.
+/// All rows of haft's tables that were found in a damaged database, by the key of their
+/// conversation.
 #[derive(Default)]
 pub(super) struct SalvagedRows {
     pub(super) headings: ByConversation<ConversationHeading>,
@@ -57,11 +58,11 @@ pub(super) struct SalvagedRows {
     pub(super) messages: ByConversation<BTreeMap<i64, SalvagedMessage>>,
     /// The revisions of each conversation, in order of their keys.
     pub(super) revisions: ByConversation<Vec<SalvagedRevision>>,
-    /// The sources of each conversation, in order of their steps.
+    /// The message sources of each conversation, in order of their steps.
     pub(super) lineage: ByConversation<Vec<SalvagedLineage>>,
 }
 
-/// Reads every page and collects haft's rows.
+/// Reads every version of every page, and collects the rows of haft's tables.
 pub(super) fn find_rows(pages: &Pages) -> io::Result<SalvagedRows> {
     let mut found = SalvagedRows::default();
     let mut revisions = HashSet::new();
@@ -104,7 +105,7 @@ pub(super) fn find_rows(pages: &Pages) -> io::Result<SalvagedRows> {
     Ok(found)
 }
 
-/// The result of matching a row against haft's tables.
+/// The result of matching a row: whether it belongs to one of haft's tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowMatch {
     Yes,
@@ -112,7 +113,8 @@ enum RowMatch {
 }
 
 impl SalvagedRows {
-    /// Adds a row if it is valid and belongs to one of haft's tables.
+    /// Adds a row if it is valid and belongs to one of haft's tables. `revisions` contains the keys
+    /// of the revisions added so far.
     fn add_row(
         &mut self,
         values: &[Value<'_>],
@@ -130,7 +132,8 @@ impl SalvagedRows {
             return RowMatch::Yes;
         };
         if let Some((conversation, position)) = parse_message_row(values) {
-            // The newest version of a page comes first; a message is identical in all of them.
+            // The first version that is found is kept: it is the newest, and a message is identical
+            // in all versions.
             self.messages
                 .entry(conversation)
                 .or_default()
@@ -155,7 +158,7 @@ impl SalvagedRows {
     }
 }
 
-/// Reads a message from its location.
+/// Reads the message at a location. Returns `None` if it cannot be read.
 pub(super) fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Message> {
     let page = pages.read_page(at.place).ok()??;
     let bytes = record::read_payload(pages, &page, at.cell, at.overflow).ok()??;
@@ -166,8 +169,8 @@ pub(super) fn read_message(pages: &Pages, at: &SalvagedMessage) -> Option<Messag
     serde_json::from_str(body).ok()
 }
 
-/// Returns the conversation and position of a message row, or `None` if the row's hash or columns
-/// do not match its message.
+/// Returns the key of a message's conversation and the message's position. Returns `None` if the
+/// row is not a message, or if its body does not match its hash and columns.
 fn parse_message_row(values: &[Value<'_>]) -> Option<(i64, i64)> {
     let [
         Value::Null,
@@ -212,7 +215,8 @@ fn verify_message(hash: &[u8], body: &str) -> Option<Message> {
     (message.content_hash().0 == hash).then_some(message)
 }
 
-/// Parses the row of a conversation. Rows from before later migrations have fewer columns.
+/// Parses a row of the table of conversations. Rows that were written by older versions of haft
+/// have fewer columns.
 fn parse_heading_row(values: &[Value<'_>]) -> Option<ConversationHeading> {
     let [
         Value::Null,

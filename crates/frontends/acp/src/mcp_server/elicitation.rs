@@ -18,10 +18,10 @@ use super::task_view::{TaskApproval, TaskQuestion, TaskStatus, TaskView};
 pub(super) enum FormSupport {
     /// The client cannot show forms.
     None,
-    /// The server sends an elicitation request while a call runs.
+    /// The server sends the form as an elicitation request while a call runs.
     Requests,
-    /// The server answers the call with the form, and the client repeats the call with the filled
-    /// form.
+    /// The server returns the form as the result of a call, and the client repeats the call with
+    /// the filled form.
     Rounds,
 }
 
@@ -49,12 +49,12 @@ pub(super) enum TaskNeed {
     Question(TaskQuestion),
 }
 
-/// The interpreted answer to an approval or a question.
+/// The meaning of a filled form: the answer to an approval or a question, or no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NeedAnswer {
     Reply(ApprovalReply),
     Text(String),
-    /// No usable answer: the question stays open.
+    /// The form contains no usable answer, so the approval or question stays open.
     Open,
 }
 
@@ -77,7 +77,8 @@ impl TaskNeed {
         approval.or_else(|| asked.map(Self::Question))
     }
 
-    /// Returns a key that is unique within the task.
+    /// Returns a key for the approval or question that is unique among those the task currently
+    /// waits for.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Approval(approval) => format!("approval-{}", approval.approval_id),
@@ -85,7 +86,7 @@ impl TaskNeed {
         }
     }
 
-    /// Returns the form, or `None` if its schema is invalid.
+    /// Returns the form that asks for this approval or answer, or `None` if its schema is invalid.
     pub(super) fn build_form(&self) -> Option<ElicitRequestParams> {
         let (message, schema) = match self {
             Self::Approval(approval) => (approval_text(approval), approval_schema(approval)),
@@ -100,7 +101,7 @@ impl TaskNeed {
         })
     }
 
-    /// Returns the form as the result of a call, for clients with [`FormSupport::Rounds`].
+    /// Returns the form in a call result, for clients with [`FormSupport::Rounds`].
     pub(super) fn build_form_result(&self, task_id: &str) -> Option<InputRequiredResult> {
         let form = InputRequest::Elicitation(rmcp::model::ElicitRequest::new(self.build_form()?));
         let state = FormState {
@@ -114,7 +115,7 @@ impl TaskNeed {
         ))
     }
 
-    /// Interprets a filled form. For an approval, everything but a clear yes is a no.
+    /// Interprets a filled form. For an approval, any answer other than a clear yes counts as a no.
     pub(super) fn parse_answer(&self, result: &ElicitResult) -> NeedAnswer {
         let accepted = result.action == ElicitationAction::Accept;
         let field = |name: &str| {

@@ -23,14 +23,14 @@ use super::tools::{
     StartArguments, TaskDecision, TaskList,
 };
 
-/// The interval after which waiting clients get a progress notification even without news.
+/// The interval at which waiting clients get a progress notification even if nothing has changed.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
-/// The time a canceled task may take to end before `cancel_task` returns.
+/// The maximum time for which `cancel_task` waits until the canceled task has ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum number of tasks in a list.
+/// The maximum number of tasks that `list_tasks` returns.
 const MAX_LISTED_TASKS: usize = 50;
 
-/// The reason why a call failed.
+/// The reason why a tool call from a client failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     /// The call is invalid and is answered with a protocol error.
@@ -56,14 +56,14 @@ enum CallError {
 
 type CallOutcome = Result<CallToolResponse, CallError>;
 
-/// Serves the tasks to one client.
+/// Handles the requests of one client for delegated tasks.
 pub(super) struct TaskHandler {
     tasks: Arc<DelegatedTasks>,
-    /// True if the client failed to show a form although it declared support.
+    /// True once the client has failed to show a form although it declared support for forms.
     forms_fail: AtomicBool,
 }
 
-/// A call that waits for a task, and the limits of the wait.
+/// A client's call that waits for a task, with the conditions of the wait.
 struct CallWait<'a> {
     context: &'a RequestContext<RoleServer>,
     wait: Duration,
@@ -71,11 +71,12 @@ struct CallWait<'a> {
     cancel_with_call: bool,
 }
 
-/// The reason why a call stops waiting.
+/// The reason why a call stops waiting for a task.
 enum WaitEnd {
-    /// The task's state can be returned, or the waiting time is over.
+    /// The task has ended or needs an answer, or the waiting time is over, so the task's state is
+    /// returned.
     Return,
-    /// The user has to fill in a form first.
+    /// The client's user has to fill in a form before the call can continue.
     Round(Box<rmcp::model::InputRequiredResult>),
 }
 
@@ -284,8 +285,8 @@ impl TaskHandler {
         structured_result(&task.view())
     }
 
-    /// Applies the form that a repeated call carries. Returns the task, or `None` if the call
-    /// carries no form.
+    /// Applies the filled form that the client returns by repeating a call. Returns the form's
+    /// task, or `None` if the call contains no form.
     async fn apply_form(
         &self,
         request: &CallToolRequestParams,
@@ -317,7 +318,8 @@ impl TaskHandler {
         Ok(Some(task))
     }
 
-    /// Applies the answer to a form. Returns false if the form contains no usable answer.
+    /// Applies the answer in a filled form to the task. Returns false if the form contains no
+    /// usable answer.
     async fn apply_answer(
         &self,
         task: &Arc<DelegatedTask>,
@@ -396,8 +398,8 @@ impl TaskHandler {
         }
     }
 
-    /// Asks the client's user, if the client can show forms. Returns the reason to stop waiting, or
-    /// `None` to continue waiting.
+    /// Shows the task's approval or question to the client's user, if the client can show forms.
+    /// Returns the reason to stop waiting, or `None` to continue waiting.
     async fn ask_user(
         &self,
         task: &Arc<DelegatedTask>,
@@ -444,7 +446,7 @@ impl TaskHandler {
     }
 }
 
-/// Sends progress notifications to a waiting client.
+/// Sends progress notifications to a client whose call is waiting.
 struct ProgressReporter<'a> {
     context: &'a RequestContext<RoleServer>,
     steps: u32,

@@ -23,10 +23,10 @@ use super::tasks::DelegatedTasks;
 
 /// The maximum size of a request body, in bytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
-/// The path of the MCP endpoint.
+/// The URL path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// The listener and the token of the HTTP server.
+/// The listener of the HTTP server, and the token that its clients must send.
 pub struct HttpAccess {
     listener: TcpListener,
     address: SocketAddr,
@@ -34,8 +34,8 @@ pub struct HttpAccess {
 }
 
 impl HttpAccess {
-    /// Creates access through `listener` for clients that send `token`, which must be hard to
-    /// guess.
+    /// Creates access for clients that connect to `listener` and send `token`, which must be hard
+    /// to guess.
     pub fn new(listener: TcpListener, token: String) -> std::io::Result<Self> {
         Ok(Self {
             address: listener.local_addr()?,
@@ -44,7 +44,7 @@ impl HttpAccess {
         })
     }
 
-    /// Returns the endpoint's URL, for clients.
+    /// Returns the URL of the MCP endpoint, to which clients connect.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
@@ -78,7 +78,7 @@ impl HttpAccess {
     }
 }
 
-/// Accepts connections forever.
+/// Accepts and serves connections until the future is dropped.
 pub(super) async fn serve_connections(access: HttpAccess, tasks: Arc<DelegatedTasks>) {
     let service = access.build_service(tasks);
     let token: Arc<str> = access.token.into();
@@ -140,7 +140,7 @@ fn text_response(status: StatusCode, text: &'static str) -> Response<HttpBody> {
     response
 }
 
-/// True if the request carries the token. Compares every byte, so the time of the comparison
+/// True if the request carries the token. Every byte is compared, so the duration of the comparison
 /// reveals only the token's length.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers

@@ -28,13 +28,15 @@ pub(super) struct LineTransport<W> {
     input: BoxStream<'static, io::Result<String>>,
     output: Arc<tokio::sync::Mutex<W>>,
     pending: Arc<Mutex<HashSet<RequestId>>>,
-    /// True once a request has opened the session. Before that, all other messages are dropped.
+    /// True once a request has opened the session. Until then, all messages that do not open it are
+    /// dropped.
     is_open: bool,
     /// A token that is canceled when the input ends.
     input_ended: CancellationToken,
 }
 
-/// A line that is not a valid message: the error to send, and the id of the request it answers.
+/// The error for an input line that is not a valid message, with the id that the error response
+/// contains.
 struct BadLine {
     id: Value,
     code: i32,
@@ -56,7 +58,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
         }
     }
 
-    /// Parses a line. Returns `None` for lines to ignore.
+    /// Parses an input line. Returns `None` if the line is to be ignored.
     fn parse_line(&mut self, line: &str) -> Result<Option<RxJsonRpcMessage<RoleServer>>, BadLine> {
         if line.trim().is_empty() {
             return Ok(None);
@@ -128,7 +130,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
 }
 
 /// True if a request opens the session: an `initialize` request, or a request whose metadata
-/// contains everything that `initialize` would transmit.
+/// contains all data that `initialize` would transmit.
 fn opens_session(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     match request {

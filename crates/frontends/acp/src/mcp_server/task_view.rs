@@ -11,13 +11,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The tool that asks the user a question, under the name with which calls are stored. It ends the
-/// turn.
+/// The name, as stored in messages, of the tool with which the model asks the user a question. A
+/// call ends the turn.
 const ASK_TOOL: &str = "ask_followup_question";
-/// The tool that presents a plan, under the name with which calls are stored. It ends the turn.
+/// The name, as stored in messages, of the tool with which the model presents a plan. A call ends
+/// the turn.
 const PLAN_TOOL: &str = "plan_mode_respond";
-/// The tool that reports the final result, under the name with which calls are stored. It ends the
-/// turn.
+/// The name, as stored in messages, of the tool with which the model reports the final result. A
+/// call ends the turn.
 const COMPLETION_TOOL: &str = "attempt_completion";
 
 /// The status of a task.
@@ -145,20 +146,21 @@ fn serialize_changed_files<S: serde::Serializer>(
 /// The state of a task: the view for clients, and the data needed to update it.
 #[derive(Clone, Debug, Default)]
 pub struct TaskState {
-    /// The view for clients.
+    /// The part of the state that clients see.
     pub view: TaskView,
-    /// True while the task has a run.
+    /// True while a run of the task is in progress.
     pub is_running: bool,
     /// A description of the latest activity, for progress notifications.
     pub activity: String,
-    /// True if the next text starts a new message.
+    /// True if the next text from the model starts a new message, so that it replaces the text in
+    /// the view.
     starts_message: bool,
-    /// True if the price of any request is unknown.
+    /// True if the price of at least one request is unknown, so that the total cost is unknown.
     unpriced: bool,
 }
 
 impl TaskState {
-    /// Resets the state for another run.
+    /// Prepares the state for the next run: clears the message, the text and the question.
     pub(super) fn begin_run(&mut self) {
         self.is_running = true;
         "the task begins".clone_into(&mut self.activity);
@@ -168,7 +170,8 @@ impl TaskState {
         view.text.clear();
     }
 
-    /// Applies an event of the run. Returns true if waiting clients must be notified.
+    /// Updates the state after an event of the run. Returns true if waiting clients must be
+    /// notified.
     pub(super) fn apply_event(&mut self, event: &Event) -> bool {
         let main = event.agent == MAIN_AGENT;
         match &event.body {
@@ -248,7 +251,7 @@ impl TaskState {
         self.activity = format!("the task is {}", result.outcome.name());
     }
 
-    /// Records that the run ended without a result.
+    /// Records that the run ended without a result, with the given status and message.
     pub(super) fn stop_run(&mut self, status: TaskStatus, message: String) {
         self.is_running = false;
         self.view.approvals.clear();
@@ -257,7 +260,7 @@ impl TaskState {
         self.view.message = message;
     }
 
-    /// Derives the state of a task without a run from its stored messages.
+    /// Derives the state of a task that is not running from its stored messages.
     pub(super) fn from_messages(view: TaskView, messages: &[Message]) -> Self {
         let mut state = Self {
             view,

@@ -23,19 +23,19 @@ use crate::host::{Host, HostError, OpenRequest, WrittenPrompt, new_conversation_
 
 /// The maximum number of tasks that run at the same time.
 const MAX_RUNNING_TASKS: usize = 32;
-/// The time tasks may take to end when the server shuts down.
+/// The time limit for canceled tasks to end when the server shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An operation on a task that failed, with a message for the caller.
+/// The reason why an operation on a task failed, with a message for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The task is neither known to this server nor stored.
     #[error("there is no task `{0}`; list_tasks shows the tasks of a project")]
     Unknown(String),
-    /// The task already has a run.
+    /// The task cannot be started, because it is already running.
     #[error("the task is still running; wait for it with get_task, or cancel it with cancel_task")]
     Running,
-    /// The maximum number of running tasks is reached.
+    /// The task cannot be started, because too many tasks are running.
     #[error("{MAX_RUNNING_TASKS} tasks are running; wait for one of them, or cancel one")]
     TooMany,
     /// The working folder does not exist.
@@ -49,11 +49,12 @@ pub enum TaskError {
 /// The parameters of a run of a task.
 #[derive(Clone, Default)]
 pub struct RunRequest {
-    /// The prompt. Without one, an interrupted turn is resumed.
+    /// The prompt that starts the run. If `None`, the run resumes an interrupted turn.
     pub prompt: Option<String>,
-    /// A different model than before, as `provider/model`.
+    /// The model for this and later runs, as `provider/model`. If `None`, the model does not
+    /// change.
     pub model: Option<String>,
-    /// A different mode than before.
+    /// The permission mode for this and later runs. If `None`, the mode does not change.
     pub mode: Option<PermissionMode>,
     /// Limits on the turns, tokens, cost and time of the run.
     pub limits: TurnLimits,
@@ -66,7 +67,7 @@ pub struct DelegatedTask {
     /// The id of the task's conversation.
     pub id: ConversationId,
     cwd: PathBuf,
-    /// The first prompt, until the task is stored.
+    /// The first prompt, as long as the task is not stored.
     unstored_prompt: Mutex<Option<String>>,
     state: watch::Sender<TaskState>,
     choices: Mutex<RunSettings>,
@@ -80,7 +81,7 @@ struct RunSettings {
     model: Option<String>,
     mode: Option<PermissionMode>,
     cancel: CancellationToken,
-    /// The number of approvals requested so far, from which their ids are made.
+    /// The number of approvals requested so far. The ids of approvals are derived from it.
     approvals: u64,
 }
 
@@ -117,7 +118,7 @@ impl DelegatedTask {
         })
     }
 
-    /// Returns a copy of the current state.
+    /// Returns a copy of the task's current state.
     pub fn state(&self) -> TaskState {
         self.state.borrow().clone()
     }
@@ -132,17 +133,17 @@ impl DelegatedTask {
         self.state.borrow().view.clone()
     }
 
-    /// Returns a receiver that is notified when the state changes.
+    /// Returns a receiver that is notified when the task's state changes.
     pub(super) fn subscribe(&self) -> watch::Receiver<TaskState> {
         self.state.subscribe()
     }
 
-    /// Cancels the current run.
+    /// Cancels the current run of the task, if there is one.
     pub fn cancel(&self) {
         lock_mutex(&self.choices).cancel.cancel();
     }
 
-    /// Answers an open approval. Returns false if the approval is no longer open.
+    /// Answers the open approval with the id `approval`. Returns false if it is no longer open.
     pub fn answer_approval(&self, approval: &str, reply: ApprovalReply) -> bool {
         lock_mutex(&self.replies)
             .remove(approval)
@@ -162,8 +163,8 @@ impl DelegatedTask {
             .send_if_modified(|state| state.apply_event(event));
     }
 
-    /// Returns the conversation to open and the prompt. A task that was never stored starts anew,
-    /// with its first prompt added before `prompt`.
+    /// Returns the conversation that a run opens, and the run's prompt. A task that was never
+    /// stored starts from the beginning, with its first prompt placed before `prompt`.
     fn conversation_to_open(&self, prompt: Option<String>) -> (ConversationChoice, Option<String>) {
         let Some(title) = lock_mutex(&self.unstored_prompt).clone() else {
             return (
@@ -195,11 +196,12 @@ impl DelegatedTask {
     }
 }
 
-/// Publishes approvals in the task's state, where clients read and answer them.
+/// An approver that adds approval requests to the task's state, from which clients read them, and
+/// waits for the answers.
 struct TaskApprover(Arc<DelegatedTask>);
 
-/// An open approval. This guard is dropped when the approval is answered or its call is canceled,
-/// and then removes the approval from the task's state.
+/// A guard for an open approval. When the approval is answered or its call is canceled, the guard
+/// is dropped and removes the approval from the task's state.
 struct OpenApproval<'a>(&'a DelegatedTask, String);
 
 impl Drop for OpenApproval<'_> {
@@ -237,7 +239,7 @@ impl Approver for TaskApprover {
     }
 }
 
-/// The tasks that this server has started or loaded.
+/// The tasks that a server has started or loaded, by the id of their conversation.
 pub struct DelegatedTasks {
     host: Arc<Host>,
     cwd: PathBuf,
@@ -247,7 +249,7 @@ pub struct DelegatedTasks {
     pub(super) shutdown: CancellationToken,
 }
 
-/// A run that has been accepted but not started.
+/// A run that has been accepted but not yet started.
 struct PendingRun {
     task: Arc<DelegatedTask>,
     request: OpenRequest,
@@ -256,10 +258,10 @@ struct PendingRun {
     cancel: CancellationToken,
 }
 
-/// A closure that runs on the thread of the sessions.
+/// A closure that is executed on the thread on which sessions run.
 type LocalWork = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Receives runs and executes them on the thread of the sessions.
+/// Receives the runs of tasks, and executes them on the thread on which sessions run.
 pub struct TaskRuns(mpsc::UnboundedReceiver<LocalWork>);
 
 impl TaskRuns {
@@ -311,7 +313,7 @@ impl PendingRun {
     }
 }
 
-/// Expands the commands and mentions of a prompt that a person wrote.
+/// Expands the commands and mentions in `text`, a prompt that a person wrote.
 async fn expand_prompt(
     task: &Arc<DelegatedTask>,
     request: &OpenRequest,
@@ -332,8 +334,8 @@ async fn expand_prompt(
         .await
 }
 
-/// Runs one turn. The session is closed when this function returns, so that another process can
-/// open the conversation.
+/// Runs one turn in a session that is closed at the end, so that another process can open the
+/// conversation.
 async fn run_turn(
     mut session: Session,
     task: &Arc<DelegatedTask>,
@@ -392,7 +394,7 @@ impl DelegatedTasks {
         Ok(task)
     }
 
-    /// Starts a run of a task.
+    /// Starts another run of a task. Fails if the task is already running.
     pub fn start_run(
         &self,
         task: &Arc<DelegatedTask>,
@@ -477,7 +479,8 @@ impl DelegatedTasks {
         ))
     }
 
-    /// Calls the host on the thread of the sessions, because its futures are not `Send`.
+    /// Calls the host on the thread on which sessions run, because the host's futures are not
+    /// `Send`.
     async fn call_host<T: Send + 'static>(
         &self,
         ask: impl FnOnce(Arc<Host>) -> LocalBoxFuture<'static, Result<T, HostError>> + Send + 'static,
@@ -534,7 +537,7 @@ impl DelegatedTasks {
             .collect())
     }
 
-    /// Cancels all tasks and waits until they have ended.
+    /// Cancels all running tasks, and waits for a limited time until they have ended.
     pub async fn shut_down(&self) {
         self.shutdown.cancel();
         let known: Vec<_> = lock_mutex(&self.known).values().cloned().collect();

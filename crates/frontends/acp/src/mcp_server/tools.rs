@@ -17,7 +17,7 @@ use super::task_view::{TaskStatus, TaskView};
 use super::tasks::RunRequest;
 use crate::host::ListedConversation;
 
-/// The maximum time that a call may wait, in seconds.
+/// The maximum time for which a call may wait for a task, in seconds.
 const MAX_WAIT_SECONDS: f64 = 3600.0;
 
 /// The permission mode of a task: the actions that need no approval.
@@ -76,7 +76,7 @@ impl From<TaskLimits> for TurnLimits {
     }
 }
 
-/// Converts `wait_seconds` to a duration within the allowed range.
+/// Converts the argument `wait_seconds` to a duration between zero and [`MAX_WAIT_SECONDS`].
 pub(super) fn clamp_wait(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.clamp(0.0, MAX_WAIT_SECONDS)).unwrap_or_default()
 }
@@ -262,7 +262,7 @@ pub(super) struct TaskList {
 /// The instructions that the server sends to a client's model.
 pub(super) const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// Returns the definitions of all tools.
+/// Returns the definitions of all tools that the server offers.
 pub(super) fn tool_definitions() -> Vec<Tool> {
     let acts = || {
         ToolAnnotations::new()
@@ -347,7 +347,7 @@ fn build_inlined_schema<T: JsonSchema>() -> Arc<JsonObject> {
     Arc::new(schema.as_object().cloned().unwrap_or_default())
 }
 
-/// Parses the arguments of a call.
+/// Parses the arguments of a tool call. Fails with the protocol's error for invalid parameters.
 pub(super) fn parse_arguments<T: DeserializeOwned>(
     given: Option<JsonObject>,
 ) -> Result<T, ErrorData> {

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::ToolNaming;
 
-/// The state of a partially sent reply.
+/// The state of a model's reply that is being sent to the client piece by piece.
 #[derive(Debug, Default)]
 pub(super) struct PartialReply {
     started: bool,
-    /// The number of blocks opened so far.
+    /// The number of content blocks that were opened so far.
     block_count: usize,
     open: Option<PartialBlock>,
     has_calls: bool,
@@ -23,7 +23,7 @@ enum PartialBlock {
 }
 
 impl PartialReply {
-    /// Returns the stream events for one of haft's events.
+    /// Converts one of haft's events to stream events in the client's format.
     pub(super) fn convert_event(
         &mut self,
         body: &EventBody,
@@ -90,8 +90,8 @@ impl PartialReply {
         events
     }
 
-    /// Closes the open block and opens a block of `kind`, unless the open block is already of that
-    /// kind.
+    /// Opens a content block of `kind`, after closing the currently open block. Does nothing if the
+    /// open block is of that kind.
     fn open_block(
         &mut self,
         kind: PartialBlock,

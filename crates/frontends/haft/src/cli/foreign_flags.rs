@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Returns advice for an unknown flag that another agent has, if the command takes a task.
+/// Returns advice for an unknown flag that exists in another agent, if the command takes a task.
 pub(crate) fn suggest_equivalent(
     haft: &clap::Command,
     args: &[OsString],

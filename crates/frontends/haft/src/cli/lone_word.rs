@@ -13,7 +13,7 @@ use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::exit::usage_error;
 use crate::output;
 
-/// The interpretation of the arguments after `haft` if they may be a single mistyped word.
+/// The interpretation of the arguments after `haft`, which may be a single mistyped command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LoneWord {
     /// The arguments are a prompt, or more than one word.
@@ -38,8 +38,8 @@ pub(crate) fn resolve_lone_word(haft: &Command, args: &RunArgs) -> anyhow::Resul
     };
     let near = find_near_word(haft, word);
     let continues = args.resume_current || args.resume.is_some();
-    // A word that continues a conversation answers it, and not every script writes blanks between
-    // words.
+    // In a continued conversation, a single word may be an answer. Languages such as Chinese write
+    // no blanks between words.
     if near.is_none() && (continues || !word.is_ascii()) {
         return Ok(LoneWord::Prompt);
     }
@@ -59,8 +59,8 @@ pub(crate) fn explain_mistyped_command(haft: &Command, args: &[OsString]) -> Opt
         .map(|near| format!("{}\n", rejection_message(word, Some(&near))))
 }
 
-/// Returns the prompt if it is a single word that nothing marks as a prompt: no blank, no slash
-/// command, no mention, no shell command.
+/// Returns the prompt if it is a single word, and neither a slash command, a mention nor a shell
+/// command.
 fn as_lone_word(prompt: &str) -> Option<&str> {
     let is_word = !prompt.is_empty()
         && !prompt.contains(char::is_whitespace)
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// Returns every text that is one edit away from `name`.
+    /// Returns texts that are one edit away from `name`.
     fn edits(name: &str) -> Vec<String> {
         let chars: Vec<char> = name.chars().collect();
         let mut all: Vec<String> = swap_neighbors(name).collect();

@@ -1,7 +1,7 @@
-//! The commands in groups: one list for `haft --help`, the README's table and `docs/commands.md`.
+//! Groups the commands for `haft --help`, the README's table and `docs/commands.md`.
 //!
-//! A command's help line is written once, in its clap definition. A test writes the line into the
-//! README and `docs/commands.md`, or fails if they differ.
+//! A command's help line is written once, in its clap definition. A test copies the help lines to
+//! the README and `docs/commands.md`, or fails if these files differ.
 
 use std::fmt::Write;
 
@@ -100,13 +100,13 @@ pub(crate) fn help_template(
     template
 }
 
-/// Returns the help line of a command, or `None` if it is not in this build.
+/// Returns the help line of a command, or `None` if this build lacks the command.
 fn help_line(
     haft: &Command,
     name: &str,
     translation: impl Fn(&str) -> Option<&'static str>,
 ) -> Option<String> {
-    // Clap adds this command when it parses.
+    // Clap adds the command `help` only when it parses a command line.
     if name == "help" {
         let help = translation("help-groups.help").unwrap_or("Show help for a command");
         return Some(help.to_owned());

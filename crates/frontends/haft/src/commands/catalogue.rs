@@ -113,8 +113,8 @@ impl CatalogueContext {
         self.built_in.iter().any(|one| one == name)
     }
 
-    /// Returns the model that runs an agent whose file names `named`, and the reason if that model
-    /// is not `named`.
+    /// Returns the name of the model for an agent whose file names the model `named`. If that is
+    /// another model, also returns the reason.
     pub(super) fn agent_model(&self, named: Option<&str>) -> (Option<String>, Option<String>) {
         haft_agent::resolve_agent_model(self.settings.environment(), &self.settings.config, named)
     }
@@ -181,7 +181,8 @@ pub(crate) fn run_subcommand(
     Ok(ProcessExit::Completed)
 }
 
-/// Lists the names of a kind, each with its description.
+/// Returns the name and the description of each item of the kind `kind`. Returns nothing if the
+/// configuration cannot be loaded.
 pub(super) fn list_names(haft: &Haft, kind: KnowledgeKind) -> Vec<(String, String)> {
     let Ok(place) = CatalogueContext::load(haft, &Common::default()) else {
         return Vec::new();
@@ -401,7 +402,8 @@ pub(super) fn show_item(
 }
 
 impl CatalogueListing {
-    /// Returns the item of this name; otherwise the error lists the known names.
+    /// Returns the item with this name. The error describes the problem with the item's file, or
+    /// lists the known names.
     fn find_item(&self, kind: KnowledgeKind, name: &str) -> anyhow::Result<&CatalogueItem> {
         self.list
             .iter()

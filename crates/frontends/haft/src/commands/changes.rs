@@ -130,7 +130,7 @@ pub(crate) fn show_changes(haft: &Haft, args: &ChangesArgs) -> anyhow::Result<Pr
     Ok(ProcessExit::Completed)
 }
 
-/// An opened conversation and its change record.
+/// An open conversation, with the record of the file changes made in it.
 pub(crate) struct ConversationChanges {
     store: Arc<dyn Store>,
     conversation: Conversation,

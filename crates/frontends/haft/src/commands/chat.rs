@@ -1,4 +1,4 @@
-//! `haft chat`: a conversation without tools, with the model of its own role.
+//! `haft chat`: a conversation without tools, with the model of the role `chat`.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,4 @@
-//! Wording for notices of the Claude dialect.
+//! The wording of notices about Claude Code's flags and settings.
 
 use haft_claude::ClaudeNotice;
 
@@ -31,7 +31,8 @@ mod tests {
 
     use crate::cli::Cli;
 
-    /// The dialect's own tests use a part of haft's command line; this test uses all of it.
+    /// The dialect's own tests use a part of haft's command line definition; this test uses all of
+    /// it.
     #[test]
     fn lowered_command_lines_are_valid_for_haft() {
         for line in [

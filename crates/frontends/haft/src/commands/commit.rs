@@ -23,14 +23,14 @@ use crate::output;
 use crate::wiring;
 
 const PROMPT: &str = include_str!("commit/prompt.md");
-/// The name of the conversation. It is stored, so it is not translated.
+/// The name of the conversation with the model. The name is stored, so it is not translated.
 const TITLE: &str = "A commit message";
 /// The `git log` option for the number of earlier messages in the prompt, from which the model
 /// learns the project's style.
 const EXAMPLE_COUNT_OPTION: &str = "-8";
-/// The endings of names of files whose content must not be sent to the model.
+/// Endings of the names of secret files, whose content must not be sent to the model.
 const SECRET_ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".keystore", ".jks"];
-/// The beginnings of names of files whose content must not be sent to the model.
+/// Beginnings of the names of secret files, whose content must not be sent to the model.
 const SECRET_BEGINNINGS: [&str; 4] = [".env", "id_rsa", "id_ed25519", ".npmrc"];
 
 #[derive(Debug, Args)]
@@ -70,7 +70,8 @@ pub(crate) struct CommitArgs {
 pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
-    // git runs programs that a repository configures, so it must not run in an untrusted one.
+    // git runs programs that a repository configures, so it must not run in an untrusted
+    // repository.
     let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         return Err(usage_error(text!(
@@ -143,7 +144,7 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     Ok(ProcessExit::Completed)
 }
 
-/// Builds the prompt for the model.
+/// Builds the prompt: the instructions, the user's hint, earlier messages, and the change.
 fn build_task(args: &CommitArgs, git: &Git, change: &str) -> String {
     let before = git
         .run_for_line([
@@ -176,8 +177,8 @@ fn build_task(args: &CommitArgs, git: &Git, change: &str) -> String {
     )
 }
 
-/// Asks the model for the message, without tools, in a conversation that is not listed among those
-/// of the project.
+/// Asks the model for the message, without tools, in a conversation that is not listed with the
+/// conversations of the project.
 fn request_message(
     args: &CommitArgs,
     settings: &Settings,
@@ -271,7 +272,7 @@ fn extract_message(reply: &str) -> String {
     lines.join("\n")
 }
 
-/// Formats the cost of the message.
+/// Formats the tokens and, if known, the cost of the request.
 fn format_cost(result: &TurnResult) -> String {
     let tokens = result.usage.all_input() + result.usage.output;
     match result.cost {

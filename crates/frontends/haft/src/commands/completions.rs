@@ -1,8 +1,8 @@
 //! `haft completions`: shell scripts that request candidates from haft itself, so that ids, models
 //! and names are completed, too.
 //!
-//! The script calls haft with [`REQUEST_VARIABLE`] set. Data that cannot be read then yields no
-//! candidates, and nothing but candidates is printed.
+//! The script calls haft with [`REQUEST_VARIABLE`] set. Such a call prints only candidates; data
+//! that cannot be read yields none.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ fn attach_candidates(haft: &Haft, command: Command, path: &str) -> Command {
 /// A function that lists completion candidates, each with a description.
 type CandidateSource = fn(&Haft) -> Vec<(String, String)>;
 
-/// Returns the source of candidates for an argument of a command.
+/// Returns the function that lists the candidates for an argument of a command.
 fn find_candidate_source(path: &str, arg: &str) -> Option<CandidateSource> {
     let noun = path.split(' ').nth(1).unwrap_or("run");
     Some(match (noun, arg) {
@@ -259,7 +259,8 @@ mod tests {
 
     use super::*;
 
-    /// The values offered to a user without a configuration.
+    /// Returns the candidates that complete the last of `words`, for a user without a
+    /// configuration.
     fn completions_for(words: &[&str]) -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let environment = HostEnvironment::new([("HAFT_HOME".into(), home.path().into())]);

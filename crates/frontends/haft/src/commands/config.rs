@@ -90,8 +90,9 @@ pub(crate) fn run(haft: &Haft, command: &ConfigCommand) -> anyhow::Result<Proces
     Ok(ProcessExit::Completed)
 }
 
-/// Prints the value in force of `key`, or everything below it. The reason why an unset value is in
-/// force goes to stderr, so that scripts read only the value.
+/// Prints the value of `key` that is in force, or all values below `key`. If the value does not
+/// come from the configuration alone, the reason for the value goes to stderr, so that scripts read
+/// only the value.
 fn print_value(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<ProcessExit> {
     let with_origin = args.origin;
     let json = args.output.json;
@@ -126,8 +127,9 @@ fn print_value(haft: &Haft, key: &str, args: &ShownArgs) -> anyhow::Result<Proce
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the message that a key is not set. The message names the feature that the key needs if
-/// this build lacks it. In English, it ends with the key's description, which names the default.
+/// Returns the message that a key is not set. If this build lacks the cargo feature that the key
+/// needs, the message names the feature. In English, the message ends with the key's description,
+/// which names the default.
 fn not_set_message(key: &str) -> String {
     if let Some(feature) = wiring::find_missing_feature(key) {
         return text!("config-not-set-absent", key, feature);
@@ -140,7 +142,7 @@ fn not_set_message(key: &str) -> String {
     }
 }
 
-/// The values to print: all of them, or those below a key.
+/// The values to print: the whole configuration, or the values of one key and of the keys below it.
 struct ShownValues {
     values: BTreeMap<String, ShownValue>,
 }

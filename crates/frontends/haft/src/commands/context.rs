@@ -1,5 +1,5 @@
-//! `haft context`: shows, explains and edits the contents of requests: those that were sent, and
-//! the one that would be sent next.
+//! `haft context`: shows, explains and edits the contents of requests: requests that were sent, and
+//! the request that would be sent next.
 //!
 //! Past requests come from the log and are never guessed: bodies are encoded again with the
 //! settings they were sent with. Showing a request writes nothing; `edit` stores a list of edits

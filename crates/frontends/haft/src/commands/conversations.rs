@@ -336,7 +336,7 @@ pub(crate) fn run(haft: &Haft, command: ConversationsCommand) -> anyhow::Result<
     done.map_err(to_usage_error)
 }
 
-/// Turns errors that other arguments can fix into usage errors.
+/// Converts errors that the user can fix with other arguments into usage errors.
 fn to_usage_error(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<StoreError>() {
         Some(
@@ -355,7 +355,7 @@ fn open_store(haft: &Haft, common: &Common) -> anyhow::Result<Arc<dyn Store>> {
     Ok(haft.load(common)?.open_store()?)
 }
 
-/// Returns the namespace given on the command line, or this project's.
+/// Returns the namespace given on the command line, or the namespace of this project.
 fn resolve_namespace(haft: &Haft, place: &NamespaceArgs) -> anyhow::Result<String> {
     match &place.namespace {
         Some(namespace) => Ok(namespace.clone()),

@@ -78,7 +78,8 @@ pub(crate) fn run(haft: &Haft, args: &CountArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the model's tokens per `o200k` token, or 1 if no model is given.
+/// Returns the ratio of the model's own token count to the `o200k` count, or 1 if no model is
+/// given.
 fn load_tokenizer_factor(haft: &Haft, args: &CountArgs) -> anyhow::Result<f64> {
     let Some(model) = &args.model else {
         return Ok(1.0);

@@ -1,9 +1,9 @@
 //! `haft demo`: a scripted model drives the real agent to fix a real bug, without a key or network.
 //!
 //! Only the model is scripted. The request goes through a real socket in the real wire format, the
-//! tools really read, edit and run, and the test of the sample project fails before and passes
-//! after. The run is in mode `ask` and confined, like a user's first run: a rule allows the test,
-//! and the edit needs approval.
+//! tools really read, edit and run, and the test of the sample project fails before the run and
+//! passes after it. The run is in mode `ask` and confined, like a user's first run: a rule allows
+//! the test, and the edit needs approval.
 
 mod approval;
 
@@ -59,7 +59,7 @@ impl Default for DemoArgs {
 const TASK: &str =
     "One of the checks in test.sh fails. Find out why, fix it, and make sure that the test passes.";
 
-/// Allows the test of the sample project, which the model runs twice.
+/// The permission rule that allows the test of the sample project, which the model runs twice.
 const TEST_RULE: &str = "execute_command(./test.sh)";
 
 const SAMPLE: [(&str, &str, u32); 3] = [
@@ -158,7 +158,7 @@ async fn run_agent(
         haft.project(Some(project))?,
         which,
     );
-    // A user who refuses ends the demo, because the scripted model has no alternative.
+    // A refusal by the user ends the demo, because the scripted model has no alternative.
     let refused = CancellationToken::new();
     plan.mode = PermissionMode::Ask;
     plan.task.approver = Some(Arc::new(DemoApprover {
@@ -238,7 +238,7 @@ impl EventSink for DemoListener {
                 window,
             });
         }
-        // The printer mentions the sandbox only if it is weak; the demo always does.
+        // The printer reports the sandbox only if it is weak, but the demo always reports it.
         if let EventBody::Conversation {
             sandbox: Some(status),
             ..
@@ -251,8 +251,8 @@ impl EventSink for DemoListener {
     }
 }
 
-/// Returns the lines about the sandbox. If nothing confines commands, the lines end with the reason
-/// why the demo continues.
+/// Returns the output lines about the sandbox. If nothing confines commands, the lines end with the
+/// reason why the demo continues.
 fn format_sandbox_status(status: &SandboxStatus) -> String {
     let mut text = format!("{}\n", output::describe_sandbox(status));
     if status.layer == SandboxLayer::None {

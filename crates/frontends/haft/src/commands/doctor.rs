@@ -1,4 +1,4 @@
-//! `haft doctor`: checks everything that haft stores and needs.
+//! `haft doctor`: checks the installation, the stored data and the environment of haft.
 
 mod environment;
 mod installation;
@@ -50,7 +50,7 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
             ];
             (checks, settings)
         }
-        // The store is checked nevertheless.
+        // The store is checked even if the configuration cannot be loaded.
         Err(error) => (
             vec![broken_config_check(&error)],
             Settings::new(places, Config::default()),
@@ -88,8 +88,8 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
     })
 }
 
-/// Returns the check of a configuration that cannot be loaded: its first problem, with the others
-/// as details.
+/// Returns the check result for a configuration that cannot be loaded: the first problem, with the
+/// other problems as details.
 fn broken_config_check(error: &anyhow::Error) -> Check {
     let problems = format_failure(error);
     let mut lines = problems.lines().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `haft events`: the JSON lines that programs read and write, generated from the types themselves.
+//! `haft events`: describes the JSON lines that programs read and write, from the Rust types.
 
 mod page;
 
@@ -33,7 +33,8 @@ pub(crate) fn describe_events(args: &EventsArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// The direction of a line, which determines the fields that may be absent.
+/// The direction of a JSON line: printed by haft, or read from its input. The direction determines
+/// which fields may be absent.
 #[derive(Clone, Copy)]
 enum LineDirection {
     Out,

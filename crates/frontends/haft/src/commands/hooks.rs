@@ -1,4 +1,5 @@
-//! `haft hooks`: lists the commands that haft runs at points of a run, and where they come from.
+//! `haft hooks`: lists the user's commands that haft runs at certain points of a run, with their
+//! origins.
 
 use clap::{Args, Subcommand};
 use haft_agent::find_knowledge_and_trust;
@@ -34,7 +35,7 @@ fn list_hooks(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     let settings = haft.load(&args.common)?;
     let (mut paths, trust_state) =
         find_knowledge_and_trust(&settings.places, &haft.project(None)?)?;
-    // Hooks are listed whether or not they would run.
+    // Hooks are listed even if they would not run because the project is not trusted.
     paths.trusted = true;
     let mut problems = Vec::new();
     let found = hooks::load_hooks(

@@ -1,8 +1,7 @@
-//! `/init`: the prompt that makes the model write an AGENTS.md from what it finds, and the
-//! estimated cost.
+//! `/init`: builds the prompt for writing an AGENTS.md, and estimates the cost.
 //!
-//! The prompt contains only names of files: the model reads them with its tools, as far as rules
-//! allow.
+//! The prompt contains only names of files. The model reads the files with its tools, as far as
+//! permission rules allow.
 
 use std::path::Path;
 
@@ -18,7 +17,7 @@ const PROMPT: &str = include_str!("init/prompt.md");
 pub(crate) const COMMAND_NAME: &str = "init";
 const GUIDE_FILE: &str = "AGENTS.md";
 
-/// Names of files that tell most about a project, in any folder near its root.
+/// Names of the files that describe a project best. A match counts only near the project's root.
 const KEY_FILES: [&str; 22] = [
     "README.md",
     "README",
@@ -43,19 +42,20 @@ const KEY_FILES: [&str; 22] = [
     "composer.json",
     "deno.json",
 ];
-/// The maximum depth of [`KEY_FILES`] below the project's root.
+/// The maximum depth at which [`KEY_FILES`] are found; files in the project's root have depth 1.
 const MAX_KEY_FILE_DEPTH: usize = 2;
 const MAX_KEY_FILES: usize = 12;
-/// Maximum file names in the prompt.
+/// The maximum number of file names in the prompt.
 const MAX_FILE_NAMES: usize = 200;
 
-/// Estimated tokens of a request besides the prompt: the system message, tools and documents.
+/// The estimated number of tokens that a request contains besides the prompt: the system message,
+/// tools and documents.
 const FIXED_TOKENS: u64 = 9_000;
 /// The estimated number of requests for writing the project's instructions.
 const ESTIMATED_REQUESTS: u64 = 5;
-/// Estimated tokens of all replies together.
+/// The estimated number of tokens in all replies together.
 const OUTPUT_TOKENS: u64 = 3_000;
-/// Estimated bytes per token.
+/// The estimated number of bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// The prompt that replaces `/init`, and the estimate shown before it is sent.
@@ -64,7 +64,8 @@ pub(crate) struct GuidePrompt {
     pub(crate) quote: String,
 }
 
-/// Returns the text after `/init` if a prompt calls it and no custom command has its name.
+/// Returns the text after `/init`, or `None` if the prompt does not call `/init` or a custom
+/// command has this name.
 pub(crate) fn parse_init_call<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Option<&'a str> {
     let called = prompt.trim().strip_prefix('/')?;
     let (name, wishes) = called
@@ -116,8 +117,8 @@ pub(crate) fn build_prompt(
     GuidePrompt { text, quote }
 }
 
-/// Formats the estimated cost, assuming that files are read at the first request and sent with each
-/// later one.
+/// Formats the estimated cost, assuming that files are read for the first request and sent again
+/// with each later request.
 fn format_estimate(read: u64, price: Option<Price>) -> String {
     let first = FIXED_TOKENS + read;
     let again = first * (ESTIMATED_REQUESTS - 1);
@@ -140,7 +141,7 @@ fn format_estimate(read: u64, price: Option<Price>) -> String {
     }
 }
 
-/// The files of a project, without those that git ignores.
+/// The files of a project, except files that git ignores.
 struct InitProjectFiles {
     names: Vec<String>,
     all_shown: bool,

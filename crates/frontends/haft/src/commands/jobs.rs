@@ -1,4 +1,4 @@
-//! `haft jobs`: background runs.
+//! `haft jobs`: lists, shows, follows and stops background runs.
 
 mod kill;
 mod show;
@@ -119,7 +119,7 @@ fn attach_to_job(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> 
 /// Prints the events of a job as `haft run` would have printed them.
 fn print_events(job: &BackgroundJob, wait: bool, mut printer: Printer) -> anyhow::Result<()> {
     follow_events(job, wait, |line| {
-        // A line that another version of haft wrote may be unknown to this one.
+        // This version may not know an event that another version of haft wrote.
         if let Ok(event) = serde_json::from_str::<Event>(line) {
             printer.event(&event);
         }

@@ -118,7 +118,7 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
     Ok(ProcessExit::Completed)
 }
 
-/// The libraries of this user, and the project that sends their documentation.
+/// The settings and libraries of this user, and the current project.
 struct LibraryContext {
     settings: Settings,
     project: Project,
@@ -233,11 +233,13 @@ fn refresh_docs(place: &LibraryContext) -> anyhow::Result<()> {
         GitReach::Local,
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
-    // git creates files with the permissions of the umask.
+    // git creates files with the permissions that the umask allows, so the permissions are
+    // tightened.
     Ok(haft_files::tighten_tree(&repository)?)
 }
 
-/// Fetches the repository and checks it out. A failure leaves no partial checkout behind.
+/// Fetches the repository of libraries and checks it out. A failure leaves no partial checkout
+/// behind.
 fn fetch_repository(place: &LibraryContext) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let source = libraries
@@ -261,7 +263,7 @@ fn fetch_repository(place: &LibraryContext) -> anyhow::Result<()> {
         &["reset", "--quiet", "--hard", "FETCH_HEAD"],
     )?;
     haft_files::tighten_tree(&target)?;
-    // Files that a power failure destroys are fetched again.
+    // `Durability::Process` is enough: files that a power failure destroys are fetched again.
     Ok(haft_files::rename(
         &target,
         &repository,
@@ -273,7 +275,7 @@ fn fetch_repository(place: &LibraryContext) -> anyhow::Result<()> {
 struct LibraryGit<'a> {
     program: GitProgram,
     folder: &'a Path,
-    /// The socket of the user's key agent.
+    /// The socket of the user's SSH agent.
     agent: Option<PathBuf>,
 }
 
@@ -290,8 +292,8 @@ impl<'a> LibraryGit<'a> {
         ))?;
         let host = &places.environment;
         let root = place.project.root.as_path();
-        // The whole environment: git receives from it what it needs for the network, including a
-        // key agent.
+        // git gets the whole environment, because it contains what git needs for the network,
+        // including the socket of an SSH agent.
         let program = GitProgram::find(
             &host.supervisor(),
             &sandbox,
@@ -313,8 +315,8 @@ impl<'a> LibraryGit<'a> {
         })
     }
 
-    /// Returns the network access for fetching from this source; for `ssh`, including the user's
-    /// key agent.
+    /// Returns the network access for fetching from `source`. For `ssh`, the access includes the
+    /// user's SSH agent.
     fn network_reach<'b>(&'b self, source: &'b str) -> GitReach<'b> {
         GitReach::Network {
             source,
@@ -322,8 +324,8 @@ impl<'a> LibraryGit<'a> {
         }
     }
 
-    /// Runs git. The repository is fetched with the user's configuration but checked out without
-    /// it, so that nothing in the repository is ever run.
+    /// Runs git. The repository is fetched with the user's git configuration but checked out
+    /// without it, so that nothing in the repository is ever run.
     fn run_git(&self, reach: GitReach<'_>, arguments: &[&str]) -> anyhow::Result<()> {
         let folder = self.folder.display();
         let dir = format!("--git-dir={folder}/.git");

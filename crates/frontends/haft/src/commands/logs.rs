@@ -1,4 +1,4 @@
-//! `haft logs`: shows what runs loaded, requested, did, and failed at.
+//! `haft logs`: shows the log lines of runs: loaded files, requests, tool calls and failures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::output::{self, TextTable};
 /// The interval between polls of the log.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum runs that `--runs` lists.
+/// The maximum number of runs that `--runs` lists.
 const MAX_RUNS: usize = 50;
 
 #[derive(Debug, Args)]
@@ -79,8 +79,8 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
         }
         return list_runs(&runs, args.json);
     }
-    // Opened before the lines are read, so that a line that arrives in between is shown twice
-    // rather than never.
+    // The follower is opened before the lines are read, so that a line that arrives in between is
+    // shown twice rather than never.
     let follower = args.follow.then(|| Follower::new(&folder));
     let run = match (&args.run, args.all) {
         (Some(named), _) => Some(find_run(&folder, named)?),
@@ -174,7 +174,8 @@ fn collect_runs(folder: &Path) -> Vec<LoggedRun> {
     runs
 }
 
-/// Returns the id of the one run whose id starts with `named`.
+/// Returns the id of the only run whose id starts with `named`. No match and several matches are
+/// usage errors.
 fn find_run(folder: &Path, named: &str) -> anyhow::Result<String> {
     let mut found: Vec<String> = Vec::new();
     for_each_line(folder, |line| {
@@ -268,7 +269,7 @@ fn print_lines(args: &LogArgs, lines: &[String]) -> anyhow::Result<()> {
 }
 
 /// Formats a line for people: its time, level, message and fields. The module is shown only if it
-/// is not one of haft's.
+/// does not belong to haft.
 fn line_to_text(line: &LogLine) -> String {
     let LogLine {
         time,

@@ -53,11 +53,11 @@ pub(crate) fn show_or_write_pages(args: &ManArgs) -> anyhow::Result<ProcessExit>
     Ok(ProcessExit::Completed)
 }
 
-/// The date in the pages: that of this version's command line. A page without a date is not
-/// well-formed.
+/// The date of this version's command line. Every page contains the date, because a man page
+/// without a date is not well-formed.
 const DATE: &str = "2026-11-16";
 
-/// A page for `man`.
+/// A man page of one command, in roff format.
 pub(crate) struct ManPage {
     /// The name without the section, such as `haft-conversations-fork`.
     pub(crate) name: String,
@@ -71,7 +71,7 @@ fn build_command_tree() -> Command {
     haft
 }
 
-/// Returns a page for every visible command.
+/// Returns a man page for every visible command.
 pub(crate) fn build_pages() -> anyhow::Result<Vec<ManPage>> {
     fn add_page(command: &Command, name: &str, pages: &mut Vec<ManPage>) -> anyhow::Result<()> {
         let shown = command.clone().display_name(name.to_owned());
@@ -110,9 +110,9 @@ fn write_pages(folder: &Path, pages: &[ManPage]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows a page with `man`; returns false if that failed.
+/// Shows a page with the program `man`. Returns false if that fails.
 fn show_with_man(page: &str) -> bool {
-    // Not `haft_files`, which would create a missing temporary folder.
+    // `haft_files` is not used, because it would create a missing temporary folder.
     let Ok(file) = tempfile::Builder::new()
         .prefix("haft-")
         .suffix(".1")
@@ -201,7 +201,7 @@ mod tests {
                 })
         };
         let mandoc = lint("mandoc", &["-T", "lint", "-W", "warning"]);
-        // groff prints the pages themselves; its warnings go to stderr.
+        // groff formats the pages but prints only its warnings, on stderr.
         let groff = Process::new("groff")
             .args(["-man", "-ww", "-z", "-Tutf8", "-K", "utf8"])
             .args(&files)

@@ -1,4 +1,5 @@
-//! `haft mcp`: manages MCP servers, and shows what they offer.
+//! `haft mcp`: lists, adds, removes and tests MCP servers, logs in to them, and serves haft as an
+//! MCP server.
 
 mod add;
 mod list;
@@ -146,7 +147,7 @@ pub(crate) fn run(haft: &Haft, command: Option<McpCommand>) -> anyhow::Result<Pr
     }
 }
 
-/// Loads the servers of this project and the user, and the names of the disabled ones.
+/// Loads the MCP servers of this project and of the user, and the names of the disabled servers.
 fn load_servers(
     haft: &Haft,
     common: &Common,
@@ -160,7 +161,8 @@ fn load_servers(
     )?)
 }
 
-/// Returns the server of this name; otherwise the error lists the known names.
+/// Returns the server with this name. The error describes a problem with its declaration, or lists
+/// the known names.
 fn find_server<'a>(
     mcp: &'a DeclaredServers,
     name: &str,

@@ -161,7 +161,8 @@ pub(crate) fn profile_text(model: &ModelSpec) -> String {
     )
 }
 
-/// Formats an amount with the sign of its currency if that is known, or else with its code.
+/// Formats an amount of money with the sign of its currency, or with the currency's code if no sign
+/// is known.
 fn format_money(currency: &str, amount: f64) -> String {
     let amount = format_number(amount);
     match currency {

@@ -148,8 +148,8 @@ async fn add_note(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyh
     output::print_text(&text!("notes-added", note = format_note(&note)))
 }
 
-/// Returns the name of a folder or file in notes, which is relative to the project, or `None` if it
-/// does not exist.
+/// Returns the path of a file or folder relative to the project, as notes name it, or `None` if the
+/// file or folder does not exist.
 fn path_in_project(project: &Project, given: &str) -> anyhow::Result<Option<String>> {
     let path = match project.cwd.join(given).canonicalize() {
         Ok(path) => path,
@@ -175,7 +175,7 @@ fn format_note(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
-/// Turns an unknown name into a usage error. Other errors are failures.
+/// Converts an error about an unknown name into a usage error. Other errors stay failures.
 pub(super) fn to_command_error(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => usage_error(text!("notes-unknown", error)),

@@ -126,7 +126,7 @@ pub(crate) fn run(haft: &Haft, command: PermissionsCommand) -> anyhow::Result<Pr
     Ok(ProcessExit::Completed)
 }
 
-/// Adds the rules of `--allow` and `--deny` to those of the configuration, for this run.
+/// Adds the rules of `--allow` and `--deny` to the rules of the configuration, for this run.
 pub(crate) fn add_run_rules(settings: &mut Settings, args: &RunArgs) -> anyhow::Result<()> {
     for rule in args.allow.iter().chain(&args.deny) {
         check_rule(settings.environment(), rule)?;
@@ -137,8 +137,8 @@ pub(crate) fn add_run_rules(settings: &mut Settings, args: &RunArgs) -> anyhow::
     Ok(())
 }
 
-/// Restricts permissions to those for a project: a trusted project adds its own rules, and in an
-/// untrusted one the built-in rules for git are disabled.
+/// Restricts permissions for a project: a trusted project adds its own restrictions, and in an
+/// untrusted project the built-in rules for git are disabled.
 pub(crate) fn restrict_to_project(
     mut permissions: Permissions,
     settings: &Settings,

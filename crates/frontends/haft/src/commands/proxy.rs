@@ -55,7 +55,8 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
         ids: Arc::new(RandomIds),
     };
     let lines = ExplanationLines::new(!args.command.is_empty());
-    // Traffic must not wait for the recorder, which counts and masks.
+    // The runtime has several threads, because traffic must not wait for the recorder, which counts
+    // tokens and masks secrets.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(3)
         .enable_all()
@@ -108,7 +109,7 @@ fn choose_upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::
     upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
-/// Waits until the command ends, or until the user stops the proxy.
+/// Runs the agent's command until it ends. Without a command, waits until the user stops the proxy.
 async fn run_until_end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
     let Some((program, rest)) = args.command.split_first() else {
         // If signals cannot be awaited, the process runs until the system ends it.
@@ -158,8 +159,8 @@ fn base_url_variables(address: SocketAddr) -> [(&'static str, String); 9] {
     ]
 }
 
-/// Returns the arguments that point codex at the proxy: codex reads its base URL only from its
-/// configuration.
+/// Returns the arguments that point codex at the proxy, because codex reads its base URL only from
+/// its configuration. Returns no arguments for other programs.
 fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
     let is_codex = std::path::Path::new(program)
         .file_stem()
@@ -174,7 +175,8 @@ fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String
     }
 }
 
-/// Prints one line per request. While an agent uses the terminal, the lines are held until it ends.
+/// Prints one line per recorded request. While an agent uses the terminal, the lines are held until
+/// the agent ends.
 #[derive(Clone)]
 struct ExplanationLines {
     held: Option<Arc<Mutex<String>>>,
@@ -188,7 +190,8 @@ struct RunTotal {
     breaks: u64,
     uncached: u64,
     append_only_uncached: u64,
-    /// The cost, and the cost for a client that only appends; `None` while no model had a price.
+    /// The cost in USD, and the cost for a client that only appends messages; `None` until a
+    /// request has a price.
     cost: Option<(f64, f64)>,
 }
 
@@ -271,7 +274,7 @@ impl RunTotal {
     }
 }
 
-/// Formats the cost, and the cost for a client that only appends.
+/// Formats the actual cost, and the cost for a client that only appends messages.
 fn format_cost(paid: Option<(f64, f64)>) -> String {
     match paid {
         Some((cost, ideal)) => {

@@ -130,8 +130,8 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
     Ok(ProcessExit::Completed)
 }
 
-/// Applies `job` to each task. If it fails for some tasks, they are reported as an error after the
-/// others are done.
+/// Applies `job` to each task. Tasks that `job` leaves unchanged are reported as one error after
+/// the others are done.
 fn change_tasks(
     haft: &Haft,
     args: &TaskIdArgs,

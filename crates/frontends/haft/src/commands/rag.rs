@@ -107,7 +107,8 @@ pub(crate) fn run(haft: &Haft, command: Option<RagCommand>) -> anyhow::Result<Pr
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the collection of this name; otherwise the error lists the known names.
+/// Returns the collection with this name. The error describes a problem with the collection, or
+/// lists the known names.
 fn find_collection<'a>(
     rag: &'a ConfiguredCollections,
     name: &str,

@@ -73,7 +73,8 @@ const REVIEW_TOOLS: [&str; 7] = [
 pub(crate) fn run(haft: &Haft, args: ReviewArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let project = haft.project(None)?;
-    // git runs programs that a repository configures, so it must not run in an untrusted one.
+    // git runs programs that a repository configures, so it must not run in an untrusted
+    // repository.
     let (_, trust_state) = find_knowledge_and_trust(&settings.places, &project)?;
     if !trust_state.is_trusted() {
         let root = project.root.display();

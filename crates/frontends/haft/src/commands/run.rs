@@ -135,9 +135,9 @@ fn build_client_parts(_: &RunArgs) -> anyhow::Result<ClientParts> {
     Ok(ClientParts::default())
 }
 
-/// Returns the exit code of a finished run. With `--compat claude` and JSON output it is always 0,
-/// because programs that drive Claude Code treat any other code as a crash and read the outcome
-/// from the result.
+/// Returns the exit code of a finished run. With `--compat claude` and JSON output, the code is
+/// always 0, because programs that drive Claude Code treat any other code as a crash and read the
+/// outcome from the result.
 pub(crate) fn exit_for_report(args: &RunArgs, report: &RunReport) -> ProcessExit {
     match (args.compat, args.output_format) {
         (Some(Compat::Claude), OutputFormat::Json | OutputFormat::StreamJson) => {
@@ -148,8 +148,8 @@ pub(crate) fn exit_for_report(args: &RunArgs, report: &RunReport) -> ProcessExit
     }
 }
 
-/// Starts the run as a job and tells the user how to follow it. The only output on stdout is the
-/// id.
+/// Starts the run as a background job. Prints the job's id on stdout: as plain text with a hint on
+/// stderr, or in a JSON object.
 fn start_background_job(
     args: &RunArgs,
     places: &Places,
@@ -362,8 +362,8 @@ pub(crate) fn apply_agent(
     plan.apply_agent_role(places, name, chosen)
 }
 
-/// Returns true if the task is a goal. A goal needs a limit: nothing else stops a model that never
-/// reaches it.
+/// Returns true if the task is a goal. A goal without a limit is a usage error, because nothing
+/// else stops a model that never reaches the goal.
 fn check_goal(args: &RunArgs) -> anyhow::Result<bool> {
     let limited = args.max_turns.is_some()
         || args.max_total_tokens.is_some()
@@ -378,7 +378,8 @@ fn check_goal(args: &RunArgs) -> anyhow::Result<bool> {
     Ok(args.goal)
 }
 
-/// Parses the schema from the argument itself, or from the file it names if it isn't JSON.
+/// Parses the schema of the answer. `given` is JSON if it begins with `{` or `[`, else the path of
+/// a file.
 fn load_answer_schema(given: &str) -> anyhow::Result<AnswerSchema> {
     let text = if given.trim_start().starts_with(['{', '[']) {
         given.to_owned()
@@ -513,8 +514,8 @@ async fn expand_with_sources(
         .map_err(prompts::convert_extension_error)
 }
 
-/// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so there is no
-/// time limit for it.
+/// Reads standard input unless it is a terminal. A prompt of `-` requests the input, so haft then
+/// waits for it without a time limit.
 fn read_piped_input(prompt: Option<&str>) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     let is_awaited = prompt == Some(STDIN_PROMPT);
@@ -549,7 +550,8 @@ fn is_input_ready(stdin: &std::io::Stdin) -> bool {
     }
 }
 
-/// Turns errors that another choice of conversation or tools can fix into usage errors.
+/// Converts errors that the user can fix by choosing another conversation or other tools into usage
+/// errors.
 pub(crate) fn to_usage_error(error: SetupError) -> anyhow::Error {
     if !error.is_choice_error() {
         return error.into();

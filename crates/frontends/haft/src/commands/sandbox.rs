@@ -95,7 +95,8 @@ fn status_to_text(found: &Sandbox, confined: Option<&ConfinementSpec>) -> String
     lines.join("\n") + "\n"
 }
 
-/// Returns the existing paths that can be read although they lie in `/tmp` or in a hidden folder.
+/// Returns the existing paths that commands can read although they lie in `/tmp` or in a hidden
+/// folder.
 fn list_readable_paths(confined: &ConfinementSpec) -> Vec<PathBuf> {
     let is_visible = |path: &&PathBuf| path.exists() && confined.hidden_path(path).is_none();
     confined

@@ -1,4 +1,5 @@
-//! `haft tools`: the tools and programs that the model can call, their descriptions, and their use.
+//! `haft tools`: describes the tools that the model can call, counts their calls, and manages the
+//! user's own programs.
 
 mod full_registry;
 mod list;
@@ -126,7 +127,7 @@ pub(crate) fn run(haft: &Haft, command: Option<ToolsCommand>) -> anyhow::Result<
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the tools that every session has.
+/// Returns the registry of the built-in tools, with English descriptions.
 pub(crate) fn build_registry(environment: &HostEnvironment) -> Registry {
     let supervisor = Arc::new(environment.supervisor());
     let readers = wiring::build_readers(&supervisor);
@@ -143,7 +144,8 @@ mod tests {
 
     use super::*;
 
-    /// The tools of every request in a project without agents, servers and collections.
+    /// Checks the tools of every request in a project without agents, MCP servers and document
+    /// collections.
     #[test]
     fn default_tool_set_is_small() {
         for protocol in [ToolProtocol::Native, ToolProtocol::Xml, ToolProtocol::React] {

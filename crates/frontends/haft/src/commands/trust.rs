@@ -1,4 +1,4 @@
-//! `haft trust`: trusts a folder, revokes the trust, or shows what would run.
+//! `haft trust`: trusts a folder, revokes the trust, or shows the effects of trust.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -78,7 +78,8 @@ pub(crate) fn run(haft: &Haft, args: &TrustArgs) -> anyhow::Result<ProcessExit> 
     Ok(ProcessExit::Completed)
 }
 
-/// Returns the access outside the project that each MCP server of the project requests, by server.
+/// Returns, by server name, the access outside the project that each MCP server of the project
+/// requests.
 fn requested_grants(places: &Places, root: &Path) -> BTreeMap<String, ServerGrant> {
     wiring::list_extensions()
         .iter()
@@ -144,11 +145,11 @@ fn split_trust_state(trust_state: &TrustState) -> (&'static str, &[String]) {
     }
 }
 
-/// Maximum folders of a project that are searched for instructions.
+/// The maximum number of a project's folders that are searched for instructions.
 const MAX_FOLDERS: usize = 20_000;
 
-/// Lists the files whose text would be sent to the model, as their loaders find them: always sent,
-/// nested, and imported.
+/// Lists the instruction files whose text would be sent to the model: files that are always sent,
+/// files of nested folders, and imported files.
 fn find_instruction_files(places: &Places, project: &Project) -> Vec<String> {
     let knowledge = KnowledgePaths {
         root: project.root.clone(),
@@ -205,7 +206,7 @@ fn normalize_path(path: &Path) -> PathBuf {
     }
 }
 
-/// Lists the folders of a project, outermost first, and returns true if the list was cut at
+/// Returns the folders of a project, outermost first, and true if the list was cut at
 /// [`MAX_FOLDERS`].
 fn list_folders(root: &Path) -> (Vec<PathBuf>, bool) {
     let mut all = vec![root.to_owned()];
@@ -235,7 +236,7 @@ pub(crate) struct TrustFootprint {
     instruction_files: Vec<String>,
     /// The project's policy, which would tighten permissions.
     policy: ProjectPolicy,
-    /// The access that servers would be granted.
+    /// The access outside the project that MCP servers would be granted, by server name.
     pub(crate) requested_grants: BTreeMap<String, ServerGrant>,
 }
 
@@ -263,7 +264,7 @@ impl TrustFootprint {
         self.footprint.files().keys().cloned().collect()
     }
 
-    /// Describes the effects as text, which is not yet safe for a terminal.
+    /// Describes the effects as text, which is not yet sanitized for a terminal.
     pub(crate) fn describe(&self, project: &Project, trust_state: &TrustState) -> String {
         let (word, changed) = split_trust_state(trust_state);
         let state = output::localize_text(word);

@@ -73,7 +73,7 @@ pub(crate) struct ConversationArg {
     pub(crate) conversation: Option<String>,
 }
 
-/// A range of lines, from 1, both included.
+/// A range of lines, counted from 1. Both `start` and `end` are part of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineSpan {
     pub(crate) start: u32,
@@ -211,8 +211,8 @@ async fn show_range(
     )))
 }
 
-/// Returns the range as it is in the file now. The path is relative to the conversation's project
-/// if the file lies in it.
+/// Reads the range from the file and returns it as a new item. The path is relative to the
+/// conversation's project if the file lies in the project.
 fn locate_range(
     haft: &Haft,
     conversation: &Conversation,

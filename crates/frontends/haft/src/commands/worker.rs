@@ -171,7 +171,8 @@ fn build_options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
     }
 }
 
-/// Serves metrics with a separate connection, in a thread that ends with the process.
+/// Serves metrics at `address` in a thread that ends with the process. The thread has its own
+/// connection to the queue.
 fn start_metrics(address: SocketAddr, config: &Config) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| usage_error(text!("worker-cannot-listen", address, error));
     let listener = TcpListener::bind(address).map_err(cannot)?;
@@ -201,8 +202,8 @@ fn build_workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Worksp
     );
     let host = settings.environment();
     let sandbox = wiring::build_runtime()?.block_on(setup)?;
-    // The whole environment: git receives from it what it needs for the network, including a key
-    // agent.
+    // git gets the whole environment, because it contains what git needs for the network, including
+    // the socket of an SSH agent.
     let git = GitProgram::find(
         &host.supervisor(),
         &sandbox,
@@ -224,8 +225,8 @@ fn build_workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Worksp
     })
 }
 
-/// Handles signals: after the first one the worker takes no more tasks, after the second it hands
-/// over its running tasks.
+/// Handles interrupts and termination signals: after the first signal, the worker takes no more
+/// tasks; after the second, it hands over its running tasks.
 fn handle_signals(stop: &CancellationToken, at_once: &CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {

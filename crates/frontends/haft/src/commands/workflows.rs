@@ -1,4 +1,4 @@
-//! `haft workflows`: runs workflows of agent steps, each step once the steps it needs are done.
+//! `haft workflows`: runs workflows of agent steps, each step after the steps that it needs.
 
 pub(crate) mod report;
 
@@ -168,7 +168,8 @@ fn run_workflow(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExi
     Ok(exit)
 }
 
-/// Converts an error of a run, and adds advice if the user can resolve it.
+/// Converts the error of a workflow run. An error that the user can resolve becomes a usage error
+/// with advice.
 fn explain_run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     match error {
         WorkflowError::NoRun(_) => usage_error(text!("workflows-none-to-continue", error, name)),
@@ -180,7 +181,8 @@ fn explain_run_error(error: WorkflowError, name: &str) -> anyhow::Error {
     }
 }
 
-/// Prints the problems of the workflow's file, one line each, and returns the usage error.
+/// Prints the problems of an invalid workflow file, one per line, and converts the error for the
+/// caller.
 pub(crate) fn report_select_error(error: SelectError) -> anyhow::Error {
     match error {
         SelectError::Setup(error) => return error.into(),

@@ -101,7 +101,8 @@ fn remove_worktree(haft: &Haft, settings: &Settings, id: &str) -> anyhow::Result
         return Err(usage_error(text!("worktrees-no-repository", path)));
     };
     let project = haft.project(Some(root))?;
-    // git runs programs that a repository configures, so it must not run in an untrusted one.
+    // git runs programs that a repository configures, so it must not run in an untrusted
+    // repository.
     if !find_knowledge_and_trust(&settings.places, &project)?
         .1
         .is_trusted()

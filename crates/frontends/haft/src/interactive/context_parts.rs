@@ -1,4 +1,5 @@
-//! `/context`: the parts of the next request, and what happens as the window fills.
+//! `/context`: shows the parts of the next request, and the fill levels at which messages are
+//! pruned and archived.
 
 use haft_context::ShareOf;
 use haft_text::format_thousands;
@@ -90,7 +91,8 @@ impl TuiSession<'_> {
                 tokens(&reminders),
             ),
         ];
-        // Scaled to the model's own count, which the status line shows and pruning uses.
+        // The tokens are scaled to the model's own count, which the status line shows and pruning
+        // uses.
         let used = budget.used_tokens() as f64;
         let counted = parts.iter().map(|part| part.tokens).sum::<u64>();
         for part in &mut parts {
@@ -107,7 +109,7 @@ impl TuiSession<'_> {
         })
     }
 
-    /// Describes at which fill of the window messages are pruned and archived.
+    /// Describes how full the window is when messages are pruned, and when they are archived.
     fn describe_fill_levels(&self, window: u64) -> Vec<String> {
         let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
             return Vec::new();
@@ -143,12 +145,12 @@ impl TuiSession<'_> {
     }
 }
 
-/// Returns true if a tool belongs to MCP servers.
+/// Returns true if a tool belongs to an MCP server, or calls MCP servers, such as `use_mcp_tool`.
 fn is_mcp_tool(spec: &ToolSpec) -> bool {
     spec.name.starts_with("mcp__") || spec.name.contains("_mcp_")
 }
 
-/// Returns the share of some tools in all tools, by the bytes sent.
+/// Returns the share that the tools in `some` have in the bytes of all tools, from 0 to 1.
 fn byte_share(some: &[&ToolSpec], all: &[ToolSpec]) -> f64 {
     let bytes = |spec: &ToolSpec| {
         spec.name.len() + spec.description.len() + spec.parameters.to_string().len()

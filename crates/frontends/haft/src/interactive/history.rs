@@ -1,8 +1,8 @@
 //! Stores the prompts that were sent in a project, for later sessions.
 //!
-//! Responsible for one file per project: a JSON string per line, oldest first. Invariant: only its
-//! owner can read the file, it contains no secret that haft knows or recognizes, and concurrent
-//! sessions lose no lines of each other.
+//! Each project has one file, with a JSON string per line, oldest first. Invariant: only its owner
+//! can read the file, it contains no secret that haft knows or recognizes, and concurrent sessions
+//! lose no lines of each other.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use haft_files::{Durability, LockFile};
 use haft_text::Masker;
 
-/// Maximum size of a stored text. A longer text was probably pasted, and is easier to find in its
-/// conversation.
+/// The maximum size, in bytes, of a prompt in the history. A longer prompt was probably pasted, and
+/// is easier to find in its conversation.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 /// The prompt history of a project.
 pub(super) struct History {
     file: PathBuf,
     masker: Masker,
-    /// The maximum number of texts kept.
+    /// The maximum number of prompts that are kept.
     max_texts: usize,
 }
 

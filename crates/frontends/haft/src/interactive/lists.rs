@@ -1,4 +1,4 @@
-//! The lists the user chooses from: conversations, messages, models, documents.
+//! The lists from which the user chooses: conversations, messages, models and documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -198,8 +198,8 @@ impl TuiSession<'_> {
         Some(list).filter(|list| !list.rows.is_empty())
     }
 
-    /// Asks whether to change the focus files, and shows the price. Before the first request the
-    /// change is free, so it is made at once.
+    /// Asks whether to change the focus files, and shows the price of the change. Before the first
+    /// request the change is free, so it is made at once.
     pub(super) fn confirm_focus_change(&mut self, focus: Focus) -> anyhow::Result<()> {
         let Some(quote) = self
             .session
@@ -336,7 +336,7 @@ pub(super) fn collect_newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessa
             );
         }
     }
-    // Only the results that can be opened, because each is copied.
+    // Only the results that the user can open are returned, because each is copied.
     let newest = results
         .split_off(results.len().saturating_sub(MAX_RESULTS))
         .into_iter();
@@ -349,7 +349,7 @@ pub(super) fn collect_newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessa
         .collect()
 }
 
-/// Returns the messages of the last rounds.
+/// Returns the texts of the user and the model in the last [`MAX_SHOWN_ROUNDS`] rounds.
 pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
     let messages = || history.iter().map(|entry| &entry.message);
     let rounds = messages().filter(|message| message.opens_round()).count();

@@ -11,10 +11,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::TuiSession;
 use super::lists::format_age;
 
-/// The id under which the interface shows the wait for a conversation.
+/// The id of the line that the interface shows while it waits for a conversation.
 const WAIT_ID: u64 = u64::MAX - 1;
 
-/// Returns the choices if the error is that another process has the conversation open.
+/// Returns the user's choices if another process has the conversation open; `None` for other
+/// errors.
 pub(super) fn offer_choices(error: &anyhow::Error) -> Option<PickerList> {
     let Some(SetupError::Open(OpenError::Store(StoreError::LockTimeout { what, holder, .. }))) =
         error.downcast_ref()

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use haft_agent::{HostEnvironment, own_command};
 use haft_tui::{ImageSource, PastedImage};
 
-/// Time that a program has to output the clipboard's image.
+/// The time limit for a program that outputs the clipboard's image.
 const CLIPBOARD_TIMEOUT: Duration = Duration::from_secs(3);
-/// Programs that write the clipboard's image to stdout. The first one that is installed is used.
+/// Programs that write the clipboard's image to stdout. The first installed program is used.
 const CLIPBOARD_PROGRAMS: [&[&str]; 3] = [
     &["wl-paste", "--no-newline", "--type", "image/png"],
     &[

@@ -8,7 +8,8 @@ use super::TuiSession;
 use crate::commands::changes::{self, ConversationChanges, RewindScope, UndoDirection};
 
 impl TuiSession<'_> {
-    /// Rewinds to before a message. The conversation stays unchanged; a fork of it is opened.
+    /// Rewinds to the point before a message. The conversation stays unchanged; a fork of it is
+    /// opened.
     pub(super) async fn rewind(
         &mut self,
         message: &str,

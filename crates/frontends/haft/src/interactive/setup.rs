@@ -1,8 +1,7 @@
-//! The questions of the first start, which end with a model that answers.
+//! The setup at the first start: asks for a provider, a key and a model, until a model answers.
 //!
-//! Responsible for asking the questions and writing the configuration. Invariant: nothing is
-//! written before the model has answered; then the key, readable only by its user, and the
-//! configuration that names it are both written, or neither.
+//! Invariant: nothing is written before the model has answered. Then either both the key, which
+//! only its user can read, and the configuration that names the key's file are written, or neither.
 
 mod local_server;
 
@@ -25,7 +24,7 @@ use crate::{output, wiring};
 
 /// The provider name of a server whose address the user typed.
 const OWN_PROVIDER: &str = "own";
-/// Maximum models of a server that are listed.
+/// The maximum number of a server's models that are listed.
 const MAX_LISTED_MODELS: usize = 20;
 
 /// The outcome of the setup.
@@ -34,7 +33,7 @@ pub(super) enum SetupOutcome {
     Model,
     /// The user wants to see the demo.
     Demo,
-    /// The user left; nothing was written.
+    /// The user canceled the setup, so nothing was written.
     Left,
 }
 
@@ -55,7 +54,8 @@ enum RetryFrom {
     Model,
 }
 
-/// Asks until a model answers, or the user leaves.
+/// Asks for a provider, a key and a model, until a model answers or the user leaves or chooses the
+/// demo.
 pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
     show_line(text!("setup-welcome"))?;
     'provider: loop {
@@ -170,7 +170,8 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             (KeyState::Available, Some(variable)) => text!("setup-variable-set", variable),
             (KeyState::Available, None) => text!("setup-key-present").to_owned(),
-            // A row for each of them would push the usable providers off a small screen.
+            // A row for each provider without a key would push the usable providers off a small
+            // screen.
             (KeyState::Missing, _) => {
                 others.push(format!("{}\u{a0}{name}", at + 1));
                 continue;
@@ -213,8 +214,8 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
     }
 }
 
-/// Returns the built-in providers, each with whether its server on this machine answers. Answering
-/// servers come first, then providers whose key is present.
+/// Returns the names of the built-in providers. The flag is true if the provider's server on this
+/// machine answers. Answering servers come first, then providers whose key is present.
 fn list_providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().provider_names() {
@@ -244,7 +245,7 @@ fn list_providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
         .collect())
 }
 
-/// Reports an unknown choice, and the valid ones.
+/// Reports an unknown choice, and the valid choices.
 fn report_unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Result<()> {
     let typed = haft_text::sanitize(typed);
     if typed.is_empty() {
@@ -356,8 +357,8 @@ enum ModelChoice {
     Left,
 }
 
-/// Asks for a model: from the models that haft knows, else from the server's list, else by any
-/// name.
+/// Asks for a model from the models that haft knows, else from the server's list. If there is no
+/// list, asks for a name.
 fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()
@@ -463,8 +464,8 @@ fn write_key(file: &Path, key: &str) -> anyhow::Result<PathBuf> {
     Ok(file.to_owned())
 }
 
-/// Returns the text of the file with the model, its provider if it is new, and the location of its
-/// key.
+/// Returns the text of the file with the model, its provider if the provider is new, and the
+/// location of the provider's key.
 fn insert_model(
     file: &Path,
     before: &str,

@@ -1,5 +1,5 @@
-//! Actions outside the conversation: they run other commands of haft and commands of the user's
-//! shell, and list files.
+//! Runs actions outside the conversation: other commands of haft, commands of the user's shell, and
+//! the listing of files.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::output;
 
-/// Maximum files offered.
+/// The maximum number of listed files.
 const MAX_FILES: usize = 20_000;
 /// The limits of the shown output.
 const SHOWN_LIMITS: CutLimits = CutLimits {
@@ -24,17 +24,17 @@ const SHOWN_LIMITS: CutLimits = CutLimits {
     bytes: 64 * 1024,
 };
 
-/// Time that a program has to end before it is killed.
+/// The time that a program has to end before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The text between a prompt and the output of commands the user ran.
 pub(super) const SHELL_OUTPUT_HEADING: &str = "\n\nThe user ran this in their own shell:\n\n";
 
-/// The readers of a program's output.
+/// The recipients of a program's output: only the user, or also the model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputReaders {
     User,
-    /// The model reads it with the next prompt.
+    /// The model receives the output with the next prompt.
     UserAndModel,
 }
 
@@ -46,9 +46,9 @@ pub(super) struct SideActions {
     project: Project,
     set: Vec<String>,
     running: RunningPrograms,
-    /// The number of the next command.
+    /// The number that the next command gets.
     next: AtomicU64,
-    /// Output of the user's commands that was not sent to the model yet.
+    /// Output of the user's commands that has not been sent to the model.
     unsent_output: Arc<Mutex<Vec<String>>>,
     /// The limits of each output that is sent to the model.
     model_limits: CutLimits,
@@ -105,7 +105,7 @@ impl SideActions {
         }
     }
 
-    /// Appends the output of commands the user ran since the last prompt.
+    /// Appends to `prompt` the output of the commands that the user ran since the previous prompt.
     pub(super) fn append_shell_output(&self, prompt: String) -> String {
         let heard = std::mem::take(
             &mut *self
@@ -222,7 +222,7 @@ impl SideActions {
     }
 }
 
-/// Returns a program's output, and after a failure how it ended.
+/// Returns a program's output, followed by a description of the failure if the program failed.
 fn describe_output(output: &std::io::Result<Output>) -> String {
     let output = match output {
         Ok(output) => output,

@@ -17,8 +17,8 @@ pub(crate) fn edit_text(text: &str, ending: &str) -> Result<String, String> {
             error
         )
     };
-    // Not `haft_files`, which would create a missing temporary folder. `tempfile` creates files
-    // with mode 0600.
+    // `haft_files` is not used, because it would create a missing temporary folder. `tempfile`
+    // creates files with mode 0600.
     let file = tempfile::Builder::new()
         .prefix("haft-")
         .suffix(ending)

@@ -25,7 +25,7 @@ pub(super) fn start_screen_text(project: &Project, home: Option<&Path>, setup: &
     )
 }
 
-/// Returns a hint, which changes with every prompt that was sent.
+/// Returns a hint for the start screen. The hint depends on the number of prompts in the history.
 fn choose_hint(setup: &Setup) -> &'static str {
     match setup.history.len() % 5 {
         0 => text!("interactive-hint-files"),
@@ -36,9 +36,9 @@ fn choose_hint(setup: &Setup) -> &'static str {
     }
 }
 
-/// Shows which sandbox layer confines commands. The session sets up its own sandbox later. Nothing
-/// else may run meanwhile, because a program that is started while haft is suspended would be
-/// stopped halfway.
+/// Shows which sandbox layer confines commands. The session sets up its own sandbox later. This
+/// check must end before the interface starts: if the user suspended haft during the check, a
+/// program that the check started would be stopped halfway.
 pub(super) async fn report_sandbox(
     ui: &UiHandle,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! Asks whether to trust the folder, before anything else is done there.
+//! Asks the user whether to trust the folder, before haft does anything else there.
 
 use std::io::BufRead;
 

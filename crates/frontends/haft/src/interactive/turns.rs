@@ -83,7 +83,7 @@ impl TuiSession<'_> {
         next
     }
 
-    /// Archives older rounds.
+    /// Archives older rounds of the conversation, and handles the user's operations meanwhile.
     pub(super) async fn compact_conversation(
         &mut self,
         focus: &str,
@@ -140,8 +140,8 @@ impl TuiSession<'_> {
         next
     }
 
-    /// Returns the prompt with everything it calls expanded: a command, a server's prompt,
-    /// resources.
+    /// Returns the prompt with its slash command or server prompt expanded, and with the resources
+    /// that it mentions.
     async fn expand_prompt(
         &self,
         text: String,
@@ -164,7 +164,7 @@ impl TuiSession<'_> {
             for text in problems {
                 self.ui.send_message(UiMessage::Told { text });
             }
-            // A rule for one line of a file is not remembered, because the file may change.
+            // Rules for the command lines of a file are not saved, because the file may change.
             let approver = self.ui.create_approver(Box::new(|_| Ok(())));
             let project = &self.project;
             let approver: Option<Arc<dyn Approver>> = Some(Arc::new(approver));
@@ -190,13 +190,13 @@ impl TuiSession<'_> {
     }
 }
 
-/// Handles the user's operations while work runs.
+/// Handles the user's operations while a turn or a compaction is running.
 struct TurnControl<'a> {
     wanted: &'a mut UnboundedReceiver<Operation>,
     quit: &'a CancellationToken,
     side_actions: &'a SideActions,
     mode: &'a mut PermissionMode,
-    /// `None` while the prompt is expanded.
+    /// The running turn; `None` while the prompt is still being expanded.
     running: Option<RunningTurn>,
 }
 
@@ -220,7 +220,7 @@ impl RunningTurn {
 }
 
 impl TurnControl<'_> {
-    /// Waits for the work, and handles the user's operations meanwhile.
+    /// Waits until `work` is complete, and handles the user's operations meanwhile.
     async fn await_work<T>(
         mut self,
         work: impl Future<Output = T>,
@@ -241,7 +241,8 @@ impl TurnControl<'_> {
         }
     }
 
-    /// Handles an operation while the turn runs. Operations that must wait for its end are ignored.
+    /// Handles an operation while the turn runs. Operations that must wait until the turn ends are
+    /// ignored.
     async fn handle_operation(
         &mut self,
         operation: Option<Operation>,

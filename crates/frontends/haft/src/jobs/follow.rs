@@ -1,4 +1,4 @@
-//! Reads the events of a job while it writes them.
+//! Reads the events of a job while the job writes them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

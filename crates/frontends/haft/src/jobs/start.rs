@@ -16,8 +16,8 @@ use haft_types::{Clock, IdSource};
 use super::{BackgroundJob, JobFolder, JobRequest};
 use crate::exit::usage_error;
 
-/// Time that a job has to store its task. The job may still start later, but the process that
-/// started it stops waiting.
+/// The time limit for a job to store its task. The job may still start later, but the process that
+/// started it no longer waits.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the command line of this process as a job. Returns once the task is stored, so that the

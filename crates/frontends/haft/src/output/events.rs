@@ -12,11 +12,11 @@ use crate::cli::options::OutputFormat;
 pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
-    /// The JSON format, if it is not haft's own.
+    /// Converts events to Claude Code's messages; `None` for haft's own JSON format.
     messages: Option<ClaudeMessages>,
     /// Text of the current reply. It is the answer unless a tool call follows.
     text: String,
-    /// True if progress goes to stdout, too: for a run that another process executes.
+    /// True if progress goes to stdout instead of stderr: for a run that another process executes.
     on_stdout: bool,
     /// True if events are also exported as trace spans.
     #[cfg(feature = "otel")]
@@ -32,7 +32,7 @@ impl Printer {
         }
     }
 
-    /// Prints progress on stdout, too.
+    /// Prints progress on stdout instead of stderr.
     pub(crate) fn with_progress_on_stdout(self) -> Self {
         Self {
             on_stdout: true,
@@ -40,7 +40,7 @@ impl Printer {
         }
     }
 
-    /// Exports traces, too: for a run that this process executes.
+    /// Also exports trace spans: for a run that this process executes.
     #[cfg(feature = "otel")]
     pub(crate) fn with_traces(self) -> Self {
         Self {

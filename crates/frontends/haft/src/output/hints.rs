@@ -26,7 +26,7 @@ pub(crate) fn find_code_hint(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns a message with the hint for its code.
+/// Translates a message, and adds the hint for its code.
 pub(crate) fn add_hint(message: &str, code: &str) -> String {
     let message = haft_tui::translate_message(code, message);
     match find_code_hint(code) {
@@ -49,7 +49,7 @@ pub(crate) fn explain_error(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Returns the hint that names the command that helps with an error.
+/// Returns a hint that names a command for resolving the error, or `None` if no command helps.
 pub(crate) fn find_error_hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let inner = match error.downcast_ref() {
         Some(SetupError::Open(open)) => Some(open),

@@ -3,10 +3,10 @@
 use std::fmt;
 
 const MAX_CELL_COLUMNS: usize = 48;
-/// Cells are not shortened below this width.
+/// The width, in terminal columns, below which cells are not shortened.
 const MIN_CELL_COLUMNS: usize = 16;
 
-/// A table with headings.
+/// A table for people, whose first row contains the headings.
 pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
 }

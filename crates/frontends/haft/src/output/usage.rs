@@ -257,8 +257,8 @@ fn translate_page(english: &str) -> String {
     text
 }
 
-/// Splits a line from clap into the part in front of its text, and its text, which is translated if
-/// it is clap's own.
+/// Splits a line from clap into its front, such as an option, and its text. The text is translated
+/// if it is clap's own.
 fn translate_line(line: &str) -> (String, String) {
     let text = line.trim_start();
     let (indent, _) = line.split_at(line.len() - text.len());

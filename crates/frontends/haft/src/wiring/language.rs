@@ -1,9 +1,10 @@
-//! Chooses the language of messages for people: the configured one, else that of the locale.
+//! Chooses the language of messages for people: the configured language, else the language of the
+//! locale.
 //!
 //! The language is chosen once, before the first message, so that the error for a mistyped command
 //! is translated, too. An invalid setting is ignored here and reported when the configuration is
 //! loaded. Invariant: a process that prints for programs uses English in all its messages, because
-//! messages are part of what it prints.
+//! the messages are part of its output.
 
 use std::ffi::OsString;
 
@@ -55,8 +56,8 @@ fn choose_language(arguments: &[String], environment: &HostEnvironment) -> Langu
     }
 }
 
-/// Returns the variable that sets the locale of messages, and its value. The first one that is set
-/// decides, as in every program.
+/// Returns the variable that sets the locale of messages, and its value. The first variable that is
+/// set decides, as in other programs.
 pub(crate) fn find_locale(environment: &HostEnvironment) -> Option<(&'static str, String)> {
     ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()

@@ -18,7 +18,7 @@ impl Extension for ReaderExtension {
     }
 }
 
-/// Returns the readers of this build.
+/// Returns the document readers and the additional file tools of this build.
 pub(crate) fn build_readers(supervisor: &Arc<Supervisor>) -> Readers {
     // Only the readers of documents use the supervisor: PDF files are read in a separate process.
     #[cfg(not(feature = "documents"))]

@@ -1,4 +1,4 @@
-//! Renders the tree of conversations started from a conversation, and the table of background jobs.
+//! Renders the tree of conversations that a conversation started, and the table of background jobs.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use serde_json::Value;
 use super::{Inspector, PageResult, conversation_path};
 use crate::markup::Markup;
 
-/// A background job.
+/// A row in the table of background jobs.
 pub struct JobRow {
-    /// The first line of the prompt, or the job's id.
+    /// The first line of the prompt, or the id of the job if the prompt is unknown.
     pub task: String,
-    /// The job's conversation, once it exists.
+    /// The id of the job's conversation, once it exists.
     pub conversation: Option<ConversationId>,
     pub state: &'static str,
-    /// The working folder.
+    /// The folder in which the job works.
     pub cwd: String,
 }
 
-/// The suffix of the namespace that holds the conversations of a project's sub-agents.
+/// The suffix that the namespace for the conversations of a project's sub-agents has.
 const AGENTS_SUFFIX: &str = "#agents";
 
 impl Inspector {
@@ -97,14 +97,14 @@ impl Inspector {
     }
 }
 
-/// Renders the tree of conversations that `parent` started. Conversations are removed from
-/// `children`, so that the recursion ends even if there is a cycle.
+/// Renders the tree of conversations that `parent` started. Each rendered conversation is removed
+/// from `children`, so that the recursion ends even if there is a cycle.
 fn render_branches(
     children: &mut HashMap<ConversationId, Vec<ConversationRow>>,
     parent: &ConversationId,
 ) -> Option<Markup> {
     let mut rows = children.remove(parent)?;
-    // Oldest first.
+    // The oldest conversation is shown first.
     rows.reverse();
     let branch = |row: ConversationRow| {
         let link = Markup::link(&conversation_path(&row.id, ""), &row.name);

@@ -1,5 +1,5 @@
-//! The context editor, which lists the messages of a conversation as they will be sent. Every edit
-//! shows its price before it is made, and can be undone.
+//! Renders the context editor, which lists the messages of a conversation as they will be sent.
+//! Every edit shows its price before it is made, and can be undone.
 
 use haft_context::Quote;
 use haft_store::Conversation;
@@ -11,7 +11,7 @@ use crate::actions::{EditQuery, EditQuote, EditableMessages, NextQuery, PageEdit
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
-/// The actions for selected messages.
+/// The names of the edits that can be applied to selected messages.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
 
 fn action_label(action: &str) -> &'static str {
@@ -25,7 +25,8 @@ fn action_label(action: &str) -> &'static str {
 }
 
 impl Inspector {
-    /// Renders the page that lists all messages, with the actions for selected ones.
+    /// Renders the context editor: the page that lists all messages and offers edits of selected
+    /// messages.
     pub(super) async fn render_editor(
         &self,
         conversation: Conversation,
@@ -87,7 +88,8 @@ impl Inspector {
         )
     }
 
-    /// Renders the price of an edit, or makes the edit if the user has confirmed it.
+    /// Makes an edit if the user has already confirmed its price; otherwise renders the page that
+    /// shows the price.
     pub(super) async fn handle_edit(
         &self,
         conversation: Conversation,
@@ -125,7 +127,8 @@ impl Inspector {
         }
     }
 
-    /// Renders the page that describes an edit and its price, with the button that makes the edit.
+    /// Renders the page that describes an edit and its price, with a button for confirming the
+    /// edit.
     fn render_quote(
         &self,
         conversation: &Conversation,
@@ -177,8 +180,8 @@ impl Inspector {
         build_page(name, render_navigation(conversation, "/edit"), pieces)
     }
 
-    /// Renders the page of the request that would be sent next, with `input` as the prompt or a
-    /// placeholder if `input` is blank.
+    /// Renders the page that shows the request that a conversation would send next. If `input` is
+    /// blank, a placeholder is used as the prompt.
     pub(super) async fn render_next_request(
         &self,
         conversation: Conversation,
@@ -241,7 +244,7 @@ impl Inspector {
     }
 }
 
-/// Returns the edit that the form requests.
+/// Parses the edit that a submitted form describes.
 fn parse_edit(form: &FormFields) -> PageResult<PageEdit> {
     let action = if form.get("do") == "keep" {
         form.get("edit")
@@ -272,7 +275,8 @@ fn parse_edit(form: &FormFields) -> PageResult<PageEdit> {
     })
 }
 
-/// Describes the tokens and the cost of the next request, with and without the edit.
+/// Describes the effect of an edit: the tokens of the next request with and without it, and the
+/// difference in cost.
 fn describe_quote(quote: &Quote) -> String {
     let extra = quote.extra.map_or_else(String::new, |extra| {
         let sign = if extra < 0.0 { "−" } else { "+" };

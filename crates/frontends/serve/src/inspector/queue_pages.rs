@@ -1,5 +1,5 @@
-//! Pages of the team's queue: tasks, workers and costs, and single tasks with their logs. Forms
-//! cancel and retry tasks.
+//! Renders the pages of the team's queue: tasks, workers and costs, and single tasks with their
+//! logs. Forms cancel and retry tasks.
 
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ use crate::server::{FormAnswer, encode_path_segment};
 use crate::{PageError, localize_text};
 
 const TASKS_PER_PAGE: usize = 100;
-/// The maximum number of log lines on a page. The newest lines are shown.
+/// The maximum number of log lines on a page. If there are more, the newest lines are shown.
 const MAX_LOG_LINES: usize = 1_000;
-/// The maximum size of a patch on a page, in bytes.
+/// The maximum size of a patch that is shown on a page, in bytes.
 const MAX_PATCH_BYTES: usize = 1 << 18;
 
 impl Inspector {
-    /// Runs `job` on a thread that may block. Returns `None` if no queue is configured.
+    /// Runs `job` on the task queue, in a thread for blocking operations. Returns `None` if no
+    /// queue is configured.
     async fn query_queue<T: Send + 'static>(
         &self,
         job: impl FnOnce(&TaskQueue) -> Result<T, StoreError> + Send + 'static,
@@ -155,7 +156,7 @@ impl Inspector {
                 ("retry", text!("serve-retry"))
             }
         };
-        // The id keeps the focus when the page is reloaded.
+        // The id lets the button keep the focus when the page is reloaded.
         let button = [("id", "change"), ("name", "do"), ("value", action)];
         let button = Markup::element("button", &button, [Markup::text(name)]);
         let mut live = vec![
@@ -213,8 +214,8 @@ impl Inspector {
         action: &str,
     ) -> PageResult<Option<FormAnswer>> {
         let Ok(id) = id.parse() else { return Ok(None) };
-        // A task whose state has changed in the meantime stays unchanged; its page shows the new
-        // state.
+        // If the state of the task has changed in the meantime, the action does nothing, and the
+        // page shows the new state.
         let done = match action {
             "cancel" => self.query_queue(move |queue| queue.cancel(id)).await?,
             "retry" => {
@@ -226,7 +227,7 @@ impl Inspector {
         Ok(done.map(|_| FormAnswer::Redirect(format!("/queue/{id}"))))
     }
 
-    /// Returns a text that changes whenever the queue page changes.
+    /// Returns a text that changes whenever the content of a queue page changes.
     pub(super) async fn queue_version(&self, rest: &[&str]) -> Option<String> {
         if let [Ok(id)] = rest.iter().map(|id| id.parse()).collect::<Vec<_>>()[..] {
             let task = self
@@ -241,7 +242,8 @@ impl Inspector {
             .query_queue(|queue| Ok((queue.statistics()?, queue.workers()?)))
             .await
             .ok()??;
-        // Workers send heartbeats every few seconds. Only a missing heartbeat reloads the page.
+        // Workers send heartbeats every few seconds. The page is reloaded only if a heartbeat is
+        // missing.
         let workers = found
             .1
             .iter()
@@ -297,7 +299,8 @@ impl Inspector {
         Markup::table(&headings, tasks.into_iter().map(row))
     }
 
-    /// Renders a log line, folded under its most important fields.
+    /// Renders a log line that is collapsed until the user opens it. The values of its most
+    /// important fields are always visible.
     fn render_log_line(&self, line: &str) -> Markup {
         let event: Value = serde_json::from_str(line).unwrap_or_default();
         let fields = ["type", "name", "status", "code", "message", "text"]
@@ -311,8 +314,8 @@ impl Inspector {
     }
 }
 
-/// Returns the names and conversations of a workflow's started steps. The steps are read from the
-/// task's result, or from `record` while the task runs.
+/// Returns the names and conversations of the workflow steps that were started. The steps are read
+/// from the task's result, or from `record` while the task is running.
 fn list_workflow_steps(task: &QueuedTask, record: Option<&[u8]>) -> Vec<(String, String)> {
     let record: Value = record
         .and_then(|record| serde_json::from_slice(record).ok())

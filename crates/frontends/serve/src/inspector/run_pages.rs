@@ -1,5 +1,5 @@
-//! The pages that start, follow, answer and stop runs. Runs of other processes are shown read-only
-//! from the store.
+//! Renders the pages that start, show, answer and stop runs. Runs of other processes are shown
+//! read-only, from the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,19 +19,20 @@ use super::{
 use crate::markup::Markup;
 use crate::server::{FormAnswer, FormFields};
 
-/// The number of newest messages shown below the state of a run.
+/// The maximum number of messages that are shown below the state of a run. If there are more, the
+/// newest are shown.
 const MAX_LATEST_MESSAGES: usize = 12;
 
-/// The runs that the pages start, and the defaults of the form that starts a run.
+/// The runs that the pages have started, and the defaults of the form that starts a run.
 pub struct PageRuns {
     pub tasks: Arc<DelegatedTasks>,
-    /// The default folder.
+    /// The folder in which a run works if the form names none.
     pub cwd: PathBuf,
-    /// The models to choose from.
+    /// The models that the form offers.
     pub models: Vec<String>,
-    /// The default permission mode.
+    /// The permission mode that the form selects by default.
     pub mode: PermissionMode,
-    /// Lists the background jobs, which are shown on the same page.
+    /// A function that lists the background jobs, which are shown together with the runs.
     pub jobs: Box<dyn Fn() -> Vec<JobRow> + Send + Sync>,
 }
 
@@ -110,7 +111,7 @@ impl Inspector {
         ))
     }
 
-    /// Starts a run, and redirects to its page or shows the error.
+    /// Starts a run. Redirects to the page of the run, or shows the error.
     pub(super) fn start_run(&self, form: &FormFields) -> Option<FormAnswer> {
         let runs = self.runs.as_ref()?;
         let prompt = form.get("prompt").replace("\r\n", "\n");
@@ -142,8 +143,7 @@ impl Inspector {
         }
     }
 
-    /// Renders the page of a conversation's run, or returns `None` if there is no such
-    /// conversation.
+    /// Renders the page of a conversation's run. Returns `None` if the conversation does not exist.
     pub(super) async fn render_run(
         &self,
         id: &ConversationId,
@@ -211,7 +211,8 @@ impl Inspector {
         Ok(Some(build_page(&name, navigation, pieces)))
     }
 
-    /// Returns the process that holds the conversation's lock, or `None` if the lock is free.
+    /// Returns a description of the process that holds the conversation's write lock, or `None` if
+    /// the lock is free.
     async fn find_lock_holder(&self, id: &ConversationId) -> PageResult<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
@@ -226,7 +227,7 @@ impl Inspector {
         }
     }
 
-    /// Renders the state of a run and its open approvals.
+    /// Renders the state of a run, and the approvals for which the run waits.
     fn render_run_state(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
         let TaskState {
             view,
@@ -305,10 +306,10 @@ impl Inspector {
         pieces
     }
 
-    /// Renders the form that asks for an approval.
+    /// Renders the form with which the user approves or denies a tool call.
     ///
-    /// Invariant: the form shows everything unmasked and in full. A mask would hide part of what
-    /// the user approves.
+    /// Invariant: the form shows everything in full, without masked secrets, because a mask would
+    /// hide part of what the user approves.
     fn render_approval(&self, to: &str, approval: &TaskApproval) -> Markup {
         let TaskApproval {
             approval_id,
@@ -363,7 +364,7 @@ impl Inspector {
         )
     }
 
-    /// Answers, stops or continues a run, as the form requests.
+    /// Answers, stops or continues a run, depending on the submitted form.
     pub(super) async fn handle_run_form(
         &self,
         id: &ConversationId,
@@ -417,8 +418,8 @@ impl Inspector {
         }
     }
 
-    /// Returns a text that changes whenever the run's page changes, or an empty string if this
-    /// server does not have the run.
+    /// Returns a text that changes whenever the page of the run changes. Returns an empty string if
+    /// the run was not started by this server.
     pub(super) fn run_page_version(&self, id: &ConversationId) -> String {
         let task = self
             .runs
@@ -468,7 +469,7 @@ fn task_error_message(error: &TaskError) -> String {
     }
 }
 
-/// Returns a run's display name: the first line of its prompt or of its newest text, or the
+/// Returns the display name of a run: the first line of its prompt or of its newest text, or the
 /// beginning of its id.
 fn run_name(task: &DelegatedTask) -> String {
     let text = task.first_prompt().unwrap_or_else(|| task.view().text);

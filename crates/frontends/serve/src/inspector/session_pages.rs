@@ -1,5 +1,5 @@
-//! The pages that list and show sessions of other agents. A session is imported into the store only
-//! on request.
+//! Renders the pages that list and show sessions of other agents. A session is imported into the
+//! store only on request.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use crate::markup::Markup;
 use crate::server::{FormAnswer, encode_path_segment};
 use crate::{PageError, localize_text};
 
-/// The maximum number of sessions in the list.
+/// The maximum number of sessions that the list of sessions shows.
 const MAX_SESSIONS: usize = 200;
-/// The maximum number of messages shown on a session's page.
+/// The maximum number of messages that the page of a session shows.
 const MAX_MESSAGES: usize = 1_000;
 
 impl Inspector {
-    /// Renders the page that lists the sessions of all agents, newest first.
+    /// Renders the page that lists the sessions of all other agents, newest first.
     pub(super) fn render_sessions(&self) -> String {
         let sessions = list_foreign_sessions(&self.session_roots);
         let rows = sessions.iter().take(MAX_SESSIONS).map(|session| {
@@ -53,7 +53,8 @@ impl Inspector {
         build_page(text!("serve-sessions"), Markup::concat([]), pieces)
     }
 
-    /// Renders the page of a session, or returns `None` if there is no such session.
+    /// Renders the page of one session of another agent. Returns `None` if the session does not
+    /// exist.
     pub(super) fn render_session(&self, agent: &str, path: &[&str]) -> Option<String> {
         let place = find_session(&self.session_roots, agent, path)?;
         let name = path.join("/");
@@ -94,7 +95,7 @@ impl Inspector {
         ))
     }
 
-    /// Renders the note that a session is not stored, and the button that imports it.
+    /// Renders a note that the session is not stored, with a button that imports it.
     fn render_import_form(&self, agent: &str, path: &[&str], file: &Path) -> Markup {
         let to: Vec<_> = path.iter().map(|part| encode_path_segment(part)).collect();
         let note = Markup::text_element("p", text!("serve-session-note", path = file.display()));
@@ -109,7 +110,8 @@ impl Inspector {
         ])
     }
 
-    /// Imports a session into the namespace named after its agent, and redirects to its timeline.
+    /// Imports a session into the namespace named after its agent, and redirects to the timeline of
+    /// the new conversation.
     pub(super) async fn import_session(
         &self,
         agent: &str,
@@ -144,7 +146,7 @@ fn session_error_message(error: &SessionError) -> String {
     }
 }
 
-/// Returns the path of a session's page.
+/// Returns the URL path of the page that shows a session.
 fn session_path(session: &ForeignSession) -> String {
     let path = session.path.to_string_lossy();
     let parts: Vec<_> = path

@@ -11,7 +11,8 @@ use crate::localize_text;
 use crate::markup::Markup;
 
 impl Inspector {
-    /// Renders the page that compares the requested policies, or the default ones.
+    /// Renders the page that compares policies: the requested ones, or the default policies if none
+    /// are requested.
     pub(super) async fn render_what_if(
         &self,
         conversation: Conversation,

@@ -10,20 +10,20 @@ use haft_types::Usage;
 
 use crate::line::{StyledLine, TextStyle};
 
-/// The duration of silence after which a server is reported as silent.
+/// The time without data after which a server is reported as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The estimated number of bytes per token, for text that the server has not counted yet.
+/// The estimated number of bytes per token, used for text that the server has not counted yet.
 const TOKEN_BYTES: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     now: Duration,
-    /// The time at which the turn started.
+    /// The time at which the current turn started.
     turn: Duration,
-    /// The time of the turn's last event.
+    /// The time of the last event in the current turn.
     heard: Duration,
-    /// The output tokens of this turn, as counted by the server. `bytes` is the length of the text
-    /// since the last count.
+    /// The number of output tokens in this turn, as counted by the server. `bytes` is the length of
+    /// the text that arrived after the last count.
     tokens: u64,
     bytes: u64,
     shells: Vec<ShellRun>,
@@ -39,11 +39,11 @@ struct ShellRun {
     ended: bool,
 }
 
-/// A failed request that is sent again at `at`.
+/// A failed request that will be sent again at the time `at`.
 #[derive(Debug)]
 struct PendingRetry {
     at: Duration,
-    /// The number of the attempt, as text.
+    /// The number of the next attempt, as text.
     attempt: String,
     reason: String,
 }
@@ -57,7 +57,7 @@ impl Activity {
         self.now
     }
 
-    /// Starts the clocks of a turn.
+    /// Starts measuring the time of a turn.
     pub(super) fn begin_turn(&mut self) {
         (self.turn, self.heard, self.tokens, self.bytes, self.retry) =
             (self.now, self.now, 0, 0, None);
@@ -131,7 +131,7 @@ impl Activity {
             .map(|shell| shell.id)
     }
 
-    /// Returns true if the rows change with time.
+    /// Returns true if the rows must be redrawn regularly because they show times.
     pub(super) fn changes_over_time(&self) -> bool {
         self.retry.is_some() || !self.shells.is_empty()
     }

@@ -33,7 +33,7 @@ impl CallList {
         self.running.is_empty()
     }
 
-    /// Adds a call whose arguments are still arriving.
+    /// Adds a call that was announced, but whose arguments are still arriving.
     pub(super) fn add_announced(&mut self, id: &str, name: &str) {
         self.running.push(ToolCallView::new(id, name));
     }
@@ -97,10 +97,10 @@ impl CallList {
         rows
     }
 
-    /// Prints the calls without a result as cancelled.
+    /// Prints every call that has no result yet as cancelled.
     ///
-    /// The session reports the results of cancelled calls only after the next prompt, which is too
-    /// late for the user.
+    /// The session itself reports cancelled calls only after the next prompt, which is too late for
+    /// the user.
     pub(super) fn cancel_all(&mut self, now: Duration, out: &mut Scrollback) {
         for call in std::mem::take(&mut self.running) {
             let text = text!("app-call-cancelled");
@@ -109,7 +109,7 @@ impl CallList {
         }
     }
 
-    /// Removes the calls of a reply that is discarded.
+    /// Removes the calls of a reply that was discarded, because its request is sent again.
     pub(super) fn discard_calls(&mut self) {
         self.running.clear();
     }
@@ -133,7 +133,7 @@ impl CallList {
         self.approved_diff = tool;
     }
 
-    /// Restarts the clocks of all calls, so that the wait for the user isn't counted.
+    /// Restarts the time measurement of all calls, so that the wait for the user isn't counted.
     pub(super) fn restart_clocks(&mut self, now: Duration) {
         self.running.iter_mut().for_each(|call| call.since = now);
     }

@@ -4,7 +4,7 @@ use haft_types::PermissionMode;
 
 use crate::picker::{PickerAction, PickerList, PickerRow};
 
-/// Describes a mode in one row.
+/// Describes a permission mode in one row.
 pub(super) fn describe_mode(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => text!("app-mode-plan"),

@@ -5,22 +5,22 @@ use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
 use crate::editor::Editor;
 use crate::line::{StyledLine, TextStyle};
 
-/// The maximum number of rows of the menu.
+/// The maximum number of rows of the completion menu.
 const MENU_ROWS: usize = 6;
 
-/// The open menu, if any, and the names that can be completed.
+/// The completion menu, if it is open, and the names that can be completed.
 #[derive(Debug)]
 pub(super) struct Completions {
     menu: Option<CompletionMenu>,
-    /// Paths of the project's files; empty until the user types `@`.
+    /// The paths of the project's files; empty until the user types `@`.
     files: Vec<String>,
     /// MCP resources, as `server:uri`.
     resources: Vec<String>,
-    /// The user's own slash commands: name and description.
+    /// The names and descriptions of the user's own slash commands.
     user_commands: Vec<(String, String)>,
 }
 
-/// The action to take for Enter after [`Completions::accept_on_enter`].
+/// The action to take for Enter after the open completion menu has handled it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EnterAction {
     /// Submits the input.
@@ -39,7 +39,7 @@ impl Completions {
         }
     }
 
-    /// Returns the user's own slash commands: name and description.
+    /// Returns the names and descriptions of the user's own slash commands.
     pub(super) fn user_commands(&self) -> &[(String, String)] {
         &self.user_commands
     }

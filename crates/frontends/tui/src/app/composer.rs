@@ -45,7 +45,7 @@ struct QueuedInput {
 #[derive(Debug, Default)]
 struct HistorySearch {
     query: String,
-    /// The number of newer matches to skip.
+    /// The number of matches to skip, beginning with the newest.
     skip: usize,
 }
 
@@ -73,7 +73,7 @@ impl Composer {
         self.editor.is_empty()
     }
 
-    /// Returns the text, with long pastes expanded.
+    /// Returns the text with each long paste in full.
     pub(super) fn text(&self) -> String {
         self.editor.full_text()
     }
@@ -213,7 +213,8 @@ impl Composer {
         self.completions.close_menu();
     }
 
-    /// Handles Enter. Returns the submitted input, or `None` if Enter only edited the text.
+    /// Handles Enter. Returns the submitted input, or `None` if Enter only changed the text or the
+    /// menu.
     pub(super) fn handle_enter(&mut self, effects: &mut Vec<Effect>) -> Option<String> {
         if let Some(before) = self.editor.text().strip_suffix('\\')
             && self.is_cursor_at_end()
@@ -258,8 +259,8 @@ impl Composer {
         true
     }
 
-    /// Handles a key while the history is searched. Keys that don't change the search accept the
-    /// match.
+    /// Handles a key during a search of the history. A key that doesn't change the search accepts
+    /// the match.
     pub(super) fn handle_search_key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let Some(search) = &mut self.search else {
@@ -298,8 +299,8 @@ impl Composer {
         }
     }
 
-    /// Queues input that was submitted while a turn runs, and asks the session to add the input to
-    /// the turn if it can join.
+    /// Queues input that was submitted during a turn. If the input can join the turn, asks the
+    /// session to add it.
     pub(super) fn queue_input(&mut self, text: String, effects: &mut Vec<Effect>) {
         // Slash commands are expanded first and images are attached to a turn, so both need a turn
         // of their own.
@@ -311,8 +312,8 @@ impl Composer {
         self.queue.push_back(QueuedInput { text, joins });
     }
 
-    /// Removes and returns the first queued input that was to join the turn, because the session
-    /// has added it.
+    /// Removes and returns the first queued input that waits to join the turn, because the session
+    /// has now added it.
     pub(super) fn take_joined_input(&mut self) -> Option<String> {
         let at = self.queue.iter().position(|queued| queued.joins)?;
         self.queue.remove(at).map(|queued| queued.text)

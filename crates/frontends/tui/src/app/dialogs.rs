@@ -26,7 +26,7 @@ pub(super) struct Dialogs {
     form: Option<FormDialog>,
     picker: Option<Picker>,
     viewer: Option<ResultViewer>,
-    /// True if the help on keys is shown below the input.
+    /// True if the help about keys is shown below the input.
     shows_keys: bool,
     /// The display path of the file in which approval rules are saved.
     rules_file: String,
@@ -48,7 +48,7 @@ pub(super) enum ApprovalKey {
 /// The result of handling a key in the open form.
 #[derive(Debug)]
 pub(super) enum FormKey {
-    /// The form doesn't use the key, which edits the input instead.
+    /// The form doesn't use the key, so the key edits the input.
     Unused,
     /// The form handled the key.
     Used,
@@ -130,12 +130,12 @@ impl Dialogs {
         self.shows_keys = true;
     }
 
-    /// Hides the help on keys. Returns false if the help wasn't shown.
+    /// Hides the help about keys. Returns false if the help wasn't shown.
     pub(super) fn hide_keys(&mut self) -> bool {
         std::mem::take(&mut self.shows_keys)
     }
 
-    /// Lets keys answer the open question from now on.
+    /// Allows keys to answer the open question from now on.
     pub(super) fn arm_question(&mut self) {
         if let Some(dialog) = &mut self.approval {
             dialog.armed = true;
@@ -149,8 +149,8 @@ impl Dialogs {
         }
     }
 
-    /// Restarts the delay before keys can answer a question: a user who is still typing hasn't read
-    /// the question.
+    /// Restarts the delay before keys can answer a question, because a user who is still typing
+    /// hasn't read the question.
     pub(super) fn delay_arming(&self, effects: &mut Vec<Effect>) {
         let is_unarmed = self.approval.as_ref().is_some_and(|dialog| !dialog.armed)
             || self
@@ -163,7 +163,7 @@ impl Dialogs {
         }
     }
 
-    /// Disarms the open approval, because something else has covered it.
+    /// Prevents keys from answering the open approval, because something else has covered it.
     pub(super) fn disarm_approval(&mut self, effects: &mut Vec<Effect>) {
         if let Some(dialog) = &mut self.approval {
             dialog.armed = false;
@@ -252,7 +252,7 @@ impl Dialogs {
         }
     }
 
-    /// Handles a key while the choices are shown.
+    /// Handles a key while the answers to an approval are shown.
     fn handle_choice_key(
         &mut self,
         key: KeyEvent,
@@ -289,7 +289,7 @@ impl Dialogs {
         }
     }
 
-    /// Handles a key while a choice waits for Enter.
+    /// Handles a key while a choice must be confirmed with Enter.
     fn handle_confirmation_key(
         &mut self,
         key: KeyEvent,
@@ -350,9 +350,9 @@ impl Dialogs {
         ApprovalKey::Used
     }
 
-    /// Handles several keys that were read at once as text, while an approval waited for a single
-    /// key. Several keys never allow a call: a sentence that ends with Enter refuses the call, and
-    /// other text opens the input for a reason.
+    /// Handles several keys that were read at once while an approval waited for a single key.
+    /// Several keys are text and never allow a call: a sentence that ends with Enter refuses the
+    /// call, and other text opens the input for a reason.
     pub(super) fn handle_typed_burst(
         &mut self,
         text: &str,
@@ -414,7 +414,7 @@ impl Dialogs {
         FormKey::Used
     }
 
-    /// Handles a key in the open list, which closes unless the outcome is
+    /// Handles a key in the open list. The list is closed unless the outcome is
     /// [`PickerOutcome::Stay`].
     pub(super) fn handle_picker_key(&mut self, key: KeyEvent) -> PickerOutcome {
         let Some(picker) = &mut self.picker else {

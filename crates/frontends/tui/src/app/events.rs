@@ -8,7 +8,7 @@ use super::turn_view::translate_message;
 use crate::call::extract_call_subject;
 use crate::line::TextStyle;
 
-/// The number of leading characters of an id that suffice to name a conversation.
+/// The number of characters at the start of an id that are enough to name a conversation.
 const ID_CHARS: usize = 8;
 
 impl App {

@@ -6,10 +6,11 @@ use crate::wrap::draw_definition_rows;
 
 /// The width of the first column, which contains names of keys and commands.
 const NAME_COLUMNS: usize = 17;
-/// The minimum number of columns for a key and its description.
+/// The minimum width of a column that contains a key and its description.
 const KEY_COLUMNS: usize = 62;
 
-/// Draws `/help`. `user_commands` are names and descriptions.
+/// Draws the text of `/help`. `user_commands` are the names and descriptions of the user's own
+/// commands.
 pub(super) fn draw_help(user_commands: &[(String, String)], columns: usize) -> Vec<StyledLine> {
     let row = |name: &str, help: &str| draw_definition_rows(name, help, NAME_COLUMNS, columns);
     let mut rows: Vec<_> = commands::list_keys()

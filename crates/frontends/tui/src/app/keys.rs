@@ -49,7 +49,7 @@ impl App {
         self.dialogs.delay_arming(effects);
     }
 
-    /// Handles a key of the interface itself. Returns false if the key edits the input.
+    /// Handles a key that controls the interface. Returns false if the key edits the input.
     fn handle_interface_key(
         &mut self,
         key: KeyEvent,
@@ -105,7 +105,7 @@ impl App {
         }
     }
 
-    /// Shows the help on keys if `?` is the first character of the input, and hides it with the
+    /// Shows the help about keys if `?` is typed into an empty input, and hides the help with the
     /// next key. Returns false if the key has another effect.
     fn handle_help_key(&mut self, key: KeyEvent) -> bool {
         if self.dialogs.hide_keys() {
@@ -162,7 +162,7 @@ impl App {
     }
 
     /// Handles keys that were read at once. While an approval waits for a single key, several keys
-    /// are text, not an answer.
+    /// count as text, not as an answer.
     pub(super) fn handle_key_burst(&mut self, keys: &[KeyEvent], effects: &mut Vec<Effect>) {
         let mut text = String::new();
         for key in keys.iter().filter(|key| key.kind != KeyEventKind::Release) {

@@ -13,7 +13,7 @@ pub(super) struct Panes {
     /// The status and content of each TODO item.
     todo: Vec<(String, String)>,
     todo_hidden: bool,
-    /// The id and command of each running background task.
+    /// The id and the command of each running background task.
     tasks: Vec<(String, String)>,
     /// The name and last action of each running sub-agent.
     agents: Vec<(String, String)>,

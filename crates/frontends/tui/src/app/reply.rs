@@ -13,19 +13,20 @@ use crate::markdown::MarkdownStream;
 use crate::viewer::ResultList;
 use crate::wrap::{wrap_hanging, wrap_line};
 
-/// The maximum number of bytes of the arriving reasoning that are shown, counted from its end.
+/// The number of bytes shown at the end of reasoning that is still arriving.
 const THOUGHT_BYTES: usize = 600;
 
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     markdown: MarkdownStream,
-    /// The finished rows, kept to compare them with the rows of a second attempt.
+    /// The finished rows, kept to compare them with the rows of another attempt at the reply.
     rows: ReplyRows,
     /// The reasoning that is arriving.
     thinking: String,
-    /// Rows of unrelated output, held back until the reply's text is complete.
+    /// Rows of output that isn't part of the reply, held back until the reply's text is complete.
     held: Vec<StyledLine>,
-    /// True if the model's text was printed last. A blank row separates it from a tool call.
+    /// True if the last printed row is text of the model. A blank row then separates the text from
+    /// a tool call.
     after_text: bool,
 }
 
@@ -64,7 +65,7 @@ impl Reply {
         had_held_rows
     }
 
-    /// Discards the reply because its request is sent again.
+    /// Discards the unfinished reply, because its request is sent again.
     pub(super) fn discard_reply(&mut self) {
         self.markdown = MarkdownStream::default();
         self.rows.discard_attempt();
@@ -113,7 +114,7 @@ impl Reply {
         }
     }
 
-    /// Prints the length of the reasoning and keeps its text in `results`.
+    /// Prints the length of the finished reasoning, and adds its text to `results`.
     fn finish_thinking(&mut self, results: &mut ResultList, out: &mut Scrollback) {
         let thought = std::mem::take(&mut self.thinking);
         if thought.trim().is_empty() {
@@ -161,7 +162,7 @@ impl Reply {
     }
 }
 
-/// Counts words. In scripts without spaces, every character counts as a word.
+/// Counts the words of a text. In scripts without spaces, every character counts as a word.
 fn count_words(text: &str) -> u64 {
     let wide = |word: &str| {
         word.chars()

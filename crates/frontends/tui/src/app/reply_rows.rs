@@ -14,7 +14,7 @@ pub(super) struct ReplyRows {
     discarded: Vec<StyledLine>,
 }
 
-/// Rows that must be printed.
+/// Rows of a reply that are not on the screen yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FreshRows {
     /// Rows that continue the rows on the screen.

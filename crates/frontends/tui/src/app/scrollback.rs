@@ -11,12 +11,14 @@ pub(super) const PROMPT_MARK: &str = "> ";
 /// The maximum number of lines of a prompt that are echoed.
 const MAX_ECHOED_LINES: usize = 12;
 
-/// The rows that the current input has printed, laid out for a terminal of `columns` columns.
+/// The rows that the handling of the current input has printed, laid out for a terminal of
+/// `columns` columns.
 #[derive(Debug)]
 pub(super) struct Scrollback {
     columns: usize,
     rows: Vec<StyledLine>,
-    /// The input that opened a list, printed only if the user chooses something in the list.
+    /// The rows of the input that opened a list, printed only if the user chooses something in the
+    /// list.
     echo: Option<Vec<StyledLine>>,
 }
 

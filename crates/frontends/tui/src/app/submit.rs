@@ -52,8 +52,8 @@ impl App {
         }
     }
 
-    /// Handles input that isn't one of haft's commands: a user-defined command, a command that
-    /// other agents have, or a prompt.
+    /// Handles input that isn't one of haft's commands: a command defined by the user, a command
+    /// known from other agents, or a prompt.
     fn dispatch_unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
         let called = text.trim().strip_prefix('/').unwrap_or_default();
         let (name, arguments) = called

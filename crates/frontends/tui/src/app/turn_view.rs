@@ -25,11 +25,11 @@ use crate::markdown;
 use crate::viewer::ResultList;
 use crate::wrap::wrap_hanging;
 
-/// The code of the notice that reports a switch to another model.
+/// The code of the notice that reports that the session switched to another model.
 const MODEL_SWITCHED: &str = "model_switched";
 /// The tool whose calls set the TODO list.
 const TODO_TOOL: &str = "todo_write";
-/// The minimum duration of a turn whose end raises an alert.
+/// The minimum duration of a turn after which the end of the turn raises an alert.
 const LONG_TURN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) struct TurnView {
     panes: Panes,
     /// The last error, kept because the turn's result repeats the error.
     last_error: Option<String>,
-    /// The answers that the model proposes to its question. The user chooses one by number.
+    /// The answers that the model proposes to its own question. The user chooses one by its number.
     options: Vec<String>,
     /// True if the model has presented a plan in this turn.
     has_plan: bool,
@@ -70,7 +70,7 @@ impl TurnView {
         self.activity.set_time(now);
     }
 
-    /// Returns true if the view changes with time.
+    /// Returns true if the view must be redrawn regularly because it shows times.
     pub(super) fn changes_over_time(&self) -> bool {
         self.busy || self.activity.changes_over_time()
     }
@@ -89,8 +89,8 @@ impl TurnView {
         self.activity.begin_turn();
     }
 
-    /// Starts a turn with the user's input and returns the prompt: one of the proposed answers if
-    /// the input is the number of an answer, else the input.
+    /// Starts a turn with the user's input and returns the prompt to send: a proposed answer if the
+    /// input is the number of that answer, else the input itself.
     pub(super) fn start_turn_with_input(&mut self, input: String, out: &mut Scrollback) -> String {
         let chosen = input
             .trim()
@@ -111,7 +111,7 @@ impl TurnView {
         self.busy
     }
 
-    /// Returns true if the turn has taken so long that the user may have turned to something else.
+    /// Returns true if the turn has taken so long that the user may be doing something else.
     pub(super) fn is_long(&self) -> bool {
         self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN
     }
@@ -128,7 +128,7 @@ impl TurnView {
         std::mem::take(&mut self.has_plan)
     }
 
-    /// Forgets the conversation because another one was opened.
+    /// Resets the state of the conversation, because another one was opened.
     pub(super) fn forget_conversation(&mut self) {
         self.results = ResultList::default();
         self.panes = Panes::default();
@@ -279,7 +279,7 @@ impl TurnView {
         }
     }
 
-    /// Shows an event that is reported as a sentence.
+    /// Shows an event that is printed as a sentence.
     fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
         match body {
             EventBody::Pruning { message, .. } => {

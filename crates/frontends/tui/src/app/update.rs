@@ -45,7 +45,7 @@ pub struct Setup {
 pub enum AppInput {
     /// The user pressed a key.
     Key(KeyEvent),
-    /// Several keys were read at once.
+    /// The user pressed several keys, which were read at once.
     Keys(Vec<KeyEvent>),
     /// The user pasted text.
     Paste(String),
@@ -66,15 +66,16 @@ pub enum AppInput {
     Ask(Box<Approval>),
     /// The session no longer waits for an answer to the open question.
     Withdrawn,
-    /// The open question has been visible long enough to be read.
+    /// The open question has been visible long enough to be read, so keys may answer it.
     Armed,
     /// An MCP server sent a form.
     Form(Box<Form>),
-    /// The user chose a row of a list outside of [`App`](super::App).
+    /// The user chose a row of a list that the driver showed.
     Chosen(PickerAction),
     /// The user edited the arguments of the call that needs approval.
     CallEdited(Value),
-    /// The user left the editor without a usable edit, for this reason. The question stays open.
+    /// The user left the editor without a usable edit, for the given reason. The question stays
+    /// open.
     CallNotEdited(String),
     /// The call that needs approval writes no file, so its arguments are edited as text.
     NoFile,
@@ -101,22 +102,23 @@ pub enum Effect {
     Arm,
     /// Show this list. The driver sends the list back as [`UiMessage::Pick`].
     Offer(PickerList),
-    /// Save submitted input in the history of later sessions.
+    /// Save submitted input in the history, for later sessions.
     Keep(String),
-    /// Open the user's editor on this text. The result comes back as [`UiMessage::Typed`].
+    /// Open the user's editor with this text. The driver sends the edited text as
+    /// [`UiMessage::Typed`].
     Edit(String),
-    /// Open the user's editor on the file that this call would write. The result comes back as
-    /// [`AppInput::CallEdited`].
+    /// Open the user's editor with the content of the file that this call would write. The driver
+    /// sends the result as [`AppInput::CallEdited`].
     EditFile(Box<Approval>),
-    /// Look for an image. The result comes back as [`AppInput::Image`], or as
-    /// [`AppInput::NoImage`] with the text.
+    /// Look for an image. The driver sends the image as [`AppInput::Image`], or the pasted text as
+    /// [`AppInput::NoImage`].
     FindImage {
-        /// The source in which the image is looked for.
+        /// The place in which the image is searched for.
         source: ImageSource,
         /// The text that was pasted.
         text: String,
     },
-    /// Redraw everything.
+    /// Redraw the whole live region.
     Redraw,
     /// Suspend the process until the shell resumes it.
     Suspend,
@@ -124,7 +126,7 @@ pub enum Effect {
     Quit,
 }
 
-/// The rows at the bottom of the screen that are redrawn on every change.
+/// The rows at the bottom of the screen that are redrawn whenever they change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveRegion {
     /// The rows, from top to bottom.

@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    /// Returns the text of an empty input before the first prompt.
+    /// Returns the placeholder text that an empty input shows before the first prompt.
     fn placeholder_text(&self) -> Option<&'static str> {
         let is_waiting = self.has_placeholder
             && !self.turn.is_busy()

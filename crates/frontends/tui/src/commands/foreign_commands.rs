@@ -3,10 +3,10 @@
 //! Built-in commands and the user's commands take precedence; a name is looked up here only if
 //! neither has it.
 
-/// The equivalent of another agent's command.
+/// haft's equivalent of another agent's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignCommand {
-    /// Equivalent input for haft, to which the arguments are appended.
+    /// An equivalent input for haft, to which the arguments of the command are appended.
     Input(&'static str),
     /// Runs `haft` with these arguments, separated by spaces, and prints the output.
     Haft(&'static str),
@@ -14,7 +14,7 @@ pub(crate) enum ForeignCommand {
     Hint(&'static str),
 }
 
-/// Finds a command by its name, without the slash.
+/// Finds haft's equivalent of another agent's command, which is named without the slash.
 pub(crate) fn find_equivalent(name: &str) -> Option<ForeignCommand> {
     let lines = include_str!("familiar.txt")
         .lines()

@@ -19,15 +19,15 @@ pub(crate) struct Vim {
     mode: VimMode,
     /// The count that was typed before the command or after its operator.
     count: Option<usize>,
-    /// The operator that waits for a motion, and the count before it.
+    /// The operator that waits for a motion, and the count that was typed before the operator.
     operator: Option<(VimOperator, usize)>,
-    /// True if a `g` was typed that waits for a second `g`.
+    /// True if a `g` was typed and the second `g` of the command `gg` is missing.
     g: bool,
-    /// The text and cursor before each change, for undo.
+    /// The text and the cursor position before each change, for undo.
     undo: Vec<(String, usize)>,
-    /// The text and cursor before insert mode was entered.
+    /// The text and the cursor position before insert mode was entered.
     before: (String, usize),
-    /// True if the last cut took whole lines.
+    /// True if the last deleted or copied text consists of whole lines.
     rows: bool,
 }
 
@@ -65,7 +65,7 @@ impl Vim {
         }
     }
 
-    /// Resets the state for a new text.
+    /// Resets the state of Vim mode for a new text.
     pub(super) fn reset(&mut self) {
         *self = Self {
             rows: self.rows,
@@ -299,7 +299,8 @@ impl Vim {
         self.mode = VimMode::Insert;
     }
 
-    /// Enters insert mode after a change that is undone together with the typing.
+    /// Enters insert mode after a change. The change and the text typed afterwards are undone
+    /// together.
     fn begin_insert_after_change(&mut self, editor: &Editor) {
         self.before = self
             .undo

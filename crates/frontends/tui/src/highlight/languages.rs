@@ -19,13 +19,13 @@ pub(super) struct LanguageSyntax {
     pub(super) constants: String,
     /// The words that are followed by the name that they define.
     pub(super) defines: String,
-    /// The separator between a key and its value.
+    /// The separator between a key and its value. `None` if the language has no keys.
     pub(super) key: Option<String>,
     /// Punctuation that may be part of a word.
     pub(super) in_words: String,
     /// Punctuation that starts the name of a variable.
     pub(super) before_words: String,
-    /// True if capitalized words are types.
+    /// True if capitalized words are names of types.
     pub(super) types: bool,
     /// True if words are case-insensitive.
     pub(super) any_case: bool,
@@ -50,13 +50,14 @@ pub(super) struct StringSyntax {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum StringKind {
-    /// A string that ends with its line at the latest.
+    /// A string that ends at the end of its line at the latest.
     Short,
     /// A string that may span lines.
     Long,
     /// A string that may span lines and has no escapes.
     Raw,
-    /// A literal that contains one character. Elsewhere, the delimiter has another meaning.
+    /// A literal that contains one character. If more characters follow the delimiter, it does not
+    /// open a literal.
     Char,
 }
 

@@ -11,18 +11,18 @@ use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::wrap::{MIN_COLUMNS, wrap_code, wrap_hanging};
 
-/// Draws a block.
+/// Draws one complete block of Markdown, with highlighted code.
 pub(crate) fn draw_block(text: &str, columns: usize) -> Vec<StyledLine> {
     layout_block(text, columns, CodeLayout::Highlighted)
 }
 
-/// The style of code.
+/// Selects whether code is highlighted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CodeLayout {
-    /// Not highlighted, because the block is drawn again soon.
+    /// Code is not highlighted, because the block will soon be drawn again.
     #[default]
     Plain,
-    /// Highlighted.
+    /// Code is highlighted in its language.
     Highlighted,
 }
 
@@ -42,11 +42,11 @@ pub(super) fn layout_block(text: &str, columns: usize, looks: CodeLayout) -> Vec
     page.rows
 }
 
-/// A block that puts a mark before every row inside it.
+/// A block that draws a mark before every row inside it.
 enum ContainerBlock {
     Quote,
     Item {
-        /// The bullet or number, until it is drawn.
+        /// The bullet or number of the item. `None` once it has been drawn.
         mark: Option<String>,
         width: usize,
     },
@@ -60,14 +60,14 @@ struct MarkdownRenderer {
     line: StyledLine,
     inside: Vec<ContainerBlock>,
     styles: Vec<TextStyle>,
-    /// The number of the next item of each open list; `None` for bullets.
+    /// The number of the next item of each open list. `None` for a list with bullets.
     lists: Vec<Option<u64>>,
-    /// The open code block: its language and its code.
+    /// The language and the code of the open code block.
     code: Option<(String, String)>,
-    /// URL and text of the open links, innermost last.
+    /// The URL and the text of each open link. The innermost link is the last.
     links: Vec<(String, String)>,
     table: Option<MarkdownTable>,
-    /// True if the next block is set apart from the one before.
+    /// True if an empty row must be drawn before the next block.
     gap: bool,
 }
 
@@ -197,7 +197,7 @@ impl MarkdownRenderer {
             }
             TagEnd::Item => {
                 self.end_line();
-                // An empty item still shows its mark.
+                // An empty item still needs its mark.
                 if let Some(ContainerBlock::Item { mark: Some(_), .. }) = self.inside.last() {
                     self.push_line(&StyledLine::empty());
                 }
@@ -273,7 +273,8 @@ impl MarkdownRenderer {
         self.line.push(StyledSpan::new(text, style));
     }
 
-    /// Starts a block: ends the one before, and adds an empty row if needed.
+    /// Starts a block. Ends the previous block, and adds an empty row between the two blocks if
+    /// needed.
     fn start_block(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.gap) {
@@ -293,7 +294,7 @@ impl MarkdownRenderer {
         }
     }
 
-    /// Returns the columns that are left inside quotes and lists.
+    /// Returns the number of columns that remain inside the open quotes and lists.
     fn remaining_columns(&self) -> usize {
         let taken = self.inside.iter().map(|one| match one {
             ContainerBlock::Quote => 2,
@@ -302,7 +303,7 @@ impl MarkdownRenderer {
         self.columns.saturating_sub(taken.sum()).max(MIN_COLUMNS)
     }
 
-    /// Adds a line with the marks of its containers.
+    /// Adds a line, preceded by the marks of the quotes and lists in which the line is.
     fn push_line(&mut self, line: &StyledLine) {
         let mut first = StyledLine::empty();
         let mut rest = StyledLine::empty();
@@ -317,7 +318,7 @@ impl MarkdownRenderer {
             first.push(StyledSpan::new(of_first, TextStyle::Dim));
             rest.push(StyledSpan::new(of_rest, TextStyle::Dim));
         }
-        // Deeply nested marks would leave no room for text.
+        // The marks are omitted if deep nesting would leave no room for text.
         if first.width() + MIN_COLUMNS > self.columns {
             (first, rest) = (StyledLine::empty(), StyledLine::empty());
         }
@@ -326,7 +327,7 @@ impl MarkdownRenderer {
     }
 }
 
-/// Draws a table: in columns if they fit, else each row as a list of its cells.
+/// Draws a table. If its columns don't fit, each row is drawn as a list of cells.
 fn draw_table(
     rows: &[Vec<StyledLine>],
     alignments: &[Alignment],

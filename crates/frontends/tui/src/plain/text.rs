@@ -1,4 +1,4 @@
-//! Converts rows to sentences: symbols become words.
+//! Converts drawn rows to sentences by replacing symbols with words.
 
 use haft_agent::ApprovalReply;
 use haft_text::reveal_controls;
@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::approval::{ApprovalChoice, ApprovalDialog, Grant};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
 
-/// Returns the words for the symbol that starts a row, and the rest of the row.
+/// Returns the words that stand for the symbol at the start of a row, and the rest of the row.
+/// Returns `None` if the row does not start with a known symbol.
 fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
     let (sign, rest) = row.split_once(' ')?;
     let text = match sign {
@@ -24,7 +25,7 @@ fn spell_symbol(row: &str) -> Option<(&'static str, &str)> {
     Some((text, rest))
 }
 
-/// Converts a row to text; empty if the row only separates others.
+/// Converts a row to plain text. Returns an empty text for a row that only separates other rows.
 pub(super) fn row_to_text(row: &StyledLine) -> String {
     // Line numbers are useful only in a visual layout.
     let said = row
@@ -32,7 +33,7 @@ pub(super) fn row_to_text(row: &StyledLine) -> String {
         .iter()
         .filter(|span| span.style() != TextStyle::LineNumber);
     let text: String = said.map(StyledSpan::text).collect();
-    // The user's input is already on the screen.
+    // Rows with the user's input are omitted, because the user's line is already on the screen.
     if row
         .spans()
         .first()
@@ -42,7 +43,7 @@ pub(super) fn row_to_text(row: &StyledLine) -> String {
     }
     let indent = text.len() - text.trim_start().len();
     let (blanks, rest) = text.split_at(indent);
-    // A full-width colon needs no space.
+    // No space is needed after a full-width colon.
     let spelled = |(text, rest): (&str, &str)| {
         format!(
             "{text}{}{rest}",
@@ -59,14 +60,14 @@ pub(super) fn row_to_text(row: &StyledLine) -> String {
     } else {
         said
     };
-    // A row of only spaces is a line of code.
+    // A row that contains only spaces is an empty line of code.
     if said.is_empty() && text.chars().any(drawn) {
         return String::new();
     }
     format!("{blanks}{said}").replace(text!("plain-open-key"), text!("plain-open-command"))
 }
 
-/// Removes a bar at the start of a row, because only its brackets would remain in plain text.
+/// Removes the bar at the start of a row, of which only the brackets would remain in plain text.
 fn remove_bars(text: &str) -> String {
     match text.split_once(']') {
         Some((bar, rest)) if bar.trim_start_matches('[').trim().is_empty() => {
@@ -76,7 +77,7 @@ fn remove_bars(text: &str) -> String {
     }
 }
 
-/// Sanitizes a text and joins its lines.
+/// Sanitizes a text and joins its lines into one.
 pub(super) fn sanitize_text(text: &str) -> String {
     StyledLine::new(text, TextStyle::Plain)
         .plain()
@@ -84,7 +85,7 @@ pub(super) fn sanitize_text(text: &str) -> String {
         .to_owned()
 }
 
-/// Returns the question and the keys that answer it.
+/// Returns the question of an approval, and the keys that answer it.
 pub(super) fn format_question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let tool = &approval.tool;
@@ -110,7 +111,7 @@ pub(super) fn format_question(asking: &ApprovalDialog) -> String {
     sanitize_text(&reveal_controls(&text))
 }
 
-/// Returns the confirmation of an answer.
+/// Returns the sentence that confirms an answer.
 pub(super) fn format_confirmation(answer: &ApprovalReply, asking: &ApprovalDialog) -> String {
     match answer {
         ApprovalReply::Once => text!("plain-allowed").to_owned(),
@@ -123,7 +124,7 @@ pub(super) fn format_confirmation(answer: &ApprovalReply, asking: &ApprovalDialo
     }
 }
 
-/// Returns the TODO list, one line per item.
+/// Returns the items of a TODO list, one per line.
 pub(super) fn format_todo_lines(arguments: &Value) -> Vec<String> {
     let items = arguments
         .get("todos")

@@ -1,5 +1,5 @@
 //! Checks that haft runs a command at most once despite faults of the model's server, and that the
-//! run ends as the table specifies.
+//! run ends as the table in `docs/faults.md` specifies.
 //!
 //! A small sample, with the real binary, of what the example `fault_campaign` of `haft-model` tests
 //! in one process for every byte. This campaign also covers the engine's gate, the store and the
@@ -24,13 +24,13 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
+/// The time limit for a run. It is far above the usual duration, so a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 const ANSWER: &str = "The command was run. Grüße, 世界.";
-/// Every reply streams more bytes than this before its end.
+/// A number of bytes that is less than the size of any streamed reply.
 const MIN_STREAM_BYTES: usize = 6_000;
 
-/// The reply that has the fault.
+/// The reply to which the fault is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Call,
@@ -79,12 +79,12 @@ struct Expected {
     code: i32,
     retries: usize,
     requests: usize,
-    /// The number of times the command took effect.
+    /// The number of times that the command took effect.
     effects: usize,
 }
 
 impl Fault {
-    /// True if only a reply with a tool call can have the fault.
+    /// True if the fault can occur only in a reply with a tool call.
     fn needs_call(self) -> bool {
         matches!(
             self,
@@ -136,7 +136,7 @@ impl Fault {
         }
     }
 
-    /// Returns `reply` with the fault.
+    /// Returns a copy of `reply` that has the fault.
     fn apply_to(self, reply: Reply, at: Target, random: &mut Random) -> Reply {
         let error = |status: u16, message: &str| Reply::error(status, message);
         let arguments = |text: &str| Reply {

@@ -36,7 +36,7 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
+/// The time limit for a run. It is far above the usual duration, so a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
@@ -68,7 +68,7 @@ fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     }
 }
 
-/// Chooses the target of each kill of a case: a stream, a tool, any time, or several of these.
+/// Chooses the target of each kill in a case: a stream, a tool, any time, or a mixture of these.
 fn choose_aims(seed: u64, random: &mut Random) -> Vec<Aim> {
     match seed % 4 {
         0 => vec![Aim::Stream],
@@ -83,14 +83,14 @@ fn choose_aims(seed: u64, random: &mut Random) -> Vec<Aim> {
     }
 }
 
-/// The way a run is started.
+/// The way in which a run of haft is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    /// The first run, which gets the task.
+    /// The run is the first one, and gets the task.
     New,
-    /// A later run without the task, which continues the conversation.
+    /// The run continues the conversation, and does not get the task.
     Continue,
-    /// A later run that gets the task again, because nothing of the task was stored.
+    /// The run gets the task again, because nothing of the task was stored.
     Again,
 }
 
@@ -112,13 +112,13 @@ impl Start {
     }
 }
 
-/// A case in progress.
+/// The state of a case while its runs are started and killed.
 struct CaseRun {
     server: ScriptedServer,
     place: Workspace,
     token: String,
     random: Random,
-    /// All runs so far.
+    /// All runs that have ended.
     runs: Vec<EndedRun>,
     /// The conversation as exported after some of the kills.
     snapshots: Vec<serde_json::Value>,
@@ -156,8 +156,8 @@ impl CaseRun {
         Running::start(&self.place, &start.arguments(), self.runs.len() + 1)
     }
 
-    /// Starts a run, kills it at a point chosen for `aim`, and returns the activity that the kill
-    /// interrupted.
+    /// Starts a run and kills it at a point that is chosen for `aim`. Returns the activity that the
+    /// kill interrupted.
     fn kill_once(&mut self, start: Start, aim: Aim, kills_left: usize) -> Result<Hit, String> {
         let progress = Progress::measure(&self.server, &self.place);
         let moment = KillPoint::choose(aim, &progress, kills_left, &mut self.random);
@@ -168,7 +168,7 @@ impl CaseRun {
         Ok(Hit::from_runs(&self.runs, &self.place))
     }
 
-    /// Returns how to start the next run, if the last one was started with `start`.
+    /// Returns the way to start the next run after a run that was started with `start`.
     fn next_start(&self, start: Start) -> Result<Start, String> {
         let Some(ended) = self.runs.last() else {
             return Ok(Start::New);
@@ -194,9 +194,9 @@ impl CaseRun {
             && self.server.generation_requests().is_empty()
     }
 
-    /// After a random half of the kills, reads the store and searches the process table. After the
-    /// others, the next run starts at once, while the leftovers of the killed run are still being
-    /// cleaned up.
+    /// After a random half of the kills, searches the process table for survivors and reads the
+    /// store. After the other kills, the next run starts at once, while the remains of the killed
+    /// run are still being cleaned up.
     fn inspect_between_runs(&mut self) -> Result<(), String> {
         if self.random.below(2) == 0 {
             return Ok(());

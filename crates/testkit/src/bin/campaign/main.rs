@@ -64,7 +64,7 @@ fn parse_number(value: &str) -> Result<u64, String> {
         .map_err(|_| format!("`{value}` is not a number"))
 }
 
-/// Makes the path absolute, since cases run the binary in their own folders.
+/// Makes the path of the binary absolute, because cases run it in their own folders.
 fn resolve_binary(value: &str) -> Result<PathBuf, String> {
     PathBuf::from(value)
         .canonicalize()

@@ -25,20 +25,21 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// The bytes a command writes without `--size`.
+/// The number of bytes that a command writes if `--size` is not given.
 const DEFAULT_SIZE: u64 = 8 << 20;
-/// Maximum growth of haft's peak memory, in bytes.
+/// The maximum growth of haft's peak memory during a case, in bytes.
 const MAX_MEMORY_GROWTH: u64 = 64 << 20;
-/// Maximum text in a tool result: the limit for command output plus a few lines about it.
+/// The maximum size of a tool result in bytes: the limit for command output, plus a few lines about
+/// the output.
 const MAX_RESULT_BYTES: usize = 51 * 1024;
 const MAX_RESULT_LINES: usize = 2_010;
-/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
+/// The time limit for a run. It is far above the usual duration, so a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(8);
 
 /// A kind of command output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flood {
-    /// Endless lines until the timeout, more than the file may hold.
+    /// Lines without end until the timeout, more than the output file may hold.
     Endless,
     /// Many short lines.
     Lines,
@@ -46,11 +47,11 @@ enum Flood {
     Line,
     /// Random bytes.
     Noise,
-    /// Half to stdout, half to stderr.
+    /// Output of which one half goes to stdout and the other to stderr.
     Both,
     /// Lines from a background task.
     Background,
-    /// Lines at a terminal.
+    /// Lines that are written to a terminal.
     Terminal,
 }
 
@@ -107,7 +108,8 @@ impl Flood {
         }
     }
 
-    /// Returns the bytes of the longest stream; `None` if unknown in advance.
+    /// Returns the size in bytes of the longer output stream; `None` if the size is unknown in
+    /// advance.
     fn stream_bytes(self, size: u64) -> Option<u64> {
         match self {
             Self::Endless => None,
@@ -157,7 +159,7 @@ fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
     }
 }
 
-/// Runs a case and returns the growth of the peak memory in bytes.
+/// Runs a case. Returns the growth of haft's peak memory in bytes.
 fn measure_flood(
     flood: Flood,
     size: u64,
@@ -194,8 +196,8 @@ fn measure_flood(
     Ok(grown)
 }
 
-/// Returns haft's peak memory in bytes while it waits for the reply to the request number
-/// `request`.
+/// Returns haft's peak memory, in bytes, at the time when it waits for the reply to the request
+/// with this number.
 fn peak_memory_at(
     request: usize,
     running: &mut Running,
@@ -220,9 +222,9 @@ fn peak_memory_at(
         .ok_or_else(|| "no peak memory".to_owned())
 }
 
-/// The last tool result.
+/// The last tool result of a run, with the numbers that it reports.
 struct ResultReport {
-    /// The reported number of lines in the longest stream.
+    /// The number of lines in the longest stream, as reported.
     lines: u64,
     bytes: u64,
     file: PathBuf,
@@ -315,7 +317,7 @@ impl ResultReport {
     }
 }
 
-/// Continues the conversation and reads a range of the file.
+/// Checks that a range of the output file can be read after the conversation was continued.
 fn check_read_back(
     flood: Flood,
     told: &ResultReport,
@@ -376,8 +378,8 @@ fn check_read_back(
     }
 }
 
-/// Parses the reported lines and bytes: `The whole stdout has 5 lines and 10 bytes`. A background
-/// task reports only `All 5 lines`, of two bytes each here.
+/// Parses the reported numbers of lines and bytes: `The whole stdout has 5 lines and 10 bytes`. A
+/// background task reports only `All 5 lines`, which have two bytes each in this campaign.
 fn parse_counts(text: &str) -> Option<(u64, u64)> {
     let words: Vec<_> = text.split("has ").last()?.split(' ').collect();
     if let [lines, "lines", "and", bytes, ..] = words.as_slice() {

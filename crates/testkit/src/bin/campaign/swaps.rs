@@ -31,20 +31,20 @@ pub(crate) const CAMPAIGN: Campaign = Campaign {
     trial: Trial::WithHaft(run_case),
 };
 
-/// The number of undos and redos in one case.
+/// The number of calls that undo or redo in one case.
 const CALLS: usize = 12;
 const FILES: [&str; 3] = ["file", "deep/file", "gone"];
-/// The edit applied to the files. `kept` remains, so that git always tracks something in the
-/// folder.
+/// The command that edits the files. It leaves the file `kept` alone, so that git always tracks
+/// something in the folder.
 const EDIT: &str = "cd folder && echo new > file && echo new > deep/file && rm gone && mkdir new && echo new > new/made";
-/// Pauses between two swaps. Different pauses hit a call at different points.
+/// The pauses between two swaps. Different pauses hit a call at different points.
 const PAUSES: [Duration; 4] = [
     Duration::ZERO,
     Duration::from_micros(100),
     Duration::from_millis(1),
     Duration::from_millis(8),
 ];
-/// The time limit for a run, far above the usual duration: a run that exceeds it hangs.
+/// The time limit for a run. It is far above the usual duration, so a run that exceeds it hangs.
 const RUN_TIMEOUT: Duration = Duration::from_mins(2);
 
 type CaseResult = Result<(), String>;
@@ -120,7 +120,7 @@ fn command_reply(line: &str) -> Reply {
     )
 }
 
-/// Alternates undo and redo during swapping.
+/// Alternates undo and redo while the folder and the link are swapped.
 fn run_undo_redo(place: &Workspace, pause: Duration, tally: &mut Tally) -> CaseResult {
     let ended = Running::start(place, &run_arguments("edit"), 1)?.finish(RUN_TIMEOUT)?;
     if ended.code != Some(0) {
@@ -144,7 +144,7 @@ fn run_undo_redo(place: &Workspace, pause: Duration, tally: &mut Tally) -> CaseR
     swapping.check_untouched(tally)
 }
 
-/// Merges the copy of a sub-agent during swapping.
+/// Merges the copy of a sub-agent while the folder and the link are swapped.
 fn run_merge(
     place: &Workspace,
     pause: Duration,
@@ -213,7 +213,7 @@ fn run_shell(folder: &Path, line: &str) -> CaseResult {
     }
 }
 
-/// The folder and the link that are swapped, and a snapshot of the folder outside.
+/// Swaps a folder with a link, and checks that the folder to which the link leads stays unchanged.
 struct Swapper {
     folder: PathBuf,
     link: PathBuf,
@@ -238,7 +238,7 @@ impl Swapper {
         })
     }
 
-    /// Runs `act` while the folder and the link are swapped repeatedly.
+    /// Runs `act`, and swaps the folder and the link repeatedly in the meantime.
     fn swap_during<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -288,7 +288,7 @@ impl Swapper {
     }
 }
 
-/// Returns all paths below a folder, with the content of files.
+/// Returns the paths of everything below a folder, with the contents of files.
 fn snapshot_folder(folder: &Path) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(|error| error.to_string())? {

@@ -11,7 +11,7 @@ use crate::rules::{
     },
 };
 
-/// Block types and their fields; `None` if we don't know all fields.
+/// The types of blocks, each with its fields. The fields are `None` if not all of them are known.
 const TYPES: &[(&str, Option<&[&str]>)] = &[
     (
         "text",
@@ -163,8 +163,8 @@ pub(super) fn check_known_fields(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Returns the first unknown field of a block. Ignores a cache mark on thinking, which has its own
-/// rule.
+/// Returns the first unknown field of a block. A cache mark on thinking is ignored, because another
+/// rule covers it.
 fn find_unknown_field(block: &Value) -> Option<&str> {
     let known = TYPES
         .iter()
@@ -228,7 +228,7 @@ pub(super) fn check_text_not_blank(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over the text of every text block in messages, including those in tool results.
+/// Iterates over the texts of all text blocks in messages, including those in tool results.
 fn iter_texts(body: &Value) -> impl Iterator<Item = &str> {
     iter_blocks(body)
         .flat_map(|(_, _, block)| std::iter::once(block).chain(array_field(block, "content")))

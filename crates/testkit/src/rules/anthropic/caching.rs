@@ -51,7 +51,7 @@ pub(super) fn check_ttl_order(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// The position of a cache mark; formatted only for an error.
+/// The position of a cache mark in the request. It is converted to text only for an error.
 enum Place {
     Tool(usize),
     System(usize),

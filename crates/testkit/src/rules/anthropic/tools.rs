@@ -26,8 +26,8 @@ const TOOL_FIELDS: &[&str] = &[
     "strict",
 ];
 
-/// Iterates over the tools that the client defines, with their indexes. The service's own tools
-/// have other shapes.
+/// Iterates over the tools that the client defines, each with its index. The service's own tools
+/// are skipped, because their definitions have another form.
 fn iter_custom_tools(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     array_field(body, "tools")
         .iter()
@@ -112,7 +112,7 @@ pub(super) fn check_choice_has_tools(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over every call, with the indexes of the message and the block.
+/// Iterates over all tool calls, each with the index of its message and its own index.
 fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     iter_blocks(body).filter(|(_, _, block)| type_field(block) == "tool_use")
 }

@@ -12,16 +12,16 @@ use crate::rules::{
     common::{Problem, Verdict, array_field, string_field, type_field},
 };
 
-/// The first model that accepts `system` messages; all later families accept them too.
+/// The first model that accepts `system` messages. Later families accept them as well.
 const FIRST_WITH_SYSTEM: &str = "claude-opus-4-8";
 
-/// Consecutive messages of one role.
+/// Consecutive messages of one role, which the service treats as one.
 struct Turn<'a> {
     role: &'a str,
-    /// The blocks, each with the index of its message and its index in that message. Content that
-    /// is a single string has no blocks.
+    /// The blocks, each with the index of its message and its index in that message. A message
+    /// whose content is a single string has no blocks.
     blocks: Vec<(usize, usize, &'a Value)>,
-    /// True if a message before the first block has content that is a single string.
+    /// True if the turn has a message before its first block whose content is a single string.
     starts_with_text: bool,
 }
 
@@ -91,7 +91,8 @@ pub(super) fn check_system_role(body: &Value, _: &RequestInfo) -> Verdict {
     }
 }
 
-/// True if a model accepts `system` messages: Opus 4.8, and all families from generation 5 on.
+/// True for a model that accepts `system` messages: Opus 4.8, and all families from generation 5
+/// on.
 fn accepts_system_messages(model: &str) -> bool {
     if model.starts_with(FIRST_WITH_SYSTEM) {
         return true;

@@ -12,7 +12,7 @@ use crate::rules::{
 
 const STRUCT_TYPE: &str = "type.googleapis.com/google.protobuf.Struct";
 
-/// The content fields of a part, of which one is required.
+/// The fields of a part that contain data. A part must have at least one of them.
 const DATA_FIELDS: &[&str] = &[
     "text",
     "inlineData",

@@ -8,7 +8,8 @@ use crate::rules::{
     common::{Verdict, Violation},
 };
 
-/// A field: its name in camel case, its name in snake case, and its content.
+/// A field that a request may have: its name in camel case, its name in snake case, and the content
+/// it may have.
 struct Field(&'static str, &'static str, FieldContent);
 
 enum FieldContent {
@@ -228,7 +229,7 @@ fn find_unknown_fields(
     }
 }
 
-/// Returns the service's error for a field that the type doesn't have.
+/// Returns the violation for a field that the type doesn't have.
 pub(super) fn unknown_field_violation(name: &str, path: &str) -> Violation {
     let place = if path.is_empty() {
         String::new()
@@ -244,7 +245,7 @@ pub(super) fn unknown_field_violation(name: &str, path: &str) -> Violation {
     }
 }
 
-/// True if `key`, in camel case or snake case, is the field `camel`.
+/// True if `key` is the name of the field `camel`, in camel case or in snake case.
 pub(super) fn is_same_field(key: &str, camel: &str) -> bool {
     let mut upper = false;
     let mut wanted = camel.chars();

@@ -54,7 +54,7 @@ const TYPES: &[&str] = &[
 ];
 const TYPE_NAME: &str = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type";
 
-/// The path of a subschema, in both notations.
+/// The path of a subschema, in the two forms that the service uses in errors.
 struct SchemaPath {
     by_position: String,
     by_key: String,
@@ -69,7 +69,8 @@ impl SchemaPath {
     }
 }
 
-/// Calls `look` for every schema in the `parameters` and `response` of every function.
+/// Calls `look` for every schema, at any depth, in the `parameters` and `response` of every
+/// function.
 fn for_each_schema(body: &Value, look: &mut dyn FnMut(&Value, &SchemaPath) -> Verdict) -> Verdict {
     for (tool, at, function) in iter_declarations(body) {
         for name in ["parameters", "response"] {

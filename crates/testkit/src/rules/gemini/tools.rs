@@ -12,7 +12,7 @@ use crate::rules::{
 
 const MAX_NAME_LEN: usize = 128;
 
-/// Iterates over every function declaration, with the indexes of the tool and the declaration.
+/// Iterates over all function declarations, each with the index of its tool and its own index.
 pub(super) fn iter_declarations(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "tools")
         .iter()

@@ -27,7 +27,7 @@ fn is_model_turn(content: &Value) -> bool {
     get_field(content, "role").and_then(Value::as_str) == Some("model")
 }
 
-/// Iterates over the turns, each with the turn before it.
+/// Iterates over the turns, each preceded by the previous turn, if there is one.
 fn turns_with_previous(body: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let contents = array_field(body, "contents");
     std::iter::once(None)

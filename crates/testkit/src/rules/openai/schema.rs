@@ -1,17 +1,17 @@
 //! Checks the JSON schema of a function.
 //!
-//! A single walk over the schema; paths are formatted as the service reports them, as a tuple of
-//! keys.
+//! All checks share one walk over the schema. Paths are formatted as the service reports them: as a
+//! tuple of keys.
 
 use serde_json::Value;
 
 use super::{Problem, Verdict, array_field};
 
-/// The path of a subschema: the keys from the root.
+/// The path of a subschema, as the keys that lead to it from the root.
 type Path<'a> = Vec<std::borrow::Cow<'a, str>>;
 
-/// Checks the requirements for every function: an object with `properties`, and `items` in every
-/// array.
+/// Checks the requirements for the parameter schema of any function: an object with `properties`,
+/// and `items` in every array.
 pub(in crate::rules) fn check_function_schema(
     function: &str,
     parameters: &Value,
@@ -44,8 +44,8 @@ pub(in crate::rules) fn check_function_schema(
     found.map_or(Ok(()), refuse)
 }
 
-/// Checks the additional requirements for strict functions: closed objects, with every property
-/// required.
+/// Checks the requirements that only strict functions have: closed objects, in which every property
+/// is required.
 pub(in crate::rules) fn check_strict_schema(
     function: &str,
     parameters: &Value,
@@ -92,7 +92,8 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Finds the first fault in document order and prefixes it with its path.
+/// Finds the first fault in document order, and returns its description after the path of the
+/// subschema.
 fn find_fault(schema: &Value, fault: &dyn Fn(&Value) -> Option<String>) -> Option<String> {
     let mut path = Path::new();
     let what = walk_schema(schema, &mut path, fault)?;

@@ -22,9 +22,9 @@ const ROLES: &[&str] = &[
     "developer",
 ];
 
-/// The fields of an assistant message. Every reply has `annotations`, and clients send replies back
-/// unchanged. `reasoning_content` is not in the reference, but compatible servers that show their
-/// reasoning send it and expect it back, as this server does.
+/// The fields that an assistant message may have. Every reply has `annotations`, and clients send
+/// replies back unchanged. `reasoning_content` is not in the reference; compatible servers that
+/// show their reasoning send it and expect it back, and so does this server.
 const ASSISTANT_FIELDS: &[&str] = &[
     "role",
     "content",
@@ -37,7 +37,7 @@ const ASSISTANT_FIELDS: &[&str] = &[
     "reasoning_content",
 ];
 
-/// Content part types and their fields.
+/// The types of content parts, each with its fields.
 const PARTS: &[(&str, &[&str])] = &[
     ("text", &["type", "text", "prompt_cache_breakpoint"]),
     (
@@ -129,7 +129,8 @@ pub(super) fn check_content(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over every content part, with the indexes of the message and the part.
+/// Iterates over the content parts of all messages, each with the index of its message and its own
+/// index.
 fn iter_parts(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "messages")
         .iter()

@@ -15,7 +15,8 @@ use crate::rules::{
 
 const MAX_TOOLS: usize = 128;
 
-/// Iterates over every call in the history, with the indexes of the message and the call.
+/// Iterates over the tool calls of all messages, each with the index of its message and its own
+/// index.
 fn iter_calls(body: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     array_field(body, "messages")
         .iter()
@@ -191,7 +192,7 @@ pub(super) fn check_function_nested(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Iterates over the definitions of function tools, with their indexes.
+/// Iterates over the definitions of function tools, each with its index.
 fn iter_functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     array_field(body, "tools")
         .iter()

@@ -61,7 +61,7 @@ pub(super) fn check_ids_unique(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Collects the call ids of all items of the type `wanted`.
+/// Returns the call ids of all items of the type `wanted`.
 fn collect_call_ids<'a>(body: &'a Value, wanted: &str) -> HashSet<&'a str> {
     array_field(body, "input")
         .iter()

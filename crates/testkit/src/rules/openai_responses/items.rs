@@ -12,8 +12,8 @@ use crate::rules::{
     openai::{unknown_parameter_problem, unsupported_value_problem},
 };
 
-/// An item type: its name, the prefix of its ids, and its fields. A prefix or field list that isn't
-/// checked is `None`.
+/// A type of item: its name, the prefix of its ids, and its fields. The prefix or the fields are
+/// `None` if they aren't checked.
 struct ItemType(
     &'static str,
     Option<&'static str>,
@@ -99,7 +99,8 @@ const ROLES: &[&str] = &["assistant", "system", "developer", "user"];
 const INPUT_PARTS: &[&str] = &["input_text", "input_image", "input_file"];
 const OUTPUT_PARTS: &[&str] = &["output_text", "refusal"];
 
-/// Returns an item's type, which messages and item references may omit.
+/// Returns the type of an item. Messages and item references may omit it, so their type is
+/// inferred.
 pub(super) fn item_type(item: &Value) -> &str {
     match string_field(item, "type") {
         Some(found) => found,

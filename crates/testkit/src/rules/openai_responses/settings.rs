@@ -50,7 +50,7 @@ const KNOWN_FIELDS: &[&str] = &[
     "user",
 ];
 
-/// Fields of Chat Completions and their equivalents in Responses.
+/// The fields of Chat Completions that are named differently in Responses, each with its new name.
 const MOVED_FIELDS: &[(&str, &str)] = &[
     ("messages", "input"),
     ("response_format", "text.format"),

@@ -10,7 +10,7 @@ use crate::rules::{
     },
 };
 
-/// Iterates over function tools, with their indexes.
+/// Iterates over the definitions of function tools, each with its index.
 fn iter_functions(body: &Value) -> impl Iterator<Item = (usize, &Value)> {
     array_field(body, "tools")
         .iter()
@@ -47,7 +47,8 @@ pub(super) fn check_schemas(body: &Value, _: &RequestInfo) -> Verdict {
     Ok(())
 }
 
-/// Checks strict functions. Unlike in Chat Completions, a function is strict by default.
+/// Checks the schemas of strict functions. In Responses, unlike in Chat Completions, a function is
+/// strict by default.
 pub(super) fn check_strict_functions(body: &Value, _: &RequestInfo) -> Verdict {
     for (at, tool) in
         iter_functions(body).filter(|(_, tool)| tool.get("strict") != Some(&Value::Bool(false)))

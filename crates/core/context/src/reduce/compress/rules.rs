@@ -9,21 +9,22 @@ use serde_json::{Map, Value};
 use crate::policy::CompressLimits;
 use crate::reduce::failing_lines::find_failing_lines;
 
-/// Characters of a text without line structure that are kept, half head and half tail.
+/// The number of characters kept of a text without line structure, half from its head and half from
+/// its tail.
 pub(super) const MAX_UNSTRUCTURED_CHARS: usize = 4_000;
 
-/// First lines of a diff that is too long to be kept whole.
+/// The number of first lines kept of a diff that is too long to be kept whole.
 const DIFF_HEAD_LINES: usize = 20;
 
-/// The kept part of a result's data.
+/// The data of a result after compression.
 pub(super) struct Kept {
     pub(super) data: Map<String, Value>,
-    /// True if the whole result contains more.
+    /// True if compression removed a part of the data.
     pub(super) left_out: bool,
 }
 
-/// Applies the rule of the tool `name`. Failing tests are always named, even if the rule leaves
-/// them out.
+/// Reduces a result by the rule for the tool `name`. The names of failing tests are kept even if
+/// the rule would leave them out.
 pub(super) fn reduce_result(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let mut kept = apply_tool_rule(name, envelope, limits);
     if kept.left_out {
@@ -67,7 +68,8 @@ fn apply_tool_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> K
     Kept { data, left_out }
 }
 
-/// Keeps the first entries of a list. Returns true if any were left out, like the other rules.
+/// Keeps the first `limit` entries of the list under `key`. Returns true if any entries were left
+/// out.
 fn keep_first_entries(data: &mut Map<String, Value>, key: &str, limit: u32) -> bool {
     let Some(Value::Array(entries)) = data.get_mut(key) else {
         return false;
@@ -80,8 +82,8 @@ fn keep_first_entries(data: &mut Map<String, Value>, key: &str, limit: u32) -> b
     cut
 }
 
-/// Numbers the lines of a file and keeps the first ones. The modification time is removed, because
-/// a model has no use for it.
+/// Numbers the lines of a file and keeps the first `limit`. Returns true if any were left out. The
+/// modification time is removed, because a model has no use for it.
 fn number_lines(data: &mut Map<String, Value>, limit: u32) -> bool {
     data.shift_remove("mtime");
     let start = data.get("start_line").and_then(Value::as_u64).unwrap_or(1);
@@ -105,8 +107,8 @@ fn number_lines(data: &mut Map<String, Value>, limit: u32) -> bool {
     cut
 }
 
-/// Keeps a diff, or the head of a large one; counts and ranges stay. If the diff was too large for
-/// the tool, the result contains only a head.
+/// Keeps a diff, or the head of a long one, with its counts and ranges. Returns true if a part was
+/// left out. If the diff was too large for the tool, the result contains only a head.
 fn shorten_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     let head = data.shift_remove("diff_head");
     let only_head = head.is_some();
@@ -124,8 +126,8 @@ fn shorten_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     true
 }
 
-/// Keeps the diffs of several files up to `limit` lines together, and only the heads of the others;
-/// counts and ranges stay.
+/// Keeps the diffs of several files, up to `limit` lines in total, and only the heads of further
+/// diffs. Counts and ranges stay. Returns true if a part was left out.
 fn shorten_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     let Some(Value::Array(files)) = data.get_mut("files") else {
         return false;
@@ -146,8 +148,9 @@ fn shorten_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     left_out
 }
 
-/// Keeps the exit of a command, the head and tail of its output, and the end of its standard error.
-/// The command itself is in the call.
+/// Keeps a command's exit status, the head and tail of its output, and the end of its standard
+/// error. The command line is dropped, because the call contains it. Returns true if a part of the
+/// output was left out.
 fn reduce_command_result(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     for known in ["command", "cwd", "duration_ms"] {
         data.shift_remove(known);
@@ -177,15 +180,16 @@ fn reduce_command_result(data: &mut Map<String, Value>, limits: CompressLimits) 
     stdout || cut || left_out > 0
 }
 
-/// Keeps the identity and state of a session or task, and the head and tail of its output.
+/// Keeps the identity and state of a session or task, and the head and tail of its output. Returns
+/// true if a part was left out.
 fn reduce_session_result(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     data.shift_remove("duration_ms");
     let stdout = cut_stdout(data, limits);
     keep_first_entries(data, "tasks", limits.list) || stdout
 }
 
-/// Keeps the head and tail of standard output. The counts cover all of the output, though the text
-/// may already be bounded.
+/// Keeps the head and tail of standard output. The reported counts cover all of the output, even if
+/// the tool has already shortened the text. Returns true if a part was left out.
 fn cut_stdout(data: &mut Map<String, Value>, limits: CompressLimits) -> bool {
     let Some(Value::String(stdout)) = data.get("stdout") else {
         return false;
@@ -219,7 +223,8 @@ fn get_count(data: &Map<String, Value>, key: &str) -> Option<usize> {
         .map(|count| count as usize)
 }
 
-/// Keeps the counts and the item in progress.
+/// Keeps the counts of a TODO list and its item in progress. Returns true unless the list is empty,
+/// because its other items are left out.
 fn reduce_todo_result(data: &mut Map<String, Value>) -> bool {
     let Some(Value::Array(items)) = data.shift_remove("items") else {
         return false;
@@ -230,7 +235,7 @@ fn reduce_todo_result(data: &mut Map<String, Value>) -> bool {
     !items.is_empty()
 }
 
-/// Keeps the head and tail of the text, and the markers of the data.
+/// Keeps the head and tail of the text, and those fields of the data that mark its state.
 fn reduce_other_result(envelope: &Envelope, limit: u32) -> Kept {
     let mut data = Map::new();
     let mut left_out = false;
@@ -256,8 +261,8 @@ fn reduce_other_result(envelope: &Envelope, limit: u32) -> Kept {
     Kept { data, left_out }
 }
 
-/// Cuts a text to its first and last lines, or characters if its lines are long, with a note
-/// between them on what is left out. The bool is true if anything is left out. `total` is the
+/// Cuts a text to its first and last lines, or characters if its lines are long, with a note on the
+/// omitted part between them. Returns the text, and true if anything is omitted. `total` is the
 /// number of lines before any earlier cut.
 pub(super) fn cut_to_ends(text: &str, lines: usize, total: usize) -> (String, bool) {
     let text = text.trim_end_matches('\n');

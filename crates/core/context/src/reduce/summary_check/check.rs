@@ -12,7 +12,7 @@ use haft_types::{Entry, Role};
 use crate::reduce::compaction::SummaryRefusal;
 use crate::reduce::language::{ScriptCounts, WritingScript};
 
-/// Marks that only programs write.
+/// Tags and other markers that only programs write. A summary that contains one is refused.
 const MARKS: [&str; 14] = [
     "<tool_call",
     "<function_call",
@@ -30,8 +30,8 @@ const MARKS: [&str; 14] = [
     "[inst]",
 ];
 
-/// Line beginnings that introduce another speaker. `User:` and `System:` are missing because either
-/// may begin a plain fact.
+/// The beginnings of lines that introduce another speaker. `User:` and `System:` are missing
+/// because either may begin a plain fact.
 const SPEAKERS: [&str; 8] = [
     "Human:",
     "Assistant:",
@@ -43,7 +43,7 @@ const SPEAKERS: [&str; 8] = [
     "[system",
 ];
 
-/// Line beginnings that revoke the agent's instructions.
+/// The verbs with which a line begins that revokes the agent's instructions.
 const REVOKING_VERBS: [&str; 3] = ["ignore", "disregard", "forget"];
 const REVOKED_OBJECTS: [&str; 6] = [
     "instruction",
@@ -54,7 +54,7 @@ const REVOKED_OBJECTS: [&str; 6] = [
     "everything",
 ];
 
-/// Beginnings of replies in which a model declines to write a summary.
+/// The beginnings of replies in which a model declines to write a summary.
 const DECLINING_OPENINGS: [&str; 8] = [
     "i'm sorry",
     "i’m sorry",
@@ -66,7 +66,7 @@ const DECLINING_OPENINGS: [&str; 8] = [
     "as an ai",
 ];
 
-/// The heading that every summary begins with.
+/// The lowercase heading that every summary begins with.
 const TITLE: &str = "archived session summary";
 
 /// Removes the text that models put around a summary: an introduction, and a fence.

@@ -5,7 +5,7 @@
 
 use crate::reduce::compaction::SummaryRefusal;
 
-/// The headings, which stay English if the summary is in another language.
+/// The headings of a summary's sections, which stay English if the summary is in another language.
 const HEADINGS: [&str; 5] = [
     "Objectives & Status",
     "Technical Context",
@@ -13,12 +13,12 @@ const HEADINGS: [&str; 5] = [
     "Key Insights & Decisions",
     "File System State",
 ];
-/// The sections that must have text.
+/// The number of sections of a summary that must have text.
 const MIN_SECTIONS: usize = 3;
-/// The title, which haft writes. A model may repeat it.
+/// The title of an archive. Haft writes it, but a model may repeat it in its summary.
 const TITLE: &str = "Archived Session Summary";
-/// Texts that leave a section without content, as letters and digits only: marks of an empty
-/// section, and acknowledgments.
+/// Section texts without content, such as `none` or `ok`. Only their letters and digits are
+/// compared.
 const EMPTY: [&str; 26] = [
     "none",
     "n/a",
@@ -90,11 +90,11 @@ pub(super) fn extract_sections(summary: &str) -> Result<String, SummaryRefusal> 
     Ok(texts.join("\n\n"))
 }
 
-/// The kind of a line of a summary.
+/// The heading on a line of a summary, if there is one.
 enum Heading<'a> {
     None,
     Title,
-    /// One of [`HEADINGS`], by its index.
+    /// One of [`HEADINGS`], given by its index.
     Section(usize),
     Other(&'a str),
 }

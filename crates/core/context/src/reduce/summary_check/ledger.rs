@@ -10,23 +10,23 @@ use crate::reduce::compaction::CompactionPlan;
 use crate::reduce::failing_lines::{bound_line, cut_to_line, find_failing_lines};
 use crate::reduce::superseded::CallSubject;
 
-/// Maximum characters kept of a sentence by the user.
+/// The maximum number of characters kept of a sentence that the user wrote.
 const MAX_SENTENCE_CHARS: usize = 1_000;
 
-/// The reason why a fact must survive.
+/// The reason why a summary must contain a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LedgerKind {
-    /// The user said that something must, must never or must always be so.
+    /// The user demanded that something be done, never be done, or always be done.
     Instruction,
     /// A file was changed.
     FileChanged,
     /// A command failed and has not succeeded since.
     Failing,
-    /// An open TODO item.
+    /// A TODO item is open.
     OpenTodo,
-    /// A running process.
+    /// A process is running.
     Running,
-    /// A message that the user named by its id.
+    /// The user referred to a message by its id.
     Quoted,
 }
 
@@ -43,7 +43,7 @@ impl LedgerKind {
     }
 }
 
-/// A fact that must survive.
+/// A fact that a summary must contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerItem {
     pub kind: LedgerKind,
@@ -61,16 +61,17 @@ impl LedgerItem {
     }
 }
 
-/// Facts that the archived messages do not contain.
+/// The open work at the time of the archive, which cannot be read from the archived messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenWork<'a> {
-    /// Open TODO items.
+    /// The open TODO items.
     pub todos: &'a [String],
-    /// Running processes.
+    /// Descriptions of the running processes.
     pub running: &'a [String],
 }
 
-/// Collects the facts that must survive, in the order in which they came up.
+/// Collects the facts that a summary of the archive must contain, in the order in which they came
+/// up.
 pub fn collect_ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<LedgerItem> {
     let mut items = Vec::new();
     let short: BTreeSet<_> = plan
@@ -121,7 +122,7 @@ pub fn collect_ledger(plan: &CompactionPlan, standing: OpenWork<'_>) -> Vec<Ledg
     items
 }
 
-/// Returns the facts whose literals do not occur in a text.
+/// Returns those facts in `ledger` whose literals do not occur in `text`.
 pub fn find_missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerItem> {
     let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ledger
@@ -130,7 +131,7 @@ pub fn find_missing<'a>(ledger: &'a [LedgerItem], text: &str) -> Vec<&'a LedgerI
         .collect()
 }
 
-/// Adds the changed files and the failing commands.
+/// Adds the files that were changed and the commands that last failed.
 fn add_files_and_failures(plan: &CompactionPlan, items: &mut Vec<LedgerItem>) {
     let messages = || plan.messages.iter().map(|entry| &entry.message);
     let calls: HashMap<_, _> = messages()

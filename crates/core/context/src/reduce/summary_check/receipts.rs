@@ -18,16 +18,16 @@ use crate::reduce::compaction::CompactionPlan;
 use crate::reduce::failing_lines::bound_line;
 use crate::reduce::superseded::CallSubject;
 
-/// Characters of a message that are compared with a line.
+/// The number of characters of a message that are compared with lines of the summary.
 const MAX_COMPARED_CHARS: usize = 4_000;
 
 /// The messages of an archive, indexed by their words.
 pub(super) struct ArchiveIndex<'a> {
     rounds: Vec<Vec<&'a Message>>,
     known: BTreeSet<ShortId>,
-    /// For each word, the rounds and messages it occurs in.
+    /// For each word, the indices of the rounds and messages in which it occurs.
     words: HashMap<String, BTreeSet<(usize, usize)>>,
-    /// The line with the time span, which needs no sources.
+    /// The summary's line with the time span of the archive, which needs no sources.
     span: String,
 }
 
@@ -61,7 +61,7 @@ impl<'a> ArchiveIndex<'a> {
         }
     }
 
-    /// Returns the summary with the ids of its sources in every line that has text.
+    /// Adds the ids of the source messages to every line of the summary that has text.
     pub(super) fn add_sources(&self, summary: &str) -> String {
         let mut signed = String::with_capacity(summary.len() * 5 / 4);
         let mut fenced: Option<String> = None;
@@ -106,7 +106,8 @@ impl<'a> ArchiveIndex<'a> {
         format!("{} {}", plain.trim_end(), format_ids(&ids))
     }
 
-    /// Returns the line without the ids in brackets, and those of the ids that name a message.
+    /// Returns the line without the ids in brackets, and those of these ids that belong to an
+    /// archived message.
     fn split_off_ids(&self, line: &str) -> (String, Vec<ShortId>) {
         let mut plain = String::new();
         let mut ids = Vec::new();
@@ -135,8 +136,8 @@ impl<'a> ArchiveIndex<'a> {
         (plain, ids)
     }
 
-    /// Returns the first message of the round that a line is most likely about, and the most
-    /// similar message in that round.
+    /// Returns the probable sources of a line: the archived message most similar to it, preceded by
+    /// the first message in the round of that message.
     fn guess_sources(&self, line: &str) -> Vec<ShortId> {
         let mut scores: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for places in comparable_words(line)
@@ -170,7 +171,7 @@ impl<'a> ArchiveIndex<'a> {
         ids
     }
 
-    /// Formats the list of all messages by round.
+    /// Formats a list of all archived messages by round.
     pub(super) fn format_list(&self, detail: ReceiptDetail) -> String {
         // The stored text names no tool, because the next run may not offer it. The system message
         // explains how to recall a message.
@@ -210,14 +211,14 @@ impl<'a> ArchiveIndex<'a> {
     }
 }
 
-/// The level of detail of the list.
+/// The level of detail in which the archived messages are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiptDetail {
-    /// The subject of each message.
+    /// The id and the subject of each message are listed.
     Subjects,
-    /// The id of each message.
+    /// The id of each message is listed.
     Ids,
-    /// The first message of each round.
+    /// Only the first message of each round is listed.
     Rounds,
 }
 
@@ -294,7 +295,7 @@ fn parse_ids(inside: &str) -> Option<Vec<ShortId>> {
     ids.filter(|ids| !ids.is_empty())
 }
 
-/// Returns the part of a message's text that is compared.
+/// Returns the part of a message's text that is compared with lines of the summary.
 fn comparable_text(message: &Message) -> String {
     let mut text = message.joined_text();
     text.extend(
@@ -310,7 +311,7 @@ fn comparable_text(message: &Message) -> String {
     text.chars().take(MAX_COMPARED_CHARS).collect()
 }
 
-/// Returns the words of a text that are worth comparing.
+/// Returns the words of a text that help to find its source.
 fn comparable_words(text: &str) -> BTreeSet<String> {
     const MIN_WORD_CHARS: usize = 4;
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');

@@ -7,7 +7,7 @@ use haft_tool::{AgentMessenger, DeliveryError, GroupDelivery};
 
 use super::{AgentMessage, Hub};
 
-/// Sends messages under one agent's name.
+/// Sends messages through the hub in the name of one agent.
 pub(crate) struct HubPost {
     hub: Arc<Hub>,
     sender: String,

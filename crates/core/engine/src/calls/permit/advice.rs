@@ -1,8 +1,8 @@
-//! Suggests what would allow a call that was denied by mode `plan`, or because the run has no user
-//! to ask.
+//! Suggests flags, rules and modes that would allow a call. The call was denied by mode `plan`, or
+//! because the run has no user to ask.
 //!
-//! Invariant: each suggestion was checked against the rules and allows the call; the narrowest
-//! comes first. The mode without a sandbox is never suggested.
+//! Invariant: each suggestion was checked against the rules and allows the call. The narrowest
+//! suggestion comes first. The mode without a sandbox is never suggested.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ pub(super) struct AdviceContext<'a> {
     pub(super) permissions: &'a Permissions,
     pub(super) workspace: &'a Workspace,
     pub(super) opinion: Opinion,
-    /// The mode of `permissions`, if it is not the run's mode and therefore part of every
-    /// suggestion.
+    /// The mode of `permissions`, if it differs from the run's mode. The flag for this mode is then
+    /// part of every suggestion.
     pub(super) required_mode: Option<PermissionMode>,
 }
 
-/// Tells whether a run has a user who can be asked.
+/// Determines whether a user can be asked for approval during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attendance {
     Attended,
@@ -30,8 +30,8 @@ pub(super) enum Attendance {
 }
 
 impl AdviceContext<'_> {
-    /// Describes, as the end of a sentence, how a user can allow `call`, which mode `plan` denies.
-    /// Returns `None` if a rule denies the call in every mode.
+    /// Describes, as the end of a sentence, how a user can allow `call`, which is denied by mode
+    /// `plan`. Returns `None` if a rule denies the call in every mode.
     pub(super) fn describe_ways_out_of_plan(
         &self,
         call: &PermissionRequest<'_>,
@@ -106,7 +106,8 @@ impl AdviceContext<'_> {
         ways.join(", or ")
     }
 
-    /// Returns the commands or flags that add `rules`: permanently, or for one run in another mode.
+    /// Returns the commands or flags that add `rules` permanently, or for one run if another mode
+    /// is required.
     fn describe_how_to_add(&self, rules: &[String]) -> String {
         if self.required_mode.is_none() {
             let added: Vec<_> = rules

@@ -1,7 +1,7 @@
-//! The external tools of a session, and the document about them.
+//! Maintains the list of a session's external tools, and the document about them.
 //!
-//! Invariant: while the prefix is cached, the description of a tool stays as it was sent until the
-//! tool's file changes: a late answer does not break the prefix.
+//! Invariant: while the provider's cache may hold the prefix, the description of a tool stays as it
+//! was sent until the tool's file changes. Help that arrives late does not break the prefix.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use super::ToolHelp;
 use crate::prompt::file_stamps::Stamps;
 
-/// Controls what happens to help texts that arrive after their tool was described without them.
+/// Controls whether a help text is shown that arrives after its tool was described without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateAnswers {
-    /// Late answers are shown now, because no cached prefix is lost.
+    /// Late help texts are shown now, because no cached prefix can be lost.
     Show,
-    /// Late answers are held back.
+    /// Late help texts are held back, to keep the cached prefix valid.
     HoldBack,
 }
 
-/// A predicate for the names of built-in tools. It is called only if a file could be a tool,
-/// because listing the built-in names requires creating all tools.
+/// A predicate that returns true for the names of built-in tools. It is called only if a file could
+/// be a tool, because listing the built-in names requires creating all tools.
 pub(crate) type IsBuiltIn = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The external tools as they were last found.
@@ -33,15 +33,15 @@ pub(crate) struct ExternalTools {
     is_built_in: IsBuiltIn,
     stamps: Stamps,
     tools: Vec<ExternalTool>,
-    /// The help texts that were sent, by file.
+    /// The help texts that were sent to the model, by the path of the tool's file.
     described: HashMap<PathBuf, (ToolFileVersion, Help)>,
-    /// Problems that the user has not seen yet.
+    /// Problems with the tools' files that have not been shown to the user yet.
     problems: Vec<FileProblem>,
     document: Option<(String, String)>,
 }
 
 impl ExternalTools {
-    /// Finds the tools and their cached help, without running any.
+    /// Finds the tools and their cached help. Runs no tool.
     pub(crate) fn new(paths: KnowledgePaths, help: ToolHelp, is_built_in: IsBuiltIn) -> Self {
         let mut shelf = Self {
             paths,
@@ -57,7 +57,7 @@ impl ExternalTools {
         shelf
     }
 
-    /// Returns the heading and text of the document about the tools.
+    /// Returns the heading and the text of the document about the tools.
     pub(crate) fn document(&self) -> Option<&(String, String)> {
         self.document.as_ref()
     }
@@ -70,7 +70,7 @@ impl ExternalTools {
             .collect()
     }
 
-    /// Finds the tools again if a folder or a tool's file changed.
+    /// Finds the tools again if a folder or a tool's file has changed.
     pub(crate) fn refresh(&mut self) {
         if self.stamps.is_unchanged() {
             return;
@@ -88,7 +88,7 @@ impl ExternalTools {
         self.rebuild_document();
     }
 
-    /// Finds the tools again, and queries those without known help.
+    /// Finds the tools again, and runs tools without known help to get it.
     pub(crate) async fn refresh_help(&mut self, late: LateAnswers, cancel: &CancellationToken) {
         self.refresh();
         match late {

@@ -19,13 +19,13 @@ pub(crate) struct AnthropicDecoder {
     usage: Usage,
 }
 
-/// A block that was started and not yet stopped.
+/// A content block whose start has been received, but not its end.
 enum AnthropicOpenBlock {
     Text,
     /// A thinking block, with the index of its part in the reply.
     Thinking(usize),
-    /// A tool call, with the index of its part in the reply and the input that the block was
-    /// started with.
+    /// A tool call, with the index of its part in the reply and the input that the start of the
+    /// block contained.
     Call(usize, String),
     /// A block of an unknown kind.
     Other,

@@ -17,8 +17,8 @@ use crate::wire::{
 /// The default `max_tokens`, sent if neither the request nor the model's entry sets a limit. The
 /// API requires the field, and every model of the API supports this value.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The share of the context window reserved for the reply if no output limit is set, equal to the
-/// default of `[context] output_reserve`.
+/// The share of the context window that is reserved for the reply if no output limit is set. It
+/// equals the default of `[context] output_reserve`.
 const OUTPUT_RESERVE: f64 = 0.3;
 
 /// The maximum length of a call id. The ids that providers generate are far shorter.
@@ -176,8 +176,8 @@ impl Wire for AnthropicWire {
     }
 }
 
-/// A content block: either encoded here, or a stored block of the provider that is sent back
-/// unchanged.
+/// A content block: either encoded from a part of the message, or a stored block of the provider
+/// that is sent back unchanged.
 enum AnthropicPiece<'a> {
     Block(AnthropicBlock<'a>),
     Kept(&'a str),

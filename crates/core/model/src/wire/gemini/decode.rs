@@ -12,7 +12,7 @@ use crate::wire::{Decode, Fault, ReplyProgress, Sink, json, parse_json, require_
 pub(crate) struct GeminiDecoder {
     assembly: ReplyParts,
     ids: CallIds,
-    /// The last event that contained a call, as received, to detect a repetition.
+    /// The text of the last event that contained a call, kept to detect a repeated event.
     last_call: String,
     stop: Option<StopReason>,
     usage: Usage,
@@ -233,8 +233,8 @@ fn parse_stop_reason(reason: String) -> StopReason {
     }
 }
 
-/// Converts token counts. The prompt count includes cached tokens; the candidate count excludes
-/// thoughts.
+/// Converts token counts to the form that all APIs share. Gemini's prompt count includes cached
+/// tokens; its candidate count excludes thoughts.
 fn to_neutral_usage(usage: &GeminiUsage) -> Usage {
     let prompt = usage.prompt.unwrap_or(0);
     let tool_use = usage.tool_use_prompt.unwrap_or(0);

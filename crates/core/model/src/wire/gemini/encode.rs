@@ -34,8 +34,8 @@ enum GeminiPartKind<'a> {
     FunctionResponse(GeminiResponse<'a>),
 }
 
-/// A call in a turn of the model. The call is a struct of its own, not a variant of
-/// [`GeminiPartKind`], because a flattened enum cannot contain raw arguments.
+/// A tool call in a turn of the model. It is not a variant of [`GeminiPartKind`], because a
+/// flattened enum cannot contain raw arguments.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiCallPart<'a> {

@@ -41,7 +41,7 @@ struct ChatChoice<'a> {
     #[serde(borrow)]
     message: Option<ChatDelta<'a>>,
     finish_reason: Option<String>,
-    /// The token usage, which one provider sends inside the choice when streaming.
+    /// The token usage, which one provider sends inside the choice of a streamed reply.
     #[serde(default, deserialize_with = "json::deserialize_lenient")]
     usage: Option<ChatUsage>,
 }
@@ -52,9 +52,10 @@ struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<String>,
-    /// The reasoning, as many servers send it.
+    /// The reasoning, in the field that many servers use.
     reasoning_content: Option<String>,
-    /// The reasoning, as some other servers send it; not always a string.
+    /// The reasoning, in the field that some servers use instead of `reasoning_content`; not always
+    /// a string.
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -92,8 +93,8 @@ struct ChatUsage {
     prompt_tokens_details: Option<InputTokenDetails>,
     #[serde(default, deserialize_with = "json::deserialize_lenient")]
     completion_tokens_details: Option<OutputTokenDetails>,
-    /// The number of cached tokens, as two compatible providers report it instead of in the
-    /// details.
+    /// The number of cached tokens, which two compatible providers report in this field rather than
+    /// in the details.
     #[serde(default, deserialize_with = "json::deserialize_count")]
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(default, deserialize_with = "json::deserialize_count")]
@@ -239,8 +240,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Returns the index of the part for the call to which a piece belongs, or `None` if the piece
-    /// begins a new call.
+    /// Returns the index of the part that holds the call to which a piece belongs, or `None` if the
+    /// piece begins a new call.
     fn find_call(&self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let slot = match index {
             Some(_) => self.calls.iter().rev().find(|slot| slot.index == index),
@@ -253,8 +254,8 @@ impl ChatDecoder {
         (!other && !unnumbered).then_some(slot.part)
     }
 
-    /// Reports the end of all calls to the sink. Nothing but the end of the message marks the end
-    /// of a call; if the message was truncated, the last call is not closed.
+    /// Reports the end of all calls to the sink when the message has ended: the protocol does not
+    /// mark the end of a single call. If the message was truncated, the last call is not closed.
     fn close_calls(&mut self, stop: &StopReason, sink: Sink<'_>) {
         let cut = usize::from(*stop == StopReason::Length);
         let whole = self.calls.len().saturating_sub(cut);

@@ -22,7 +22,7 @@ pub(crate) struct ResponsesDecoder {
     usage: Usage,
 }
 
-/// An output item that was opened, and possibly closed.
+/// An output item that was opened, and that may already be closed.
 #[derive(Default)]
 struct OutputItem {
     /// The final parts of the item, once it is closed.
@@ -217,8 +217,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the number of an item. Some servers send only ids; their items are numbered in order
-    /// of arrival.
+    /// Returns the number of an item. If the server sends only ids, items are numbered in order of
+    /// arrival.
     fn item_index(&mut self, index: Option<u64>, id: Option<&String>) -> Result<u64, Fault> {
         if let Some(index) = index {
             return Ok(index);

@@ -116,8 +116,8 @@ impl Wire for ResponsesWire {
         })
     }
 
-    /// Returns the system text as the content of a JSON string, without the quotes, which are part
-    /// of the frame.
+    /// Returns the system text as the content of a JSON string, without the quotes: they are part
+    /// of the frame around the text.
     fn encode_system(&self, message: &Message, _: CacheMark) -> Vec<u8> {
         let mut out = Vec::new();
         json::append_value(&mut out, &message.joined_text());
@@ -150,8 +150,8 @@ impl OpenaiMessages for ResponsesWire {
         fragment
     }
 
-    /// Encodes a reply. The API rejects a reasoning item that is not followed by the item it led
-    /// to, so reasoning at the end is left out.
+    /// Encodes a reply. Reasoning at the end is left out, because the API rejects a reasoning item
+    /// without the item to which the reasoning led.
     fn encode_reply(&self, message: &Message) -> Fragment {
         let made_here = self.0.is_author_of(message);
         let mut fragment = Fragment::new(WireTurn::Assistant);

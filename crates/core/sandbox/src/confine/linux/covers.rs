@@ -31,13 +31,13 @@ use super::known_folders::KnownFolders;
 use super::protected_names::{self, CoverKind, MissingEntry, ProtectedEntry};
 use super::{AtStep, ConfinementFailure, ConfinementStep, SandboxPolicy};
 
-/// The extension of the file that lists the covers. The lock file has the same name without this
-/// extension.
+/// The extension of the file that lists the covers. The name of the lock file is the part before
+/// this extension.
 const NOTES_EXTENSION: &str = "covers";
 /// The extension of the file that stores the [`KnownFolders`].
 const FOLDERS_EXTENSION: &str = "folders";
-/// Errors of creating a cover that do no harm: another process created the cover first, or no
-/// process, including the command, can create files there.
+/// Harmless errors when creating a cover: another process created the cover first, or no process,
+/// including the command, can create files there.
 const HARMLESS_COVER_ERRORS: [io::ErrorKind; 3] = [
     io::ErrorKind::AlreadyExists,
     io::ErrorKind::PermissionDenied,
@@ -55,7 +55,7 @@ struct FolderCovers {
     notes: CoverNotes,
     list: File,
     covered: Vec<PathBuf>,
-    /// All protected entries of the folder, including covers.
+    /// All protected entries of the project folder, including covers.
     protected: Vec<ProtectedEntry>,
 }
 
@@ -210,8 +210,9 @@ fn create_cover(missing: &MissingEntry) -> io::Result<()> {
     }
 }
 
-/// Removes the listed covers and the notes. Entries with content are kept: they no longer belong to
-/// haft. Returns the open folders; their disk blocks are freed when the folders are closed.
+/// Removes the covers in `list` and then the notes. Covers that were filled with content are kept:
+/// they no longer belong to haft. Returns the open folders; their disk blocks are freed when the
+/// folders are closed.
 fn remove_noted_covers(list: &mut File) -> io::Result<Vec<OwnedFd>> {
     let mut folders = Vec::new();
     // Reverse order, because an entry inside another cover comes later in the list.

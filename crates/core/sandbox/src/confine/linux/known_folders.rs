@@ -17,23 +17,24 @@ use std::path::{Path, PathBuf};
 
 use haft_files::Durability;
 
-/// The longest time, in seconds, during which two changes can get an equal timestamp; some network
-/// file systems count whole seconds.
+/// The maximum time, in seconds, by which two changes with equal timestamps can differ; some
+/// network file systems count whole seconds.
 const MAX_TIME_ROUNDING_SECS: i64 = 2;
 
 /// The device, the inode, and the change and modification times of a folder.
 type FolderStamp = [i64; 6];
 
-/// The remembered folders of a project.
+/// The folders of a project that were already searched, with their subfolders, so that unchanged
+/// folders are not read again.
 #[derive(Debug, Default)]
 pub(super) struct KnownFolders {
     file: PathBuf,
-    /// The protected names that were searched for. The folders are valid only for these names,
-    /// because another version of haft may protect other names.
+    /// The protected names for which the folders were searched. The folders are valid only for
+    /// these names, because another version of haft may protect other names.
     names: String,
     /// The current time of the file system, in seconds.
     now: i64,
-    /// The subfolders of each folder, by name.
+    /// The stamp of each folder and the names of its subfolders.
     folders: HashMap<PathBuf, (FolderStamp, Vec<OsString>)>,
     used: HashMap<PathBuf, (FolderStamp, Vec<OsString>)>,
     changed: bool,
@@ -93,8 +94,8 @@ impl KnownFolders {
         self.changed = true;
     }
 
-    /// Saves the folders that were used. Errors are ignored: folders that were not saved are read
-    /// again next time.
+    /// Saves the folders that were used in this search. Errors are ignored: folders that were not
+    /// saved are read again next time.
     pub(super) fn write(self) {
         if !self.changed && self.folders.is_empty() {
             return;

@@ -111,8 +111,8 @@ fn build_rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {
     Ok(rules)
 }
 
-/// Allows `access` below `path` if it exists. For a file, only the rights that apply to files are
-/// added.
+/// Allows `access` to `path` and everything below it, if it exists. For a file, only the rights
+/// that apply to files are added.
 fn allow_below(
     rules: RulesetCreated,
     path: &Path,
@@ -139,7 +139,8 @@ fn collect_hidden_paths(policy: &SandboxPolicy) -> BTreeSet<PathBuf> {
     policy.existing_hidden_paths().chain([devices]).collect()
 }
 
-/// Returns paths that together cover everything below `below`, except the paths in `hidden`.
+/// Returns paths whose contents together are everything below `below`, except the paths in
+/// `hidden`.
 fn paths_except_hidden(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut open = vec![below.to_owned()];
@@ -162,7 +163,8 @@ fn paths_except_hidden(below: &Path, hidden: &BTreeSet<PathBuf>) -> Vec<PathBuf>
     all
 }
 
-/// Lists the entries of a folder except links, whose targets are found elsewhere.
+/// Lists the entries of a folder except links: a link's target is allowed or hidden at its own
+/// path.
 fn list_without_links(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.filter_map(|entry| {
         let entry = entry.ok()?;

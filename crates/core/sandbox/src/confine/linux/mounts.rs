@@ -30,7 +30,7 @@ use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy}
 use crate::PRIVATE_FOLDERS;
 use crate::wire::Console;
 
-/// The state of the machine, read before the namespaces were created.
+/// The state of the machine outside the sandbox, read before the namespaces were created.
 pub(crate) struct HostState {
     /// The covers that stand in for missing protected files.
     pub(crate) covers: Vec<PathBuf>,
@@ -99,7 +99,8 @@ pub(crate) fn build_file_system(
 struct Mount(OwnedFd);
 
 impl Mount {
-    /// Copies the mount at `path`, without following links and with everything mounted below it.
+    /// Copies the mount at `path` together with everything mounted below it. Does not follow a
+    /// link.
     fn copy_from_path(path: &Path) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -108,8 +109,8 @@ impl Mount {
         Ok(Self(open_tree(CWD, path, flags)?))
     }
 
-    /// Creates a read-only view of a folder in which named pipes are disconnected from those
-    /// outside: an overlay gives each pipe a separate inode. `empty` is an empty folder, which
+    /// Creates a read-only view of a folder. A named pipe in the view is not connected to the pipe
+    /// outside, because an overlay gives it a separate inode. `empty` is an empty folder, which
     /// serves as the second layer: an overlay without a writable layer needs two others.
     fn create_overlay_view(folder: &Path, empty: &Path) -> io::Result<Self> {
         let mut layers = Vec::new();
@@ -156,7 +157,7 @@ impl Mount {
     }
 }
 
-/// A mount and the path to attach it to.
+/// A mount, its access, and the path to which it is attached.
 struct MountPiece {
     at: PathBuf,
     mount: Mount,
@@ -166,7 +167,7 @@ struct MountPiece {
 /// The access that a mount allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MountAccess {
-    /// Everything except devices and set-user-ID programs.
+    /// Reading and writing, but no devices and no set-user-ID programs.
     Writable,
     /// Reading only. The restriction is applied after all mounts are attached.
     ReadOnly,
@@ -186,7 +187,7 @@ fn mount_own_proc() -> io::Result<()> {
     )?)
 }
 
-/// Opens the folders of the policy.
+/// Opens the project, writable and readable folders of the policy as mounts.
 fn open_policy_folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     let mut pieces = Vec::new();
     for folder in policy.projects.iter().chain(&policy.writable) {
@@ -499,8 +500,8 @@ fn seal_repository(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Seals one more file of a project, if it exists and all folders between it and the project are
-/// real folders, not links.
+/// Makes an additional protected file of a project read-only, if it exists and all folders between
+/// it and the project are real folders, not links.
 fn seal_extra_file(project: &Path, path: &Path) -> io::Result<()> {
     let mut way: Vec<_> = path
         .ancestors()

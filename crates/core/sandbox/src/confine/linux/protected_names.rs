@@ -149,7 +149,7 @@ fn may_exist(path: &Path) -> bool {
     !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The maximum number of folders of a project that are searched, upper ones first.
+/// The maximum number of folders of a project that are searched, beginning with the uppermost.
 const MAX_FOLDERS: usize = 1_000;
 /// Folders that are not searched: programs generate their content, and neither editors nor version
 /// control read it.
@@ -210,7 +210,8 @@ static SPLIT_NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Returns all names that are searched for or skipped, joined into one string.
+/// Joins all protected names and all names of skipped folders into one string, which changes when
+/// another version of haft changes the lists.
 pub(super) fn format_searched_names() -> String {
     let names = PROTECTED_PATHS
         .iter()

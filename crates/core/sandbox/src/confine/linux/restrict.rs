@@ -11,7 +11,7 @@ use super::{
     AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, Network,
 };
 
-/// The last restrictions of a confined command, prepared before the fork.
+/// The restrictions that a confined command applies last, prepared before the fork.
 pub(crate) struct Restrictions {
     filter: BpfProgram,
 }

@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// The socket families that a command may open.
+/// The families of sockets that a command may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketFamilies {
     /// Unix sockets, the internet protocols, and the kernel's list of interfaces.
@@ -93,7 +93,8 @@ const REFUSED_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
-/// System calls that are reported as not implemented because their flags are in memory.
+/// System calls that are reported as not implemented, because their flags are in memory, which a
+/// filter cannot read.
 const UNSUPPORTED_CALLS: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// The flags of `clone` that create namespaces.
@@ -223,10 +224,10 @@ fn build_refusal_rules(families: SocketFamilies) -> Result<Rules, seccompiler::B
 }
 
 /// The number of the system call `fchmodat2`, which is equal on every architecture. Defined here
-/// because libc does not define it for all of them yet.
+/// because libc does not define it for all architectures yet.
 const FCHMODAT2: libc::c_long = 452;
 
-/// Compares an argument as 32 bits, which is the part that the kernel itself uses.
+/// Compares the lower 32 bits of an argument, because the kernel itself ignores the rest.
 fn compare_argument(
     argument: u8,
     operator: SeccompCmpOp,
@@ -244,7 +245,7 @@ fn filter_prologue() -> BpfProgram {
     const JUMP_IF_AT_LEAST: u16 = 0x35;
     const RETURN: u16 = 0x06;
     const ERRNO: u32 = 0x0005_0000;
-    /// The bit set in every number of the x32 calling convention.
+    /// The bit that is set in every system call number of the x32 calling convention.
     const X32: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let error = |errno: libc::c_int| step(RETURN, 0, 0, ERRNO | errno.unsigned_abs());

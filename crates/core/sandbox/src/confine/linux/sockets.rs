@@ -10,8 +10,8 @@ pub(crate) fn list_bound_sockets() -> Vec<PathBuf> {
     parse_socket_paths(&fs::read("/proc/net/unix").unwrap_or_default())
 }
 
-/// Parses the socket paths in a table with eight columns per line. Skips abstract sockets and
-/// sockets bound to a relative path.
+/// Parses the socket paths in the contents of `/proc/net/unix`, which has eight columns per line.
+/// Skips abstract sockets and sockets bound to a relative path.
 fn parse_socket_paths(table: &[u8]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = table
         .split(|byte| *byte == b'\n')

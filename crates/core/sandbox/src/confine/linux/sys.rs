@@ -9,12 +9,12 @@ pub(super) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NO_SUID: u64 = libc::MOUNT_ATTR_NOSUID;
 pub(super) const NO_DEVICES: u64 = libc::MOUNT_ATTR_NODEV;
 
-/// The mounts that a change of attributes applies to.
+/// The mounts to which new attributes are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Only this mount.
+    /// Only the given mount.
     One,
-    /// This mount and all mounts below it.
+    /// The given mount and all mounts below it.
     All,
 }
 
@@ -84,8 +84,8 @@ fn is_privileged() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Permanently drops all capabilities, but a process that runs as root keeps `KEPT_CAPABILITIES`.
-/// Makes only system calls, so it may run between fork and exec.
+/// Permanently drops all capabilities, except that a process that runs as root keeps
+/// `KEPT_CAPABILITIES`. Makes only system calls, so it may run between fork and exec.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let kept = if is_privileged() {
         KEPT_CAPABILITIES

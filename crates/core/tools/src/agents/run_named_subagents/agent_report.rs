@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const BACKGROUND: &str = "background";
 
-/// Returns the result for agents that were started in the background.
+/// Returns the tool result for agents that were started in the background.
 pub(super) fn build_started_envelope(agents: &[StartedAgent], tools: &ToolNames) -> Envelope {
     let line =
         |one: &StartedAgent| format!("- `{}`\n  Conversation: {}", one.name, one.conversation);
@@ -25,7 +25,7 @@ pub(super) fn build_started_envelope(agents: &[StartedAgent], tools: &ToolNames)
     Envelope::success(text).with_data(data)
 }
 
-/// Reads back the agents that a result of the tool reports as started in the background.
+/// Returns the agents that a result of the tool reports as started in the background.
 pub fn parse_background_agents(envelope: &Envelope) -> Vec<StartedAgent> {
     let named = Some(&envelope.data)
         .filter(|data| data["mode"] == BACKGROUND)
@@ -65,7 +65,7 @@ fn format_sections(
         .collect()
 }
 
-/// Returns the result with one section for each agent, in the order of `reports`.
+/// Returns the tool result with one section for each agent, in the order of `reports`.
 pub(super) fn build_reports_envelope(
     order: WorkOrder,
     reports: &[AgentReport],

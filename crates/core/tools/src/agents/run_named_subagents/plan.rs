@@ -4,7 +4,7 @@ use haft_tool::{Assignment, WorkOrder, WorkPlace};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The maximum number of tasks in one call. A larger number is a mistake.
+/// The maximum number of tasks in one call. A larger number is considered a mistake of the model.
 const MAX_TASKS: usize = 32;
 
 /// The unparsed `subagents` argument.
@@ -12,7 +12,7 @@ const MAX_TASKS: usize = 32;
 #[serde(untagged)]
 pub(super) enum PlanText {
     Text(String),
-    /// Some models send an object instead of YAML text.
+    /// A JSON object or list, which some models send instead of YAML text.
     Object(Value),
 }
 
@@ -33,7 +33,7 @@ struct AgentEntry {
 }
 
 impl PlanText {
-    /// Parses the plan. An error message is meant for the model.
+    /// Parses the plan. The error message is for the model.
     pub(super) fn parse_plan(self) -> Result<(WorkOrder, Vec<Assignment>), String> {
         let plan = match self {
             Self::Text(text) => parse_yaml_plan(&text)?,

@@ -1,9 +1,9 @@
-//! Carries out a change completely or not at all.
+//! Changes the files of a call, all or none.
 //!
 //! Each step is on disk before the next begins: the journal; the temporary files beside their
-//! targets; the journal's second stage; each file in its place; for several files the journal's
-//! third stage. A failure before that rolls everything back. After it the change is done, and only
-//! temporary files remain to be removed.
+//! targets; the journal's second stage; each file in its place; and for several files the journal's
+//! third stage. A failure before the last step rolls everything back. After the last step, the
+//! change is complete, and only temporary files must still be removed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,22 +18,22 @@ use super::place::{self, OpenFolders, PlaceResult, RollbackResult};
 use super::{ChangeAction, ChangeError, PlannedChange};
 use crate::files::disk::{LoadedFile, compute_file_state};
 
-/// The kernel's error code for a symbolic link that was not followed.
+/// The operating system's error code for a symbolic link that was not followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
-/// The beginning of a temporary file's name.
+/// The prefix of the names of temporary files.
 const TEMPORARY_PREFIX: &str = ".haft-";
 
-/// The result of a change for one file.
+/// The new state of one file after a change, with notes for the model.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
-    /// The new state; `None` if the file was deleted.
+    /// The new state of the file; `None` if the file was deleted.
     pub(crate) state: Option<FileState>,
-    /// Attributes that could not be kept, as sentences.
+    /// Sentences about attributes of the file that could not be kept.
     pub(crate) notes: Vec<String>,
 }
 
-/// Carries out a change. `changes` names each file once.
+/// Changes either all files in `changes` or none. `changes` must contain each file only once.
 pub(super) fn commit_changes(
     journal: &Path,
     changes: &[PlannedChange<'_>],
@@ -236,15 +236,15 @@ fn place_files(
     Ok(())
 }
 
-/// A file that was not rolled back because another process changed it after haft did.
+/// A file that was not rolled back because another process changed it after haft had changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnrestoredFile {
     pub(super) path: PathBuf,
-    /// The file that holds the earlier content, if any.
+    /// The file that contains the content from before the change, if there is one.
     pub(super) earlier: Option<PathBuf>,
 }
 
-/// Rolls back every step of a change, the last first, and returns the files that could not be
+/// Rolls back all steps of a change, the last step first. Returns the files that could not be
 /// restored.
 pub(super) fn roll_back(
     record: &JournalRecord,
@@ -272,13 +272,15 @@ pub(super) fn roll_back(
     Ok(left)
 }
 
-/// Removes temporary files and created folders of a change that has not changed any file yet.
+/// Removes the temporary files and the created folders of a change that has not changed any file
+/// yet.
 pub(super) fn discard_prepared_files(record: &JournalRecord, folders: &mut OpenFolders) {
     discard_temporary_files(record, folders);
     remove_empty_folders(record);
 }
 
-/// Removes the temporary files. A failure is ignored: a leftover temporary file does no harm.
+/// Removes the temporary files of a change. Failures are ignored, because a leftover temporary file
+/// does no harm.
 pub(super) fn discard_temporary_files(record: &JournalRecord, folders: &mut OpenFolders) {
     for entry in &record.entries {
         if let Ok(folder) = folders.get_or_open(entry.folder(), OpenFolder::open) {
@@ -288,7 +290,7 @@ pub(super) fn discard_temporary_files(record: &JournalRecord, folders: &mut Open
     }
 }
 
-/// Removes the folders that were created for the change, unless another process put something in
+/// Removes the folders that were created for the change, unless another process has put files into
 /// them.
 fn remove_empty_folders(record: &JournalRecord) {
     for made in record.folders.iter().rev() {

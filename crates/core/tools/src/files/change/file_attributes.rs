@@ -15,10 +15,10 @@ use rustix::io::Errno;
 
 use crate::files::disk::LoadedFile;
 
-/// The access control list, as an extended attribute.
+/// The name of the extended attribute that contains the access control list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
-/// The capabilities of a program. The kernel removes them when the file is written to, and haft
-/// does not copy them.
+/// The name of the extended attribute that contains the capabilities of a program. The kernel
+/// removes capabilities when the file is written to, and haft does not copy them.
 const CAPABILITIES: &str = "security.capability";
 
 /// A failure to copy the owner or the mode of the old file.
@@ -31,8 +31,8 @@ pub(super) enum AttributeError {
     Mode(io::Error),
 }
 
-/// Copies owner, mode and extended attributes to a new file. Returns the names of attributes that
-/// could not be copied.
+/// Copies owner, mode and extended attributes of the old file to the new file. Returns the names of
+/// extended attributes that could not be copied.
 pub(super) fn copy_attributes(new: &File, old: &LoadedFile) -> Result<Vec<String>, AttributeError> {
     let uid = old.metadata.uid();
     let gid = old.metadata.gid();
@@ -94,8 +94,8 @@ fn read_extended_attribute(file: &File, name: &OsStr) -> Result<Vec<u8>, Errno> 
     )
 }
 
-/// Reads a list or value of unknown length. Queries the length first, and starts again if the
-/// content grew before it was read.
+/// Reads an attribute or a list of unknown length. Queries the length first, and starts again if
+/// the content has grown before it is read.
 fn read_variable_length(
     length: impl Fn() -> Result<usize, Errno>,
     fill: impl Fn(&mut [u8]) -> Result<usize, Errno>,

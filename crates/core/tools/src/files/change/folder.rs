@@ -1,8 +1,9 @@
-//! A folder that is held open, so that every operation acts on that very folder.
+//! A folder that is kept open, so that every operation acts on that folder even if its path
+//! changes.
 //!
 //! Invariant: no symbolic link is followed, neither on the way to the folder nor in it. A path is
-//! resolved once, before anything is done; if a folder is swapped for a link after that, the next
-//! step fails instead of acting elsewhere.
+//! resolved once, before any operation. If a folder is then replaced with a symbolic link, the next
+//! operation fails instead of acting elsewhere.
 
 mod put_back;
 
@@ -22,27 +23,29 @@ use rustix::io::Errno;
 
 use super::journal::random_name;
 
-/// The suffix of a third name, used for a moment while two files are exchanged by link and rename.
+/// The suffix of a third file name, which exists for a moment while two files are exchanged by link
+/// and rename.
 const SPARE_SUFFIX: &str = ".old";
 
-/// Flags to open a folder as a starting point only: on Linux this needs no permission to list it.
+/// Flags to open a folder only as a starting point. On Linux, this needs no permission to list the
+/// folder.
 const FOLDER_FLAGS: OFlags = PLACE.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(target_os = "linux")]
 const PLACE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PLACE: OFlags = OFlags::RDONLY;
 
-/// An open folder. All writes to a project go through one.
+/// An open folder. All writes to a project go through an open folder.
 pub struct OpenFolder {
     descriptor: OwnedFd,
     path: PathBuf,
     renames: RenameMode,
 }
 
-/// The way in which files are renamed and exchanged.
+/// Controls how files are renamed and exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RenameMode {
-    /// In one step, or in several if the file system has no atomic operation.
+    /// In one step if the file system supports atomic operations, else in several steps.
     Best,
     /// Always in several steps.
     #[cfg(test)]
@@ -50,7 +53,7 @@ enum RenameMode {
 }
 
 impl OpenFolder {
-    /// Opens a folder by its absolute path, which must not contain links, `.` or `..`.
+    /// Opens a folder by its absolute path, which must not contain symbolic links, `.` or `..`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             descriptor: open_absolute(path, FOLDER_FLAGS)?,
@@ -59,7 +62,7 @@ impl OpenFolder {
         })
     }
 
-    /// Opens a folder, and creates the missing folders on the way to it.
+    /// Opens a folder, and creates the folder and its parents if they are missing.
     pub fn open_or_create(path: &Path) -> io::Result<Self> {
         match (Self::open(path), path.parent(), path.file_name()) {
             (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
@@ -76,7 +79,7 @@ impl OpenFolder {
         }
     }
 
-    /// Returns `path` and its ancestors that do not exist, outermost first.
+    /// Returns the missing folders on the way to `path`, including `path` itself, outermost first.
     pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
         let absent = |folder: &&Path| matches!(Self::open(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
         let mut missing: Vec<PathBuf> = path
@@ -107,7 +110,7 @@ impl OpenFolder {
         &self.path
     }
 
-    /// Returns the metadata of an entry without opening or following it.
+    /// Returns the metadata of an entry without opening it or following a symbolic link.
     #[cfg(not(target_os = "linux"))]
     pub fn symlink_metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let held = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -121,32 +124,32 @@ impl OpenFolder {
         }
     }
 
-    /// Returns the metadata of an entry without opening or following it.
+    /// Returns the metadata of an entry without opening it or following a symbolic link.
     #[cfg(target_os = "linux")]
     pub fn symlink_metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.descriptor, name, flags, Mode::empty())?).metadata()
     }
 
-    /// Opens a file for reading. Does not block on a pipe; a link is an error.
+    /// Opens a file for reading. Does not block on a pipe. Fails if the entry is a symbolic link.
     pub fn open_for_reading(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::empty())?.into())
     }
 
-    /// Creates a file under an unused name. The umask applies.
+    /// Creates a file; fails if the name exists. The umask is applied to `mode`.
     pub fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, to_mode(mode))?.into())
     }
 
-    /// Removes a file or a link.
+    /// Removes a file or a symbolic link.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Creates a symbolic link under an unused name.
+    /// Creates a symbolic link; fails if the name exists.
     pub fn create_symlink(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.descriptor, name)?)
     }
@@ -185,13 +188,14 @@ impl OpenFolder {
         )?)
     }
 
-    /// Returns an unpredictable name that starts with `prefix`, by which
-    /// [`OpenFolder::remove_leftovers`] finds the file if it is left behind.
+    /// Returns an unpredictable name that starts with `prefix`. If a file with this name is left
+    /// behind, [`OpenFolder::remove_leftovers`] finds it by the prefix.
     pub fn temporary_name(prefix: &str) -> io::Result<OsString> {
         Ok(format!("{prefix}{}.tmp", random_name()?).into())
     }
 
-    /// Removes files with temporary names that a killed process left.
+    /// Removes the files with names from [`OpenFolder::temporary_name`] that a killed process left
+    /// behind.
     pub fn remove_leftovers(&self, prefix: &str) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)? {
@@ -209,11 +213,12 @@ impl OpenFolder {
         Ok(unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Exchanges a file and its temporary file. At every moment, `name` refers to one of the two.
+    /// Exchanges a file and its temporary file. At every moment, `name` refers to one of the two
+    /// files.
     ///
-    /// A file system without an atomic exchange (NFS and some FUSE ones) needs three steps. If
-    /// another process renames a file to `name` between the first and the second step, that file is
-    /// lost; no program can close this gap.
+    /// A file system without an atomic exchange (NFS and some FUSE file systems) needs three steps.
+    /// If another process renames a file to `name` between the first and the second step, that file
+    /// is lost; no program can close this gap.
     pub fn exchange_files(&self, temporary: &OsStr, name: &OsStr) -> io::Result<()> {
         if self.renames == RenameMode::Best {
             match renameat_with(
@@ -296,7 +301,7 @@ impl OpenFolder {
         Ok(renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
-    /// Gives a file a second name, or copies it if the file system has no hard links.
+    /// Creates a hard link to a file, or copies the file if the file system has no hard links.
     fn link_or_copy(&self, name: &OsStr, second: &OsStr) -> io::Result<()> {
         match linkat(
             &self.descriptor,
@@ -320,8 +325,8 @@ impl OpenFolder {
         }
     }
 
-    /// Makes renames survive a power cut. Best effort: some file systems cannot sync a folder, and
-    /// files are complete either way.
+    /// Makes renames in this folder survive a power cut, if the file system can sync folders.
+    /// Failures are ignored, because files are complete either way.
     pub fn sync(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Ok(open) = openat(&self.descriptor, ".", flags, Mode::empty()) {
@@ -336,12 +341,12 @@ fn spare_name(temporary: &OsStr) -> OsString {
     name
 }
 
-/// The integer type of a mode differs between platforms.
+/// Converts a mode to the platform's type, whose integer width differs between platforms.
 fn to_mode(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
 }
 
-/// Opens an absolute path without following any link.
+/// Opens an absolute path without following symbolic links.
 pub(crate) fn open_absolute(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     {

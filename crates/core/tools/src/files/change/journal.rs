@@ -1,7 +1,8 @@
 //! Records on disk the steps that a change is about to take.
 //!
-//! Each change has one journal file, locked while its process lives, so that another process can
-//! tell a running change from an interrupted one. The file extension is the stage:
+//! Each change has one journal file, which is locked while its process lives, so that another
+//! process can distinguish a running change from an interrupted one. The file extension is the
+//! stage:
 //!
 //! - `writing`: temporary files are being written; no file has changed yet.
 //! - `placing`: several files are being replaced; recovery must roll all of them back.
@@ -9,10 +10,10 @@
 //! - `single`: the only file is being replaced. It is old or new at any moment, so there is nothing
 //!   to roll back.
 //!
-//! Invariant: a stage is reached in one step (a rename), after everything that the earlier stage
-//! stands for is on disk. The journal of a single file need not survive a power cut, only the death
-//! of the process: without it, only a temporary file is left behind. That saves most of the time
-//! spent waiting for the disk.
+//! Invariant: a stage is reached in one step (a rename), after all work of the earlier stage is on
+//! disk. The journal of a single file need not survive a power cut, only the death of the process:
+//! if it is lost, only a temporary file is left behind. This saves most of the time spent waiting
+//! for the disk.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -26,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stored_path;
 
-/// The progress of a change.
+/// The stage of a change, as recorded by its journal's file extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JournalStage {
     Writing,
@@ -45,8 +46,8 @@ impl JournalStage {
         }
     }
 
-    /// Returns the stage by the extension of a journal's path, or `None` if the file is not a
-    /// journal.
+    /// Returns the stage according to the extension of a journal's path, or `None` if the file is
+    /// not a journal.
     pub(super) fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?;
         [Self::Writing, Self::Placing, Self::Done, Self::Single]
@@ -71,8 +72,8 @@ impl Fingerprint {
     }
 }
 
-/// One file of a change. The file is created if `before` is `None`, and removed if `after` is
-/// `None`.
+/// One file of a change. The change creates the file if `before` is `None`, and removes it if
+/// `after` is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     #[serde(with = "stored_path")]
@@ -98,22 +99,22 @@ impl JournalEntry {
     }
 }
 
-/// All files and folders of a change.
+/// All files of a change, and the folders that it creates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalRecord {
-    /// Folders that do not exist yet, outermost first.
+    /// The folders that did not exist before the change, outermost first.
     pub(super) folders: Vec<JournalFolder>,
     pub(super) entries: Vec<JournalEntry>,
 }
 
-/// A folder that is created for the change.
+/// A folder that a change creates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalFolder {
     #[serde(with = "stored_path")]
     pub(super) path: PathBuf,
 }
 
-/// The journal of one change. Its lock is held until this value is dropped.
+/// The journal of one change, locked until this value is dropped.
 pub(super) struct Journal {
     lock: LockFile,
     path: PathBuf,
@@ -121,7 +122,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Writes the journal of a change, before any of its steps.
+    /// Writes the journal of a change, before any step of the change.
     pub(super) fn begin(folder: &Path, record: &JournalRecord) -> io::Result<Self> {
         haft_files::create_folder(folder)?;
         let text = serde_json::to_vec(record)?;
@@ -162,8 +163,8 @@ impl Journal {
         }
     }
 
-    /// Takes over the journal of a dead process. Returns `None` if the process lives, or another
-    /// one has taken the journal over.
+    /// Takes over the journal of a dead process. Returns `None` if the process lives, or if another
+    /// process has already taken over the journal.
     pub(super) fn take_over(path: &Path) -> io::Result<Option<Self>> {
         let taken = match LockFile::try_acquire_existing(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -185,7 +186,8 @@ impl Journal {
         }))
     }
 
-    /// Reads the record, or returns `None` if the process died before it was written completely.
+    /// Reads the record of the change, or returns `None` if the process died before the record was
+    /// written completely.
     pub(super) fn read_record(&self) -> io::Result<Option<JournalRecord>> {
         Ok(serde_json::from_slice(&fs::read(&self.path)?).ok())
     }
@@ -195,7 +197,7 @@ impl Journal {
         self.rename_to_stage(stage.extension())
     }
 
-    /// Sets the journal aside for a person to inspect.
+    /// Renames the journal so that it is kept for a person to inspect, and returns its new path.
     pub(super) fn set_aside(mut self) -> PathBuf {
         let _ = self.rename_to_stage("failed");
         self.path
@@ -216,7 +218,7 @@ impl Journal {
     }
 }
 
-/// Returns an unpredictable name.
+/// Returns an unpredictable name of 32 hexadecimal digits.
 pub(super) fn random_name() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,7 +1,8 @@
 //! Puts the new version of a file in its place, and undoes the step on a rollback.
 //!
-//! Invariant: content written by another process is never removed or overwritten. Content taken out
-//! of a place is inspected afterwards: only then can no other process change it unnoticed.
+//! Invariant: content written by another process is never removed or overwritten. Content is
+//! inspected only after it was taken out of its place, because no other process can change it
+//! unnoticed then.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 use super::folder::OpenFolder;
 use super::journal::{Fingerprint, JournalEntry};
 
-/// The folders of a change, each opened once and held until the change is over.
+/// The folders of a change, each opened only once and kept open until the change is complete.
 #[derive(Default)]
 pub(super) struct OpenFolders(HashMap<PathBuf, Rc<OpenFolder>>);
 
@@ -37,15 +38,15 @@ impl OpenFolders {
     }
 }
 
-/// The result of putting a file in its place.
+/// The result of moving a file to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlaceResult {
     Done,
-    /// Another process changed the file after it was read. The step must be undone.
+    /// Another process has changed the file since it was read. The step must be undone.
     Overtaken,
 }
 
-/// Exchanges the old file and the new one; the old one then has the temporary name.
+/// Exchanges the old file and the new file. Afterwards, the old file has the temporary name.
 pub(super) fn place_file(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<PlaceResult> {
     let name = entry.name();
     let temporary = entry.temporary_name();
@@ -78,8 +79,8 @@ pub(super) fn place_file(folder: &OpenFolder, entry: &JournalEntry) -> io::Resul
     }
 }
 
-/// Finishes an interrupted [`place_file`] if the file had reached its place, by removing the
-/// temporary file. Returns [`PlaceResult::Overtaken`] otherwise.
+/// Finishes an interrupted [`place_file`] by removing the temporary file, if the new file had
+/// reached its place. Returns [`PlaceResult::Overtaken`] otherwise.
 pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::Result<PlaceResult> {
     let name = entry.name();
     let temporary = entry.temporary_name();
@@ -100,19 +101,20 @@ pub(super) fn finish_placing(folder: &OpenFolder, entry: &JournalEntry) -> io::R
     Ok(PlaceResult::Done)
 }
 
-/// The result of undoing a step.
+/// The result of undoing a step of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RollbackResult {
     /// The step was undone, or had not been carried out.
     Undone,
-    /// Another process changed the file after haft did; its content stays.
+    /// The step was not undone: another process has changed the file after haft did, and the
+    /// content from that process stays.
     Left,
-    /// Another process changed the file after haft did, and the earlier content is kept under the
-    /// temporary name.
+    /// The step was not undone: another process has changed the file after haft did. The earlier
+    /// content is kept under the temporary name.
     LeftWithEarlier,
 }
 
-/// Undoes [`place_file`], whether or not the step was carried out before the process died.
+/// Undoes [`place_file`], even if the process died before the step was carried out.
 pub(super) fn undo_placing(
     folder: &OpenFolder,
     entry: &JournalEntry,
@@ -207,7 +209,7 @@ fn name_exists(folder: &OpenFolder, name: &OsStr) -> io::Result<bool> {
     }
 }
 
-/// True if `name` is a regular file with exactly this content.
+/// True if `name` is a regular file with the expected content.
 fn has_content(folder: &OpenFolder, name: &OsStr, expected: &Fingerprint) -> io::Result<bool> {
     match folder.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -1,7 +1,8 @@
-//! Rolls back or completes changes whose process died in the middle.
+//! Rolls back or completes changes whose process died before they were complete.
 //!
-//! Invariant: a change of several files is rolled back unless it was done, so that files are all
-//! old or all new, never a mix. Files that another process changed since are left alone.
+//! Invariant: a change of several files is rolled back unless it was complete, so that the files
+//! are all old or all new, never a mix. Files that another process has changed since are left
+//! unchanged.
 
 use std::fmt;
 use std::io;
@@ -13,36 +14,36 @@ use super::format_unrestored;
 use super::journal::{Journal, JournalRecord, JournalStage};
 use super::place::{self, OpenFolders, PlaceResult};
 
-/// The maximum number of files that a message names.
+/// The maximum number of files that a message about a recovery names.
 const MAX_NAMED_FILES: usize = 5;
 
-/// The recovery of one interrupted change.
+/// The result of recovering one interrupted change.
 #[derive(Debug)]
 pub struct Recovery {
-    /// The files of the change.
+    /// The paths of the files in the interrupted change.
     pub files: Vec<PathBuf>,
     pub outcome: RecoveryOutcome,
 }
 
-/// The result of recovering one change.
+/// The outcome of recovering one interrupted change.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    /// No file had been changed yet; temporary files were removed.
+    /// No file had been changed yet. The temporary files were removed.
     NothingChanged,
-    /// All files had been changed; temporary files were removed.
+    /// All files had been changed. The temporary files were removed.
     AllChanged,
-    /// Some files had been changed; they were rolled back.
+    /// Some files had been changed. They were rolled back.
     RolledBack,
-    /// The change was rolled back, except for files that another process changed since.
+    /// The change was rolled back, except for files that another process has changed since.
     RolledBackExcept {
-        /// The files that were not rolled back, and the places of their earlier content, as text
-        /// for people.
+        /// The files that were not rolled back, and the paths of their earlier content, as text for
+        /// people.
         left: String,
     },
     /// The change could not be rolled back.
     Failed {
         reason: String,
-        /// The journal of the change.
+        /// The path of the change's journal, which is kept.
         journal: PathBuf,
     },
 }
@@ -91,8 +92,8 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Recovers the changes of dead processes in a journal folder. Changes of living processes are left
-/// alone.
+/// Recovers all changes of dead processes that have a journal in the folder `journal`. Changes of
+/// living processes are left unchanged.
 pub fn recover_changes(journal: &Path) -> io::Result<Vec<Recovery>> {
     let listed = match std::fs::read_dir(journal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -125,7 +126,7 @@ pub fn recover_changes(journal: &Path) -> io::Result<Vec<Recovery>> {
     Ok(recovered)
 }
 
-/// Reports a journal that had been written completely and is damaged now.
+/// Reports a journal that was once written completely and is now damaged.
 fn report_damaged_journal(journal: Journal) -> RecoveryOutcome {
     RecoveryOutcome::Failed {
         reason: "its journal is damaged".into(),
@@ -160,8 +161,8 @@ fn recover_change(journal: Journal, record: &JournalRecord, stage: JournalStage)
     }
 }
 
-/// Recovers a change of a single file, which has either its old or its new content and keeps it.
-/// The content under the temporary name is removed, unless another process wrote it.
+/// Recovers a change of a single file. The file has either its old or its new content, and keeps
+/// it. The content under the temporary name is removed, unless another process wrote it.
 fn finish_single_file(
     record: &JournalRecord,
     folders: &mut OpenFolders,

@@ -1,10 +1,10 @@
-//! Applies blocks of lines to a text: a pure function.
+//! Applies blocks of lines to a text, as a pure function.
 //!
-//! All blocks are searched for in the text as it was before the call, so the line numbers in every
-//! message are those that the model has read, and no block can match lines that another block
-//! wrote. Invariants: every byte outside the changed lines is kept; a line that a block keeps does
-//! not change, not even in its white space or line end; a new line ends like the line it replaces,
-//! or like its neighbors.
+//! All blocks are searched for in the text as it was before the call. The line numbers in all
+//! messages are therefore those that the model has read, and no block can match lines that another
+//! block wrote. Invariants: every byte outside the changed lines is kept; a line that a block keeps
+//! does not change, not even in its white space or line end; a new line ends like the line that it
+//! replaces, or like its neighbors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -34,30 +34,30 @@ pub enum BlockLine {
     Add(String),
 }
 
-/// The places at which a block may match.
+/// The places in a file at which a block may match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockAnchor {
-    /// Any place.
+    /// The block may match at any place.
     #[default]
     Anywhere,
-    /// Only the end of the file.
+    /// The block may match only at the end of the file.
     AtEnd,
 }
 
-/// Lines to find and their replacement. A block without lines to find is inserted below its
-/// headings, or at the end of the file.
+/// Lines to find, and their replacement. A block without lines to find is inserted below its
+/// headings, or at the end of the file if it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditBlock {
     /// The kept, removed and added lines, in order.
     pub pieces: Vec<BlockLine>,
-    /// Lines that occur above the block, outermost first: the block matches at the first place
-    /// below them.
+    /// Lines that occur above the block, outermost first. The block matches at the first place
+    /// below these lines.
     pub headings: Vec<String>,
     pub place: BlockAnchor,
 }
 
 impl EditBlock {
-    /// Creates the block that turns the lines of `search` into those of `replace`.
+    /// Creates the block that replaces the lines of `search` with the lines of `replace`.
     pub(crate) fn from_replacement(search: &[String], replace: &[String]) -> Self {
         let mut pieces = Vec::with_capacity(search.len() + replace.len());
         for change in similar::capture_diff_slices(similar::Algorithm::Myers, search, replace) {
@@ -82,8 +82,9 @@ impl EditBlock {
         }
     }
 
-    /// Adapts the block to a file that contains carriage returns: turns the symbol `␍` into a
-    /// carriage return, and splits lines at carriage returns if these end the file's lines.
+    /// Adapts the block to a file that contains carriage returns: replaces the symbol `␍` with a
+    /// carriage return, and splits lines at carriage returns if the file's lines end with carriage
+    /// returns.
     fn adapt_to_file(&self, file: &str) -> Self {
         if !file.contains('\r') {
             return self.clone();
@@ -120,7 +121,7 @@ impl EditBlock {
             .collect()
     }
 
-    /// Returns the kept and added lines.
+    /// Returns the lines that the block leaves in the file: the kept and the added lines, in order.
     fn new_lines(&self) -> Vec<&str> {
         let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
         self.pieces
@@ -137,15 +138,16 @@ fn line_text(piece: &BlockLine) -> &str {
     }
 }
 
-/// The result of applying blocks.
+/// The result of applying blocks to a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AppliedBlocks {
     pub(crate) text: String,
-    /// The blocks, counted from 1, that matched only with white space ignored.
+    /// The numbers of the blocks, counting from 1, that matched only with white space ignored.
     pub(crate) tolerant: Vec<usize>,
 }
 
-/// A block that does not match; no file is changed. Blocks and lines count from 1.
+/// The error for a block that does not match the file. No file is changed. Blocks and lines are
+/// numbered from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMisfit {
     pub(crate) block: usize,
@@ -154,7 +156,7 @@ pub(crate) struct BlockMisfit {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MisfitReason {
-    /// The lines are not in the file; the hint names the most similar places.
+    /// The old lines are not in the file. The hint contains the most similar places.
     NotFound { hint: String },
     /// A heading is not in the file.
     NoHeading { heading: String },
@@ -168,7 +170,7 @@ pub(crate) enum MisfitReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Exact,
-    /// Runs of white space are equal, and white space at both ends is ignored.
+    /// White space at both ends is ignored, and all runs of white space count as equal.
     Tolerant,
 }
 
@@ -181,7 +183,7 @@ impl Comparison {
     }
 }
 
-/// A range of lines and their replacement.
+/// A range of lines and the lines that replace it.
 struct LineChange {
     lines: Range<usize>,
     new: Vec<String>,
@@ -227,18 +229,19 @@ pub(crate) fn apply_blocks(
     })
 }
 
-/// The search for one block.
+/// The search for the place of one block.
 struct BlockSearch<'a> {
     lines: &'a [TextLine<'a>],
     block: &'a EditBlock,
-    /// The places of the earlier blocks.
+    /// The places of the earlier blocks of the call.
     taken: &'a [Range<usize>],
     matching: MatchPolicy,
 }
 
 impl BlockSearch<'_> {
-    /// Returns the lines that the block matches. Exact matches are tried first, then matches with
-    /// white space ignored; a place below the previous block wins over places above it.
+    /// Returns the lines that the block matches, and the kind of comparison that matched. Exact
+    /// matches are tried first, then matches with white space ignored. A place below the previous
+    /// block is preferred to places above it.
     fn find_place(&self, terms: EditTerms) -> Result<(Range<usize>, Comparison), MisfitReason> {
         let old = self.block.old_lines();
         if old.is_empty() {
@@ -319,7 +322,7 @@ impl BlockSearch<'_> {
         }
     }
 
-    /// Returns the line before which a block without old lines is inserted.
+    /// Returns the index of the line before which a block without old lines is inserted.
     fn find_insertion(&self) -> Result<usize, MisfitReason> {
         let at = match self.find_headings()? {
             Some(headings) if self.block.place == BlockAnchor::Anywhere => self
@@ -334,8 +337,8 @@ impl BlockSearch<'_> {
         }
     }
 
-    /// Returns the places of the innermost heading, preferably below the previous block; `None` if
-    /// the block has no headings.
+    /// Returns the line indexes of the innermost heading, preferably below the previous block;
+    /// `None` if the block has no headings.
     fn find_headings(&self) -> Result<Option<Vec<usize>>, MisfitReason> {
         if self.block.headings.is_empty() {
             return Ok(None);
@@ -369,8 +372,9 @@ impl BlockSearch<'_> {
     }
 }
 
-/// Returns the lines that match a heading: equal lines; if there are none, lines equal up to white
-/// space; and if there are none, lines that begin with the heading.
+/// Returns the indexes of the lines that match a heading: equal lines; if there are none, lines
+/// that are equal up to white space; and if there are none either, lines that begin with the
+/// heading.
 fn match_heading(lines: &[TextLine<'_>], heading: &str, from: usize) -> Vec<usize> {
     let is = |same: &dyn Fn(&str) -> bool| -> Vec<usize> {
         lines
@@ -407,8 +411,8 @@ fn find_matches(lines: &[TextLine<'_>], old: &[&str], comparison: Comparison) ->
         .collect()
 }
 
-/// Returns the changes that a block makes at `place`. Kept lines are not among them, so they stay
-/// as they are in the file.
+/// Returns the changes that a block makes at `place`. The changes do not include kept lines, so
+/// kept lines stay as they are in the file.
 fn plan_block_changes(
     lines: &[TextLine<'_>],
     block: &EditBlock,
@@ -454,7 +458,7 @@ fn plan_block_changes(
 }
 
 /// Maps each indentation in the block to the indentation of the matching lines in the file, or to
-/// `None` if they disagree.
+/// `None` if the matching lines have different indentations.
 struct Indents<'a>(Vec<(&'a str, Option<&'a str>)>);
 
 impl<'a> Indents<'a> {
@@ -476,7 +480,7 @@ impl<'a> Indents<'a> {
         Self(known)
     }
 
-    /// Returns a new line with the indentation that the file uses.
+    /// Returns a new line with its indentation replaced with the indentation that the file uses.
     fn reindent(&self, line: &str) -> String {
         let own = leading_whitespace(line);
         let like = self
@@ -498,7 +502,8 @@ fn leading_whitespace(line: &str) -> &str {
     line.get(..line.len() - body.len()).unwrap_or_default()
 }
 
-/// Combines kept and new lines; `changes` are sorted and do not overlap.
+/// Combines unchanged and new lines into the new text. `changes` must be sorted and must not
+/// overlap.
 fn build_text(lines: &[TextLine<'_>], changes: &[LineChange]) -> String {
     let mut out = EditedText::default();
     let mut at = 0;

@@ -1,7 +1,7 @@
-//! Drafts of file changes, before anything is written.
+//! Drafts of file changes, which are built before anything is written.
 //!
-//! Invariant: each file is loaded and checked once, and every rejection happens before the first
-//! file is changed; the change itself is all or nothing.
+//! Invariant: each file is loaded and checked only once, and every rejection happens before the
+//! first file is changed. The change itself is made completely or not at all.
 
 use std::fmt::{self, Write as _};
 
@@ -16,7 +16,7 @@ use crate::files::change::{self, ChangeAction, PlannedChange};
 use crate::files::encoding::{DecodedText, decode_text};
 use crate::scope::FileScope;
 
-/// A number with its unit, such as "2 blocks". The unit is a tool's word for one of its changes.
+/// A number with its unit, such as "2 blocks". The unit is the tool's word for one of its edits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitCount(pub(crate) usize, pub(crate) &'static str);
 
@@ -36,9 +36,9 @@ pub(crate) enum FileDraft {
     Edit {
         old: Box<EditableText>,
         text: String,
-        /// The number of edits.
+        /// The number of edits that are applied to the file.
         applied: UnitCount,
-        /// Sentences about the edits for the model.
+        /// Sentences about the edits, for the model.
         remarks: Vec<String>,
     },
     Move {
@@ -48,7 +48,7 @@ pub(crate) enum FileDraft {
         applied: UnitCount,
         remarks: Vec<String>,
     },
-    /// Moves the file without changing its content, whether or not it is text.
+    /// Moves the file without changing its content. The file need not be text.
     Rename {
         old: Box<EditSource>,
         to: FreePath,
@@ -58,7 +58,7 @@ pub(crate) enum FileDraft {
     },
 }
 
-/// A draft and the bytes to write.
+/// A draft, and the bytes to write to its file.
 struct EncodedDraft<'a> {
     draft: &'a FileDraft,
     bytes: Vec<u8>,
@@ -134,25 +134,26 @@ fn plan_move<'a>(old: &'a EditSource, to: &'a FreePath, bytes: &'a [u8]) -> Vec<
     ]
 }
 
-/// The result of writing drafts.
+/// The result of writing drafts to their files.
 pub(crate) struct EditOutcome {
-    /// The report on each file, as text for people and as data.
+    /// The reports on the changed files, one for each file.
     pub(crate) files: Vec<EditedFile>,
-    /// The file states for the read ledger, carried by the result.
+    /// The states of the changed files, from which the read ledger is rebuilt when a conversation
+    /// is resumed.
     context: Value,
     changes: Vec<FileChange>,
     notes: Option<String>,
 }
 
-/// The report on one file.
+/// The report on one file, as text for people and as data.
 pub(crate) struct EditedFile {
     pub(crate) text: String,
     pub(crate) data: Map<String, Value>,
 }
 
 impl EditOutcome {
-    /// Returns the result of a call about several files: `heading` first, then the report on each
-    /// file.
+    /// Returns the result of a tool call that changed several files: `heading` first, then the
+    /// report on each file.
     pub(crate) fn into_output(mut self, heading: &str, mut data: Map<String, Value>) -> ToolOutput {
         let mut text = heading.to_owned();
         let mut files = Vec::with_capacity(self.files.len());
@@ -164,7 +165,7 @@ impl EditOutcome {
         self.build_output(text, data)
     }
 
-    /// Returns the result of a call about one file.
+    /// Returns the result of a tool call that changed one file.
     pub(crate) fn into_single_output(mut self) -> ToolOutput {
         let Some(EditedFile { text, data }) = self.files.pop() else {
             return ToolOutput::default();
@@ -186,7 +187,7 @@ impl EditOutcome {
     }
 }
 
-/// Returns the complete unified diffs of the drafts.
+/// Returns the complete unified diffs of all drafts.
 pub(crate) fn preview_drafts(drafts: &[FileDraft]) -> Result<String, ToolFailure> {
     let mut diffs = String::new();
     for draft in drafts {
@@ -215,7 +216,7 @@ pub(crate) fn preview_drafts(drafts: &[FileDraft]) -> Result<String, ToolFailure
     Ok(diffs)
 }
 
-/// Writes all drafts or none.
+/// Writes either all drafts or none.
 pub(crate) fn write_drafts(
     scope: &FileScope,
     drafts: &[FileDraft],

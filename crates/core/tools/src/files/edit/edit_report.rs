@@ -1,4 +1,5 @@
-//! Reports a change: a bounded unified diff, counts, and the changed lines.
+//! Reports a change of a text: a bounded unified diff, the number of changed lines, and their
+//! ranges.
 
 use std::fmt::{self, Write as _};
 
@@ -11,17 +12,17 @@ use crate::visible;
 
 /// The maximum number of diff lines in one result.
 const MAX_DIFF_LINES: usize = 50;
-/// The number of leading lines that are kept of a longer diff.
+/// The number of leading lines of a longer diff that the result's data contains.
 const DIFF_HEAD_LINES: usize = 20;
-/// The maximum length of a diff line.
+/// The maximum length of a diff line, in bytes.
 const MAX_DIFF_LINE_BYTES: usize = 500;
 
 /// The difference between the old and the new text of a file.
 pub(crate) struct TextDifference {
     added: usize,
     removed: usize,
-    /// Changed lines of the new text, from 1, both ends included; a pure deletion is an empty
-    /// range.
+    /// The changed lines of the new text, as the first and the last line number, counting from 1. A
+    /// pure deletion is an empty range, whose last line precedes its first.
     ranges: Vec<(usize, usize)>,
     lines: Vec<String>,
 }
@@ -81,7 +82,7 @@ fn normalize_text(text: &str) -> String {
     plain
 }
 
-/// Cuts a diff line that is too long.
+/// Cuts a diff line that is longer than [`MAX_DIFF_LINE_BYTES`].
 fn cut_diff_line(line: &str) -> String {
     let cut = visible::prefix_within(line, MAX_DIFF_LINE_BYTES);
     if cut.len() < line.len() {
@@ -91,7 +92,7 @@ fn cut_diff_line(line: &str) -> String {
     }
 }
 
-/// The number of diff lines that one result can still show.
+/// The number of diff lines that the text of one result can still contain.
 pub(crate) struct DiffBudget(usize);
 
 impl Default for DiffBudget {
@@ -101,8 +102,8 @@ impl Default for DiffBudget {
 }
 
 impl DiffBudget {
-    /// Adds a diff to the text, cut to the remaining budget. Later rounds are compressed from the
-    /// data, so the data gets the complete diff, or its head if the diff is too long.
+    /// Adds a diff to `text`, cut to the remaining budget. Later rounds are compressed from `data`,
+    /// so `data` gets the complete diff, or its head if the diff is too long.
     pub(crate) fn add_diff(
         &mut self,
         difference: &TextDifference,
@@ -144,8 +145,8 @@ impl DiffBudget {
     }
 }
 
-/// Returns the first lines of a new text in diff format, for the data of the result: later rounds
-/// are compressed from that data.
+/// Returns the first lines of a new text in diff format. They are part of the result's data, from
+/// which later rounds are compressed.
 pub(crate) fn diff_new_text(text: &str) -> String {
     let shown = normalize_text(text);
     let lines: Vec<_> = shown
@@ -156,10 +157,10 @@ pub(crate) fn diff_new_text(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The file name on the missing side of a diff.
+/// The file name in the header of a diff for the side without a file.
 pub(crate) const DEV_NULL: &str = "/dev/null";
 
-/// Returns the complete unified diff of two texts without normalizing them. If only the file names
+/// Returns the complete unified diff of two texts, without normalizing them. If only the file names
 /// differ, the diff consists of its header.
 pub(crate) fn format_diff(names: (&str, &str), old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new)
@@ -173,7 +174,7 @@ pub(crate) fn format_diff(names: (&str, &str), old: &str, new: &str) -> String {
     }
 }
 
-/// Formats line numbers as part of a sentence.
+/// Formats line numbers as part of a sentence. Only the first numbers of a long list are included.
 pub(crate) fn format_line_numbers(lines: &[usize]) -> String {
     const SHOWN: usize = 20;
     let mut text = lines
@@ -188,7 +189,8 @@ pub(crate) fn format_line_numbers(lines: &[usize]) -> String {
     text
 }
 
-/// Warns about blocks that matched only with white space ignored; `unit` begins the sentence.
+/// Returns a warning about blocks that matched only with white space ignored. `unit` begins the
+/// sentence.
 pub(crate) fn warn_tolerant_matches(unit: &str, tolerant: &[usize]) -> Vec<String> {
     let sentence = || {
         format!(

@@ -1,16 +1,17 @@
-//! Splits a text into lines and their line ends.
+//! Splits a text into lines and their line ends, and finds the line ends that a file uses.
 
-/// A line and its end: `\n`, `\r\n`, `\r`, or nothing at the end of the file.
+/// A line and its line end: `\n`, `\r\n`, `\r`, or nothing at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextLine<'a> {
     pub(crate) text: &'a str,
     pub(crate) end: &'a str,
 }
 
-/// Splits a text into lines. Concatenating the text and end of each line gives the original text.
+/// Splits a text into lines. Concatenating the text and the line end of each line gives the
+/// original text.
 ///
 /// A lone carriage return ends a line only in a file without line feeds, as written by old
-/// Macintosh programs; elsewhere it is a character of its line.
+/// Macintosh programs. Elsewhere, it is a character of its line.
 pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
     if has_cr_line_ends(text) {
         let line = |whole: &str| whole.strip_suffix('\r').unwrap_or(whole).len();
@@ -29,13 +30,13 @@ pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
         .collect()
 }
 
-/// True if carriage returns end the lines of a file.
+/// True if the lines of a file end with carriage returns.
 pub(crate) fn has_cr_line_ends(file: &str) -> bool {
     file.contains('\r') && !file.contains('\n')
 }
 
-/// Replaces each symbol `␍` by a carriage return, if the file has carriage returns: the model reads
-/// them as this symbol and writes it back.
+/// Replaces each symbol `␍` with a carriage return, if the file contains carriage returns: the
+/// model gets them as this symbol and uses the symbol in its edits.
 pub(crate) fn restore_carriage_returns(text: &str, file: &str) -> String {
     if file.contains('\r') && !file.contains('␍') {
         text.replace('␍', "\r")
@@ -49,7 +50,7 @@ fn split_line_end(whole: &str, body: usize) -> TextLine<'_> {
     TextLine { text, end }
 }
 
-/// Returns the line end of a line, or of a line near it if the line has none.
+/// Returns the line end of the line with index `at`, or of a line near it if this line has none.
 pub(crate) fn line_end_near<'a>(lines: &[TextLine<'a>], at: usize) -> &'a str {
     let here = lines.get(at).map(|line| line.end);
     let before = at

@@ -1,4 +1,4 @@
-//! Explains to a model that its text is not in the file: names the most similar places and the
+//! Explains to a model why its text is not in the file: names the most similar places and the
 //! differences.
 
 use std::collections::HashSet;
@@ -11,27 +11,28 @@ use super::edit_report;
 use super::lines::TextLine;
 use crate::visible;
 
-/// The maximum number of places that are shown.
+/// The maximum number of similar places that are shown.
 const MAX_CANDIDATES: usize = 3;
 /// The maximum number of lines that are compared character by character if the file contains no
-/// line of SEARCH.
+/// line of the SEARCH text.
 const MAX_COMPARED_LINES: usize = 2_000;
-/// The minimum similarity of two lines for one to be shown.
+/// The minimum similarity of a line that is shown, between 0 and 1.
 const MIN_SIMILARITY: f32 = 0.6;
 
-/// The words with which a tool's messages name its parameters.
+/// The words that a tool's messages use for its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EditTerms {
-    /// The text to find, such as `SEARCH`.
+    /// The name of the text to find, such as `SEARCH`.
     pub(crate) old: &'static str,
-    /// The replacement, at the beginning of a sentence, such as `The REPLACE part`.
+    /// The name of the replacement, at the beginning of a sentence, such as `The REPLACE part`.
     pub(crate) new: &'static str,
-    /// The advice after the whole file was shown. Without it, a small model repeats the call.
+    /// The advice that follows if a message contains the whole file. Without advice, a small model
+    /// repeats the call.
     pub(crate) next: &'static str,
 }
 
-/// Describes the places of the file most similar to `old`, as sentences that follow "not in the
-/// file".
+/// Describes the places in the file that are most similar to `old`, as sentences that follow "not
+/// in the file".
 pub(crate) fn describe_nearest_places(
     lines: &[TextLine<'_>],
     old: &[&str],
@@ -68,12 +69,12 @@ pub(crate) fn describe_nearest_places(
 }
 
 struct NearMatch {
-    /// The file line, counted from 0, that corresponds to the first line of SEARCH.
+    /// The index of the line of the file that corresponds to the first line of the SEARCH text.
     start: usize,
     equal: usize,
 }
 
-/// Returns the places where most lines equal those of SEARCH, best first.
+/// Returns the places where most lines are equal to lines of the SEARCH text, best first.
 fn find_candidates(lines: &[TextLine<'_>], search: &[&str]) -> Vec<NearMatch> {
     let wanted: HashSet<&str> = search
         .iter()
@@ -119,7 +120,8 @@ fn count_equal_lines(lines: &[TextLine<'_>], search: &[&str], start: usize) -> u
         .count()
 }
 
-/// Returns a hint if a line of SEARCH is part of a file line, or differs from one only in case.
+/// Returns a hint if a line of the SEARCH text is part of a line of the file, or differs from such
+/// a part only in case.
 fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) -> Option<String> {
     let wanted = search
         .iter()
@@ -167,8 +169,8 @@ fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) 
     ))
 }
 
-/// Returns the hint for a text that resembles no line of the file. A short file is shown
-/// completely.
+/// Returns the hint for a text that is similar to no line of the file. The hint contains a short
+/// file completely.
 fn hint_nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const MAX_WHOLE_LINES: usize = 12;
     if lines.is_empty() || lines.len() > MAX_WHOLE_LINES {
@@ -182,12 +184,13 @@ fn hint_nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     )
 }
 
-/// Shortens a line for use in a sentence.
+/// Shortens a line and makes its control characters visible, for use in a sentence.
 fn shorten_line(line: &str) -> String {
     visible::prefix_within(&visible::reveal_line(line), 160).to_owned()
 }
 
-/// Returns the line most similar to the first line of SEARCH that contains letters or digits.
+/// Returns the line of the file that is most similar to the first SEARCH line that contains letters
+/// or digits.
 fn find_similar_line(lines: &[TextLine<'_>], search: &[&str]) -> Option<NearMatch> {
     let (offset, wanted) = search
         .iter()
@@ -267,8 +270,8 @@ fn describe_candidate(
     text
 }
 
-/// Returns the line at which the file already contains all new lines. `None` if the new lines are
-/// trivial.
+/// Returns the number of the line at which the file already contains all new lines. Returns `None`
+/// if it does not, or if the new lines are trivial.
 fn find_new_lines(lines: &[TextLine<'_>], new: &[&str]) -> Option<usize> {
     if !new.iter().any(|line| line.trim().len() > 3) {
         return None;

@@ -1,4 +1,4 @@
-//! Loads, checks and decodes files that are to be changed.
+//! Loads, checks and decodes files before they are changed.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::files::write_guard::{self, ChangeRefusal, ReadRequirement};
 use crate::paths;
 use crate::scope::FileScope;
 
-/// The reason why a text could not be changed.
+/// The reason why the text of a file could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     #[error("`{name}` is {kind}, not text, and cannot be edited")]
@@ -59,7 +59,7 @@ impl EditSource {
         Ok(Self { path, name, loaded })
     }
 
-    /// Decodes the text of the file.
+    /// Decodes the text of the file. Fails if the file is a document or not text.
     pub(crate) fn into_text(self, scope: &FileScope) -> Result<EditableText, SourceError> {
         write_guard::reject_document(scope, &self.path, &self.name, &self.loaded)?;
         match decode_text(&self.loaded.bytes) {
@@ -86,7 +86,7 @@ impl EditableText {
         &self.decoded.text
     }
 
-    /// Encodes another text in the encoding of this file.
+    /// Encodes `text` in the encoding of this file.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u8>, SourceError> {
         let DecodedText { encoding, mark, .. } = self.decoded;
         encode_text(text, encoding, mark).map_err(|character| SourceError::Unencodable {
@@ -104,7 +104,8 @@ pub(crate) struct FreePath {
 }
 
 impl FreePath {
-    /// Resolves a path at which no file may exist; `hint` completes the error message if one does.
+    /// Resolves a path at which no file may exist. `hint` completes the error message if a file
+    /// exists.
     pub(crate) fn resolve(
         scope: &FileScope,
         given: &str,

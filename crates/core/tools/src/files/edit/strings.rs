@@ -1,32 +1,32 @@
-//! Replaces a piece of text that may begin and end anywhere: a pure function.
+//! Replaces a piece of text that may begin and end anywhere in a line, as a pure function.
 //!
 //! A model writes every line end as a line feed. The text is searched in that form and changed in
 //! its original form: every byte outside the replaced pieces is kept, and new lines get the line
-//! ends of the lines around them.
+//! ends of the surrounding lines.
 
 use super::lines::{
     TextLine, has_cr_line_ends, line_end_near, restore_carriage_returns, split_lines,
 };
 use super::nearest::{self, EditTerms};
 
-/// The occurrences to replace.
+/// Controls which occurrences of a text are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occurrences {
-    /// The only occurrence; several are an error.
+    /// The only occurrence. Several occurrences are an error.
     Only,
-    /// All occurrences, at least one.
+    /// All occurrences. At least one is required.
     All,
 }
 
-/// A string that does not match. Lines count from 1.
+/// The reason why a string could not be replaced. Lines are numbered from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StringMisfit {
     NotFound { hint: String },
     Ambiguous { lines: Vec<usize> },
 }
 
-/// Replaces a string and returns the new text with the number of replacements. Errors use the names
-/// in `terms`.
+/// Replaces a string. Returns the new text and the number of replacements. Errors use the names in
+/// `terms`.
 pub(crate) fn replace_text(
     text: &str,
     (old, new): (&str, &str),
@@ -71,7 +71,7 @@ pub(crate) fn replace_text(
     Ok((out, places.len()))
 }
 
-/// Converts line ends to `\n`, whatever line ends the model copied from a file.
+/// Converts all line ends to `\n`, because a model may copy other line ends from a file.
 fn unify_line_ends(text: &str, file: &str) -> String {
     let text = restore_carriage_returns(&text.replace("\r\n", "\n"), file);
     if has_cr_line_ends(file) {
@@ -81,12 +81,12 @@ fn unify_line_ends(text: &str, file: &str) -> String {
     }
 }
 
-/// A text in which every line ends in `\n`, with a mapping to offsets in the file.
+/// A text in which every line ends in `\n`, with a mapping from its offsets to offsets in the file.
 struct NormalizedText {
     text: String,
-    /// The offset of each line in this text.
+    /// The offset in this text at which each line starts.
     starts: Vec<usize>,
-    /// The offsets in this text of line ends that have two bytes in the file.
+    /// The offsets, in this text, of line ends that have two bytes in the file.
     longer: Vec<usize>,
 }
 
@@ -110,7 +110,7 @@ impl NormalizedText {
         plain
     }
 
-    /// Returns the line, counted from 0, that contains an offset.
+    /// Returns the index of the line that contains an offset in this text.
     fn line_at(&self, at: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= at)

@@ -1,4 +1,4 @@
-//! Reads documents that are not text files, and shows their text.
+//! Reads documents that are not text files, such as PDF files, and returns lines of their text.
 
 use haft_tool::ToolOutput;
 
@@ -8,8 +8,8 @@ use crate::failure::ToolFailure;
 use crate::files::documents::{DocumentFile, extract_text};
 use crate::scope::FileScope;
 
-/// Returns a range of lines of a document's text. The read is not recorded: the text is not the
-/// content of the file, so it does not permit overwriting it.
+/// Returns a range of lines of a document's text. The read is not recorded in the read ledger: the
+/// text is not the content of the file, so it does not permit overwriting the file.
 pub(super) fn read_document(
     scope: &FileScope,
     document: &DocumentFile<'_>,

@@ -1,4 +1,4 @@
-//! Reads images for a model.
+//! Reads images, encodes them, and detects their media types.
 
 use std::path::Path;
 
@@ -13,10 +13,12 @@ use crate::failure::ToolFailure;
 use crate::files::disk::{LoadedFile, format_mtime};
 use crate::scope::FileScope;
 
-/// The largest image that stays below the providers' limit of 5 MB in base64.
+/// The maximum size of an image in bytes. Larger images exceed the providers' limit of 5 MB in
+/// base64.
 const MAX_IMAGE_BYTES: usize = 3_750_000;
 
-/// Returns the media type of an image by its first bytes, because file names can be wrong.
+/// Returns the media type of an image according to its first bytes, because file names can be
+/// wrong.
 pub(super) fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"\x89PNG\r\n\x1A\n") {
         Some("image/png")
@@ -31,7 +33,7 @@ pub(super) fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Encodes an image, or returns `None` if the bytes are not an image that providers accept, or too
+/// Encodes an image. Returns `None` if the bytes are not an image that providers accept, or are too
 /// large.
 pub fn encode_image(bytes: &[u8]) -> Option<Image> {
     let media_type = detect_media_type(bytes).filter(|_| bytes.len() <= MAX_IMAGE_BYTES)?;
@@ -41,7 +43,7 @@ pub fn encode_image(bytes: &[u8]) -> Option<Image> {
     })
 }
 
-/// Returns the image with a line of text that describes it.
+/// Returns the image, with a line of text that describes it.
 pub(super) fn build_image_output(
     scope: &FileScope,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Mentions the description of a module when a file in it is first read.
+//! Mentions the module document of a file when the file is first read.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use super::add_line;
 use crate::knowledge::module_documents;
 use crate::paths;
 
-/// Adds the path of the document that describes the file's module, unless the model has read it or
-/// it was mentioned before.
+/// Adds the path of the document that describes the file's module, unless the model has read the
+/// document or it was mentioned before.
 pub(super) fn add_module_hint(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
     let Some(document) = module_documents::find_enclosing_document(&context.workspace, path) else {
         return;

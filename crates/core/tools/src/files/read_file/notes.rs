@@ -1,4 +1,4 @@
-//! Adds the notes on a file to the result of reading it.
+//! Adds the stored notes on a file to the result of reading the file.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Collects the lines of a range with their numbers, as many as fit.
+//! Collects the lines of a range, with their numbers, until the limits are reached.
 //!
-//! Invariant: the numbered text never exceeds the limits; a line is shown completely, unless it
-//! alone is too long: then it is cut and reported as cut.
+//! Invariant: the numbered text never exceeds the limits. Each line is shown completely, unless it
+//! is too long for the limits on its own: then it is cut and reported as cut.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use haft_tool::OutputLimits;
 use super::ReadError;
 use crate::visible;
 
-/// The requested lines, from 1, both ends included.
+/// The range of requested lines. Lines are numbered from 1, and both ends are included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineRange {
     start: usize,
@@ -64,8 +64,8 @@ impl FilePage {
         }
     }
 
-    /// Adds the next line of the file if it is in the range and fits. `length` is the full length
-    /// of the line in bytes; `line` may be only its beginning.
+    /// Adds the next line of the file if it is in the range and fits into the limits. `length` is
+    /// the full length of the line in bytes; `line` may be only its beginning.
     pub(super) fn offer_line(&mut self, number: usize, line: &str, length: usize) {
         if self.full || !self.range.contains(number) {
             return;
@@ -101,29 +101,30 @@ impl FilePage {
         self.range
     }
 
-    /// Returns the last line shown, or `None` if the file has no line in the range.
+    /// Returns the number of the last collected line, or `None` if the file has no line in the
+    /// range.
     pub(super) fn last_line(&self) -> Option<usize> {
         self.shown
             .checked_sub(1)
             .map(|more| self.range.start + more)
     }
 
-    /// True if lines of the range were omitted.
+    /// True if lines of the range were omitted because they exceed the limits.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Returns the lines with their numbers.
+    /// Returns the collected lines with their numbers.
     pub(super) fn numbered_lines(&self) -> &str {
         &self.numbered
     }
 
-    /// Returns the lines without numbers.
+    /// Returns the collected lines without numbers.
     pub(super) fn plain_lines(&self) -> &str {
         &self.content
     }
 
-    /// Returns notes about cut lines and replaced control characters.
+    /// Returns remarks about cut lines and replaced control characters.
     pub(super) fn remarks(&self) -> impl Iterator<Item = String> {
         let cut = self.cut.map(|(number, length)| {
             format!("[Line {number} has {length} bytes and is cut here; a program such as `cut` shows the rest of it.]")

@@ -1,5 +1,5 @@
-//! Reads ranges of files that are too large to load: one pass, with bounded memory whatever the
-//! length of a line.
+//! Reads ranges of files that are too large to load: in one pass, with bounded memory even for very
+//! long lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use crate::scope::FileScope;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Returns the lines of a range and the number of lines in the file.
+/// Returns the lines of a range, and the number of lines in the file.
 pub(super) fn read_page(
     file: File,
     name: &str,
@@ -74,7 +74,7 @@ pub(super) fn read_page(
     Ok((page, number))
 }
 
-/// The beginning of the current line, and its length so far.
+/// The beginning of the current line, and the line's length so far.
 struct PartialLine {
     kept: Vec<u8>,
     keep: usize,

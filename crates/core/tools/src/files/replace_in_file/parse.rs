@@ -1,4 +1,4 @@
-//! Parses the `diff` parameter into blocks.
+//! Parses the `diff` parameter of `replace_in_file` into blocks.
 
 use crate::failure::Coded;
 use crate::visible;
@@ -7,14 +7,14 @@ const SEARCH: &str = "<<<<<<< SEARCH";
 const SEPARATOR: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
 
-/// One replacement of lines.
+/// One block of a `diff`: lines to find, and the lines that replace them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchReplaceBlock {
     pub(super) search: Vec<String>,
     pub(super) replace: Vec<String>,
 }
 
-/// An invalid `diff`. Lines count within the `diff`, from 1.
+/// An error in a `diff`. Lines of the `diff` are numbered from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BlockParseError {
     #[error(
@@ -63,7 +63,7 @@ fn match_exact_marker(line: &str) -> Option<BlockMarker> {
     }
 }
 
-/// Recognizes a marker line by its seven signs, with any label.
+/// Recognizes a marker line by its seven marker characters, with any label.
 fn match_marker_with_any_label(line: &str) -> Option<BlockMarker> {
     let signs = line
         .split_whitespace()
@@ -83,9 +83,9 @@ enum BlockPosition {
     Replace(SearchReplaceBlock),
 }
 
-/// Parses the blocks of a `diff`. The bool is true if labels of markers had to be ignored, as in
-/// `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because the blocks'
-/// own lines may be markers with other labels.
+/// Parses the blocks of a `diff`. The returned flag is true if the labels of markers were ignored,
+/// as in `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because lines
+/// inside a block may be markers with other labels.
 pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
     parse_diff_with(diff, match_exact_marker)
         .map(|blocks| (blocks, false))
@@ -96,7 +96,7 @@ pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), 
         })
 }
 
-/// Parses the blocks of a `diff`; `marker` recognizes marker lines. A marker always takes a whole
+/// Parses the blocks of a `diff`. `marker` recognizes marker lines. A marker always takes a whole
 /// line, so nothing is guessed.
 fn parse_diff_with(
     diff: &str,

@@ -1,10 +1,10 @@
 //! Collects the matches that several threads find, with bounded memory.
 //!
-//! Files arrive in any order, and the output must not depend on it. Therefore the files with the
-//! smallest paths are kept: as soon as the files before a path fill the output, no file at or after
-//! that path can appear in it, and such files need not be searched.
+//! Files arrive in any order, and the output must not depend on this order. Therefore, the files
+//! with the smallest paths are kept: as soon as the files before a path fill the output, no file at
+//! or after that path can appear in it, and such files need not be searched.
 //!
-//! Invariant: the files that are shown depend only on the tree, not on the order of arrival.
+//! Invariant: the files in the output depend only on the folder tree, not on the order of arrival.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,26 @@ use haft_tool::OutputLimits;
 use super::FileSearchResult;
 use super::sink::FileMatches;
 
-/// The maximum number of files whose problems are kept.
+/// The maximum number of files whose search problems are recorded.
 const MAX_PROBLEM_FILES: usize = 10_000;
 
-/// The reason why a file was not searched, or not completely.
+/// The reason why a file was not searched, or not searched completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SearchProblem {
     /// The file could not be read to its end.
     Unreadable,
-    /// The file has lines so long that only their beginning was searched.
+    /// The file has lines that are too long, of which only the beginning was searched.
     LongLines,
 }
 
-/// The matches found so far.
+/// The matches found so far by all threads.
 pub(super) struct CollectedMatches {
     limits: OutputLimits,
     files: BTreeMap<PathBuf, FileMatches>,
     lines: usize,
     bytes: usize,
     troubled: BTreeMap<PathBuf, SearchProblem>,
-    /// The first path that can no longer be shown.
+    /// The first path that can no longer appear in the output; `None` while every path can.
     end: Option<PathBuf>,
 }
 
@@ -49,12 +49,12 @@ impl CollectedMatches {
         }
     }
 
-    /// True if a file at or below this path could still be shown.
+    /// True if a file at or below this path can still appear in the output.
     pub(super) fn can_show(&self, path: &Path) -> bool {
         self.end.as_deref().is_none_or(|end| path < end)
     }
 
-    /// True if some paths can no longer be shown.
+    /// True if some paths can no longer appear in the output.
     pub(super) fn is_full(&self) -> bool {
         self.end.is_some()
     }
@@ -95,7 +95,8 @@ impl CollectedMatches {
         }
     }
 
-    /// Returns the files in order, and the problems of files that could have been shown.
+    /// Returns the files in the order of their paths, and the problems of files that could have
+    /// appeared in the output.
     pub(super) fn into_outcome(self) -> SearchOutcome {
         let Self {
             files,
@@ -114,11 +115,11 @@ impl CollectedMatches {
     }
 }
 
-/// The result of a search.
+/// The result of a search in a folder or a file.
 pub(super) struct SearchOutcome {
     pub(super) files: BTreeMap<PathBuf, FileMatches>,
     pub(super) troubled: BTreeMap<PathBuf, SearchProblem>,
-    /// True if files were omitted.
+    /// True if files with matches may have been omitted.
     pub(super) more: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::files::walk::GitFolder;
 use crate::files::{disk, walk};
 use crate::scope::FileScope;
 
-/// Searches all files below a folder.
+/// Searches all files below a folder for matches.
 pub(super) fn search_folder(
     scope: &FileScope,
     root: &Path,
@@ -46,14 +46,14 @@ pub(super) fn search_folder(
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state that all threads share.
+/// The state that all threads of a search share.
 struct FolderSearch<'a> {
     scope: &'a FileScope,
     root: &'a Path,
     pattern: Option<&'a FilePattern>,
     collected: Mutex<CollectedMatches>,
-    /// True once some paths can no longer be shown. Before that, threads need not lock `collected`
-    /// to check a path.
+    /// True after some paths can no longer appear in the output. Before that, threads need not lock
+    /// `collected` to check a path.
     full: AtomicBool,
 }
 
@@ -115,7 +115,7 @@ impl FolderSearch<'_> {
     }
 }
 
-/// Returns the path that an error of a walk is about.
+/// Returns the path of the entry that caused an error of a folder walk.
 fn error_path(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),

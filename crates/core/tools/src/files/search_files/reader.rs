@@ -1,7 +1,7 @@
-//! A reader that limits the length of lines.
+//! A reader that limits the length of the lines that it returns.
 //!
 //! Invariant: there are at most [`MAX_LINE_BYTES`] bytes between two line breaks. The rest of a
-//! longer line is dropped; line breaks are always kept, so that line numbers stay correct.
+//! longer line is dropped. Line breaks are always kept, so that line numbers stay correct.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use memchr::{memchr, memrchr};
 use tokio_util::sync::CancellationToken;
 
-/// The maximum length of a line that is searched.
+/// The maximum length, in bytes, of a line that is searched.
 pub(super) const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A file that is being searched, with long lines cut.
@@ -17,9 +17,9 @@ pub(super) struct LineLimitedFile<'a, R = File> {
     file: R,
     cancel: &'a CancellationToken,
     max_line: usize,
-    /// Bytes of the current line that were passed on.
+    /// The number of bytes of the current line that were returned so far.
     passed: usize,
-    /// True if bytes were dropped.
+    /// True if bytes of a long line were dropped.
     pub(super) cut: bool,
 }
 
@@ -34,7 +34,7 @@ impl<'a, R> LineLimitedFile<'a, R> {
         }
     }
 
-    /// Moves the bytes to keep to the front of the buffer and returns their number.
+    /// Moves the bytes to keep to the front of the buffer, and returns the number of these bytes.
     fn compact_buffer(&mut self, buffer: &mut [u8]) -> usize {
         let mut from = 0;
         let mut to = 0;

@@ -11,19 +11,19 @@ use super::collect::{SearchOutcome, SearchProblem};
 use super::sink::MatchedLine;
 use crate::{paths, visible};
 
-/// The maximum number of matches in the data; later rounds keep fewer.
+/// The maximum number of matches in the data of the result. Later rounds keep even fewer.
 const MAX_DATA_MATCHES: usize = 100;
-/// The maximum number of files with too long lines that are named.
+/// The maximum number of files that the result names because some of their lines are too long.
 const MAX_NAMED_FILES: usize = 5;
 
-/// The parameters of the search.
+/// The parameters of a call of `search_files`.
 pub(super) struct SearchRequest<'a> {
     pub(super) name: &'a str,
     pub(super) regex: &'a str,
     pub(super) file_pattern: Option<&'a str>,
 }
 
-/// Accumulates the shown lines, in the order of the paths.
+/// Collects the lines of the result, in the order of the files' paths.
 #[derive(Default)]
 struct SearchReport {
     text: String,
@@ -34,7 +34,7 @@ struct SearchReport {
     full: bool,
 }
 
-/// Returns the result of a search.
+/// Returns the result of a search, as text and data.
 pub(super) fn build_envelope(
     finished: &SearchOutcome,
     workspace: &Workspace,
@@ -76,7 +76,8 @@ pub(super) fn build_envelope(
 }
 
 impl SearchReport {
-    /// Adds a line if it fits. `start` is the number of lines before the current file.
+    /// Adds a line if it fits into the limits, else returns false. `start` is the number of lines
+    /// before the current file.
     fn add_line(
         &mut self,
         name: &str,

@@ -9,12 +9,12 @@ use haft_tool::OutputLimits;
 
 use crate::visible;
 
-/// The maximum length of the shown part of a line.
+/// The maximum length, in bytes, of the part of a long line that is shown.
 const MAX_SHOWN_BYTES: usize = 500;
-/// The maximum number of bytes shown before the match in a long line.
+/// The maximum number of bytes that are shown before the match in a long line.
 const MAX_LEADING_BYTES: usize = 100;
 
-/// A line to show.
+/// A line of the search result: a match, a line of context, or a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MatchedLine {
     Match {
@@ -38,12 +38,12 @@ impl MatchedLine {
     }
 }
 
-/// The matches of one file, at most as many as can be shown in total.
+/// The matches of one file, at most as many as one result can show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileMatches {
     pub(super) lines: Vec<MatchedLine>,
     bytes: usize,
-    /// True if the file has more matches.
+    /// True if the file has more matches than are kept.
     pub(super) more: bool,
 }
 
@@ -77,7 +77,7 @@ impl FileMatches {
     }
 }
 
-/// The kind of a file's content.
+/// Distinguishes text files from binary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileContentKind {
     Text,
@@ -102,7 +102,7 @@ impl<'a> MatchSink<'a> {
         }
     }
 
-    /// Adds a line, or returns false if the limits are reached, which ends the search of this file.
+    /// Adds a line. Returns false if the limits are reached, which ends the search of this file.
     fn add_line(&mut self, line: MatchedLine) -> bool {
         if self.found.lines.len() >= self.limits.lines || self.found.bytes >= self.limits.bytes {
             self.found.more = true;
@@ -147,8 +147,8 @@ impl grep_searcher::Sink for MatchSink<'_> {
     }
 }
 
-/// Returns a line for display; of a long line, only the part around the match. Only that part is
-/// decoded, because lines can be long.
+/// Returns a line for display. Of a long line, only the part around the match is decoded and
+/// returned.
 fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -168,7 +168,8 @@ fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
     format!("{before}{}{after}", visible::reveal_line(&piece))
 }
 
-/// Returns the start of the character at `at`, if the bytes are UTF-8.
+/// Returns the index at which the character that contains the byte `at` starts, if the bytes are
+/// UTF-8.
 fn find_char_start(line: &[u8], at: usize) -> usize {
     let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at)

@@ -1,15 +1,17 @@
-//! Merges ranges of lines that touch or overlap.
+//! Merges useful ranges of lines that touch or overlap.
 //!
-//! Invariant: two ranges of one file never touch or overlap, and there are at most `MAX_RANGES`.
+//! Invariant: two ranges of one file never touch or overlap, and there are at most `MAX_RANGES`
+//! ranges.
 
 use super::{AddedRange, NewUsefulItem, UsefulItem, UsefulRanges};
 
-/// The maximum number of ranges of a conversation; the oldest are dropped.
+/// The maximum number of ranges per conversation. If there are more, the oldest are dropped.
 const MAX_RANGES: usize = 100;
 
 impl UsefulRanges {
-    /// Adds a range as the newest one and merges the ranges it touches into it. The merged range
-    /// gets the lowest number of its parts, so that a number the model has seen stays valid.
+    /// Adds a range as the newest range, and merges the ranges that it touches into it. The merged
+    /// range gets the lowest number of the original ranges, so that a number that the model has
+    /// seen stays valid.
     pub(super) fn add(&mut self, new: NewUsefulItem) -> AddedRange {
         let NewUsefulItem {
             path,
@@ -66,7 +68,7 @@ impl UsefulRanges {
     }
 }
 
-/// Joins descriptions, leaving out duplicate parts.
+/// Joins descriptions with semicolons, without duplicates.
 fn join_descriptions<'a>(descriptions: impl Iterator<Item = &'a str>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for one in descriptions

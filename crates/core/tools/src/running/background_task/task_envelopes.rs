@@ -1,4 +1,4 @@
-//! Results of the actions on background tasks.
+//! Builds the results of the actions on background tasks.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

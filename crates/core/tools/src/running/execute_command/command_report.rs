@@ -1,7 +1,7 @@
 //! Reports a finished command to the model.
 //!
-//! Invariant: both streams together stay within the limits. If anything is omitted, the text names
-//! the file with the complete output, or the reason why there is none.
+//! Invariant: both streams together stay within the limits. If any output is omitted, the text
+//! names the file with the complete output, or the reason why there is no such file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,21 +19,22 @@ use crate::running::phrases::{
     to_millis,
 };
 
-/// A finished command.
+/// A finished command, with the values that its report needs.
 pub(super) struct CommandRun {
     pub(super) finished: FinishedCommand,
     pub(super) command: String,
     pub(super) cwd: String,
-    /// The working folder of the command.
+    /// The working directory of the command.
     pub(super) folder: PathBuf,
     pub(super) timeout: Duration,
     /// The input that the command waited for at the last poll.
     pub(super) awaited: Option<AwaitedInput>,
-    /// The tools that the model knows.
+    /// The tools that are offered to the model.
     pub(super) tools: ToolNames,
 }
 
-/// The result of a command. Spill files that the envelope names must be kept.
+/// The result of a command. If `names_files` is true, the envelope names spill files, which must be
+/// kept.
 pub(super) struct CommandReport {
     pub(super) envelope: Envelope,
     pub(super) names_files: bool,
@@ -85,8 +86,8 @@ impl CommandRun {
         }
     }
 
-    /// Suggests an alternative if the sandbox hid a file, the command needed input, or a script was
-    /// called like a program.
+    /// Returns a hint for a failed command if the sandbox hid a file, the command needed input, or
+    /// a script was called like a program.
     fn failure_hint(&self) -> Option<Cow<'static, str>> {
         let FinishedCommand {
             exit,
@@ -121,7 +122,7 @@ impl CommandRun {
         }
     }
 
-    /// Suggests how to answer a program's questions.
+    /// Returns a hint on how the model can answer a program's questions.
     fn answer_hint(&self) -> &'static str {
         if self.tools.contains("session_start") {
             "Use `session_start` and type there, or give the answers as options."
@@ -130,7 +131,7 @@ impl CommandRun {
         }
     }
 
-    /// Returns the first line of the text, and the error unless the command succeeded.
+    /// Returns the first line of the text, and an error if the command did not succeed.
     fn headline_and_error(&self) -> (String, Option<ToolError>) {
         let (headline, code, message) = match self.finished.exit {
             CommandExit::Code(0) => return ("Exit code 0.".to_owned(), None),
@@ -206,8 +207,8 @@ impl CommandRun {
     }
 }
 
-/// Cuts both streams to the limits. Each stream gets at least half, and the room that the other
-/// does not need.
+/// Cuts both streams to the shared limits. Each stream gets at least half of the limits, and the
+/// room that the other stream does not need.
 fn cut_to_shared_limits(
     stdout: &CapturedOutput,
     stderr: &CapturedOutput,
@@ -231,8 +232,8 @@ fn cut_to_shared_limits(
 }
 
 /// Suggests how to run a script in `folder` that the shell could not start, according to the
-/// shell's message `said`. The interpreter is derived from the script's name, because haft does not
-/// read a file only because a program printed its name.
+/// shell's message `said`. The interpreter is derived from the extension of the script's name: haft
+/// does not read a file only because a program printed its name.
 fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let is_here =
@@ -251,8 +252,8 @@ fn script_hint(said: &str, folder: &Path) -> Option<Cow<'static, str>> {
     )
 }
 
-/// True if the output contains a message of a program that found no terminal, or no answer to its
-/// question.
+/// True if the output contains a message of a program that found no terminal, or that got no answer
+/// to its question.
 fn mentions_terminal(text: &str) -> bool {
     const MESSAGES: &[&str] = &[
         "/dev/tty",

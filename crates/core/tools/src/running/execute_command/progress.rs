@@ -6,17 +6,18 @@ use haft_sandbox::{AwaitedInput, LiveCommand};
 use haft_text::CutLimits;
 use haft_tool::CallProgress;
 
-/// The interval between polls of a command.
+/// The interval between polls of a running command.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// The maximum amount of new output that is shown at once.
+/// The maximum size of new output that is shown at once.
 pub(super) const PROGRESS_LIMITS: CutLimits = CutLimits {
     lines: 20,
     bytes: 2_000,
 };
-/// The minimum time between two updates; it grows with the running time of the command.
+/// The minimum time between two updates. The actual time grows with the running time of the
+/// command.
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches one command.
+/// Watches the output and the awaited input of one command.
 pub(super) struct ProgressWatcher {
     started: Instant,
     shown: Instant,

@@ -4,7 +4,8 @@ use crate::failure::ToolFailure;
 
 const ENTER: u8 = b'\r';
 
-/// Returns the bytes of a text and of the keys after it. Enter is added after a text without keys.
+/// Returns the bytes of a text followed by keys. If `keys` is `None`, Enter is added after the
+/// text.
 pub(super) fn encode_input(
     input: Option<&str>,
     keys: Option<&[String]>,
@@ -30,7 +31,7 @@ fn unknown_key_failure(key: &str) -> ToolFailure {
     ToolFailure::new("invalid_arguments", message)
 }
 
-/// Returns the bytes that a key sends.
+/// Returns the bytes that a key sends, or `None` if there is no such key.
 fn encode_key(key: &str) -> Option<Vec<u8>> {
     let name = key.to_ascii_lowercase().replace(['_', '+', ' '], "-");
     let sequence: &[u8] = match name.as_str() {
@@ -67,7 +68,7 @@ fn encode_key(key: &str) -> Option<Vec<u8>> {
     Some(sequence.to_vec())
 }
 
-/// Encodes `ctrl-c` and similar keys.
+/// Encodes `ctrl-c` and similar keys. Returns `None` for other keys.
 fn encode_control_key(name: &str) -> Option<Vec<u8>> {
     let key = name
         .strip_prefix("ctrl-")
@@ -78,7 +79,7 @@ fn encode_control_key(name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Encodes a single character.
+/// Encodes a single character. Returns `None` for other texts and control characters.
 fn encode_character(key: &str) -> Option<Vec<u8>> {
     let mut characters = key.chars();
     match (characters.next(), characters.next()) {

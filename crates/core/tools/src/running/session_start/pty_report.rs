@@ -14,7 +14,7 @@ use crate::running::phrases::{
     hidden_path_hint,
 };
 
-/// The state of a session after an interaction.
+/// The state of a session after an interaction, and its new output.
 pub(crate) struct PtyReport<'a> {
     session: &'a PtySession,
     pause: WaitEnd,
@@ -23,7 +23,7 @@ pub(crate) struct PtyReport<'a> {
 }
 
 impl<'a> PtyReport<'a> {
-    /// Takes the output that the session wrote since the last report.
+    /// Takes the output that the session has written since the last report.
     pub(crate) fn new(session: &'a PtySession, pause: WaitEnd, waited: Duration) -> Self {
         Self {
             session,
@@ -33,7 +33,7 @@ impl<'a> PtyReport<'a> {
         }
     }
 
-    /// Describes the exit of the session, or returns `None` while it runs.
+    /// Describes the exit of the session's command, or returns `None` if it is running.
     pub(crate) fn describe_ending(&self) -> Option<String> {
         match self.session.terminal.ending()?.as_ref() {
             Ok(finished) => Some(describe_exit(finished.exit)),
@@ -41,8 +41,8 @@ impl<'a> PtyReport<'a> {
         }
     }
 
-    /// Returns the result. A command that could not be run is a failure. An exit status other than
-    /// 0 is not: the output shows what happened, as it would to a person at the terminal.
+    /// Returns the tool result. Fails if the command could not be run. An exit status other than 0
+    /// is not a failure: the output shows what happened, as it would to a person at the terminal.
     pub(crate) fn build_envelope(&self, limits: CutLimits) -> Result<Envelope, ToolFailure> {
         let id = self.session.id();
         let ended = self.session.terminal.ending();

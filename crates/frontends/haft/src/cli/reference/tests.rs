@@ -11,7 +11,7 @@ use clap::{Arg, Command};
 use super::*;
 use crate::cli::Cli;
 
-/// Pages with more about a command.
+/// Names of commands, each with the page in `docs/` that describes the command.
 const PAGES: [(&str, &str); 32] = [
     ("run", "runs"),
     ("review", "runs"),
@@ -155,7 +155,6 @@ fn compare_or_update(path: &Path, text: &str) {
     );
 }
 
-/// Renders the README's table.
 fn render_readme_table() -> String {
     let haft = Cli::definition();
     let mut text = "\n| command | what it does |\n| --- | --- |\n".to_owned();
@@ -169,7 +168,7 @@ fn render_readme_table() -> String {
     text
 }
 
-/// Returns the page with more about a command.
+/// Returns the name of the page in `docs/` that describes a command.
 fn page_of(name: &str) -> Option<&'static str> {
     PAGES
         .iter()

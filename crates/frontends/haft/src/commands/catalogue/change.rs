@@ -15,13 +15,13 @@ use super::{CatalogueContext, items};
 use crate::exit::usage_error;
 use crate::output;
 
-/// Maximum bytes read of a text file or of standard input.
+/// The maximum size of a text file or of standard input, in bytes.
 const MAX_TEXT_BYTES: u64 = 256 * 1024;
 
-/// Maximum files of a skill.
+/// The maximum number of files in a skill, without `SKILL.md`.
 const MAX_SKILL_FILES: usize = 500;
 
-/// Maximum bytes of a program, and of all files of a skill together.
+/// The maximum size of a program, and of all files of a skill together, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) fn add_item(
@@ -198,7 +198,7 @@ fn copy_files(
     Ok(())
 }
 
-/// Returns the reason why a file that was just written cannot be used, or `None` if it can.
+/// Returns the reason why a file that was just written cannot be used, or `None` if it can be used.
 fn find_problem(checked: &CatalogueListing, path: &Path) -> Option<String> {
     if let Some(problem) = checked.problems.iter().find(|problem| problem.path == path) {
         return Some(problem.what.clone());

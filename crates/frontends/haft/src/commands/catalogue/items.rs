@@ -1,4 +1,4 @@
-//! Loads every kind of knowledge as items of one table.
+//! Loads every kind of project knowledge as items of one type.
 
 use std::path::PathBuf;
 
@@ -33,8 +33,8 @@ pub(super) struct CatalogueItem {
 }
 
 impl CatalogueItem {
-    /// Returns the name of the model that runs an agent, followed by the model in the agent's file
-    /// if that one cannot be used.
+    /// Returns the name of the model that runs an agent. If the model in the agent's file cannot be
+    /// used, that model is added in parentheses.
     pub(super) fn describe_model(&self) -> String {
         let word = |key: &str| self.more.get(key).and_then(Value::as_str);
         match (word("uses"), word("model")) {

@@ -15,21 +15,21 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output;
 
-/// The parts of the state that a rewind restores.
+/// The state that a rewind restores: only the conversation, or the files as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewindScope {
     Conversation,
     ConversationAndFiles,
 }
 
-/// The result of a rewind.
+/// The outcome of a rewind or of its dry run.
 pub(crate) struct RewindResult {
     /// The fork that is now the current conversation; `None` after a dry run.
     pub(crate) rewound: Option<Conversation>,
-    /// The number of messages kept, and of all messages before the rewind.
+    /// The number of kept messages, and the number of all messages before the rewind.
     message_counts: (usize, usize),
-    /// The text of the prompt at which the fork ends, which the user can edit and send again;
-    /// `None` unless the user typed the first removed message.
+    /// The text of the first removed message, which the user can edit and send again; `None` unless
+    /// the user typed that message.
     pub(crate) prompt: Option<String>,
     report: Report,
     mode: Mode,
@@ -130,8 +130,8 @@ pub(super) async fn rewind(haft: &Haft, args: &RewindArgs) -> anyhow::Result<Pro
     })
 }
 
-/// Returns the number of messages to keep: all before `wanted` if it is a prompt, or all up to the
-/// tool results of `wanted` if it is a reply.
+/// Returns the number of messages to keep: all messages before `wanted` if it is a prompt, or all
+/// messages up to the tool results of `wanted` if it is a reply.
 fn count_kept_messages(messages: &[Message], wanted: MessageId) -> anyhow::Result<usize> {
     let at = messages
         .iter()

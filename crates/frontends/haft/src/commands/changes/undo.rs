@@ -1,4 +1,5 @@
-//! `haft undo` and `haft redo`.
+//! `haft undo` and `haft redo`: revert file changes of a conversation, and apply reverted changes
+//! again.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ pub(crate) enum UndoDirection {
 }
 
 /// Undoes the last change, or redoes the most recently undone change, and returns the report as
-/// text. In [`Mode::DryRun`] the report says what would be done.
+/// text. In [`Mode::DryRun`] the report describes what would be done.
 pub(crate) fn undo_or_redo_last(
     opened: &ConversationChanges,
     direction: UndoDirection,

@@ -99,7 +99,7 @@ fn text_with_value(
     value: &str,
 ) -> anyhow::Result<String> {
     let path = parse_key(key)?;
-    // No setting is a date, so a value that parses as one is a string.
+    // No setting is a date, so a value that parses as a date is a string.
     let parsed = value
         .parse::<Value>()
         .ok()
@@ -137,7 +137,7 @@ fn put_value(table: &mut dyn TableLike, path: &[Key], value: Value) -> Option<()
     Some(())
 }
 
-/// Returns the text of the file without this key. Comments above it stay.
+/// Returns the text of the configuration file without `key`. Comments above the key stay.
 fn text_without_value(
     environment: &HostEnvironment,
     file: &Path,
@@ -161,7 +161,8 @@ fn text_without_value(
     Ok(after)
 }
 
-/// Returns the text without the lines of this value, or `None` if it has no lines of its own.
+/// Returns the configuration text without the lines of the value at `path`, or `None` if the value
+/// has no lines of its own, as in an inline table.
 fn remove_value_lines(text: &str, path: &[Key]) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (last, parents) = path.split_last()?;

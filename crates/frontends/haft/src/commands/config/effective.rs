@@ -1,5 +1,5 @@
-//! Finds the values in force where the configuration leaves a choice to the model, the machine or
-//! the environment, with the reason.
+//! Finds the values in force, with reasons, for settings that the configuration leaves to the
+//! model, the machine or the environment.
 //!
 //! A key that is absent from the configuration, or whose value is `auto`, still has a value in
 //! force; `haft config get` and `haft config show` print it.
@@ -27,7 +27,7 @@ pub(super) struct EffectiveValue {
     pub(super) reason: String,
 }
 
-/// Values in force by key.
+/// The values in force, by configuration key.
 pub(super) type EffectiveValues = BTreeMap<String, EffectiveValue>;
 
 /// Returns the values in force for `wanted` and the keys below it, if they differ from the
@@ -110,7 +110,7 @@ fn add_value(values: &mut EffectiveValues, key: &str, value: impl Into<Value>, r
     );
 }
 
-/// Adds the four settings about old results, whose defaults depend on the model.
+/// Adds the four settings for reducing old results, whose defaults depend on the model.
 fn add_reduction_settings(
     values: &mut EffectiveValues,
     loaded: &LoadedConfig,
@@ -179,7 +179,7 @@ fn default_policy(policy: &Policy) -> Policy {
     }
 }
 
-/// Returns the reason why the settings about old results have their values for this model.
+/// Returns the reason why the settings for reducing old results have their values for this model.
 pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
     let reason = match policy.reduction_and_reason(model).1 {
         ReductionReason::LongCache => text!("config-reason-long-cache"),
@@ -198,7 +198,7 @@ fn add_roles(values: &mut EffectiveValues, config: &Config) {
         .into_iter()
         .filter(|role| role.is_asked() && !config.has_own_models(*role))
     {
-        // Without a model of their own, embedding and vision are off.
+        // Embedding and vision are off if they have no model of their own.
         if matches!(
             role,
             ModelRole::Main | ModelRole::Embedding | ModelRole::Vision
@@ -302,7 +302,8 @@ fn add_sandbox_mode(values: &mut EffectiveValues, settings: &Settings) -> anyhow
     Ok(())
 }
 
-/// Adds the known settings of a model and its provider that are not configured.
+/// Adds settings of a model and its provider that are known although the configuration does not set
+/// them.
 fn add_model_settings(
     values: &mut EffectiveValues,
     declared: &Declared,

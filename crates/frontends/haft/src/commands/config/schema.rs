@@ -65,18 +65,18 @@ pub(super) fn is_known_key(key: &str) -> bool {
     find_node(&config::config_schema(&wiring::config_sections()), key).is_some()
 }
 
-/// Returns the description of a key.
+/// Returns the description of a configuration key.
 pub(super) fn key_description(key: &str) -> Option<String> {
     let whole = build_schema();
     let node = find_node(&whole, key)?;
-    // The description of a table with arbitrary names is that of its entries.
+    // A table with arbitrary names has the description of its entries.
     let described = node
         .get("description")
         .or_else(|| node.get("additionalProperties")?.get("description"))?;
     described.as_str().map(str::to_owned)
 }
 
-/// Returns the node of the schema for a key.
+/// Returns the schema node of a configuration key, or `None` if the schema does not allow the key.
 fn find_node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     let path = toml_edit::Key::parse(key).ok()?;
     path.iter().try_fold(schema, |node, part| {
@@ -90,7 +90,7 @@ fn find_node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     })
 }
 
-/// Lists all keys with fixed names.
+/// Lists all configuration keys, except keys below names that the user chooses.
 pub(crate) fn list_keys() -> Vec<String> {
     fn add_keys(node: &Value, path: &str, keys: &mut Vec<String>) {
         let Some(fields) = node.get("properties").and_then(Value::as_object) else {
@@ -121,8 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the TOML blocks of a page that are configuration: the text behind the language, and
-    /// the content.
+    /// Returns the TOML code blocks of a page that contain configuration. Each is a pair of the
+    /// text after the language name and the content.
     fn config_blocks(page: &str) -> Vec<(&str, &str)> {
         let blocks = page
             .split("```toml")

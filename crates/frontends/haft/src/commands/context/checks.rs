@@ -4,9 +4,9 @@
 //! .haft/context-tests/*.toml ─► checks ─► the request that would be sent next, or a replay ─► one line per check, exit code
 //! ```
 //!
-//! The checks run nothing of the project and write nothing to it, so its own files are read as if
-//! it were trusted: a fresh clone can be checked. The model is an imaginary one with a large
-//! window, so that the outcome depends on the project and on the policy, not on the user's
+//! The checks run nothing of the project and write nothing to it, so the project's files are read
+//! as if the project were trusted: a fresh clone can be checked. The model is an imaginary one with
+//! a large window, so that the outcome depends on the project and on the policy, not on the user's
 //! configuration.
 
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const PROVIDER: &str = "context-test";
 const MODEL: &str = "context-test/model";
 const CONTEXT_WINDOW: u32 = 1_000_000;
 
-/// A file of checks.
+/// The contents of one file in `.haft/context-tests`: checks on what is sent to the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContextTestFile {
@@ -66,7 +66,7 @@ struct PrefixCheck {
 }
 
 /// Checks that a recorded conversation breaks the cached prefix at most `breaks` times, and only
-/// for these causes.
+/// for the causes in `causes`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReplayCheck {
@@ -75,7 +75,7 @@ struct ReplayCheck {
     causes: Option<Vec<Cause>>,
 }
 
-/// The outcome of a check.
+/// The outcome of one check from a check file.
 #[derive(Debug, Serialize)]
 struct CheckOutcome {
     file: String,
@@ -203,7 +203,7 @@ impl ContextChecker {
             return wrong(&text!("context-test-blanks", touched = check.touched));
         }
         let touched = check.touched.trim_start_matches("./");
-        // A word with a slash counts as a path, whatever its name.
+        // The slash makes the word a path, whatever the file's name.
         let assembly = self
             .build_next_request(ToolProtocol::Native, &format!("Look at ./{touched}"))
             .await?;

@@ -1,7 +1,7 @@
 //! `haft context diff`: compares two requests by segment.
 //!
-//! Prints the prefix they share, then the removed (−) and added (+) segments. Unchanged segments
-//! behind a change are only counted: they are sent again.
+//! Prints the prefix that both requests share, then the removed (−) and added (+) segments.
+//! Unchanged segments behind a change are only counted: they are sent again.
 
 use haft_inspect::RequestDiff;
 
@@ -34,8 +34,8 @@ struct DiffTarget<'a> {
 
 impl<'a> DiffTarget<'a> {
     fn from_args(args: &'a DiffArgs) -> anyhow::Result<Self> {
-        // The first eight digits of an id can be a number, too; no conversation has that many
-        // requests.
+        // The eight characters of a short id can look like a number, but no conversation has that
+        // many requests.
         const SHORT_ID_LEN: usize = 8;
         let (conversation, numbers) = match args.what.split_first() {
             Some((first, rest))

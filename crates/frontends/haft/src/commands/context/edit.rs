@@ -278,7 +278,7 @@ impl PreparedEdit {
         )
     }
 
-    /// Returns the text of the summary, or `None` if the edit is no summary.
+    /// Returns the text of the summary, or `None` if the edit is not a summary.
     #[cfg(feature = "serve")]
     pub(super) fn summary_text(&self) -> Option<&str> {
         match &self.edit {
@@ -293,7 +293,7 @@ impl PreparedEdit {
         &self.news.quote
     }
 
-    /// Applies the edit, which takes effect from the next request on.
+    /// Applies the edit, which takes effect with the next request.
     pub(super) async fn apply(&mut self) -> anyhow::Result<()> {
         self.open
             .session
@@ -333,7 +333,7 @@ impl PreparedEdit {
     }
 }
 
-/// Converts an error that other arguments can fix to a usage error.
+/// Converts an error that the user can fix with other arguments into a usage error.
 fn to_usage_error(error: &EditError) -> anyhow::Error {
     usage_error(output::hints::explain_error(error))
 }
@@ -500,7 +500,8 @@ fn price_text(quote: &Quote, model: &ModelSpec) -> String {
     text
 }
 
-/// Returns the table rows of all messages of a conversation, and the number of edits in force.
+/// Returns the table rows of all messages of a conversation, and the number of edits that are in
+/// effect.
 #[cfg(feature = "serve")]
 pub(super) async fn list_table_rows(
     haft: &Haft,

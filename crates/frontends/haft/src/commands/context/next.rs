@@ -25,11 +25,11 @@ use crate::output;
 /// The placeholder for the user's next prompt.
 const PROMPT_PLACEHOLDER: &str = "[the user's next input]";
 
-/// A request that was not sent.
+/// The request that would be sent next.
 pub(super) struct NextRequest {
     pub(super) assembly: Assembly,
     pub(super) encoding: BodyEncoding,
-    /// The settings for building requests.
+    /// The context policy from which the request was built.
     pub(super) policy: Policy,
 }
 
@@ -123,8 +123,8 @@ fn read_conversation(_: &Path) -> anyhow::Result<(ConversationId, Option<String>
     Err(usage_error(text!("context-no-imports")))
 }
 
-/// Chooses the model of the request. With an API that its provider does not offer, declares a
-/// provider of that API with this model.
+/// Returns the name of the model for the request. If `look` selects an API that the model's
+/// provider does not have, declares a provider with that API and this model.
 fn choose_model(config: &mut Config, look: &LookArgs) -> anyhow::Result<String> {
     let name = look.model.clone().or_else(|| config.model.clone());
     let Some(api) = look.api else {
@@ -170,7 +170,7 @@ pub(super) fn unstored_conversation(id: ConversationId, messages: usize) -> Conv
     }
 }
 
-/// Returns the user's next prompt: the given one, or a placeholder if the next message must come
+/// Returns the user's next prompt: the given prompt, or a placeholder if the next message must come
 /// from the user.
 fn choose_next_prompt(
     look: &LookArgs,

@@ -39,7 +39,7 @@ pub(super) async fn run(haft: &Haft, args: &RecallArgs) -> anyhow::Result<()> {
     output::print_text(&format!("{text}{end}"))
 }
 
-/// Returns the heading that goes to stderr.
+/// Returns the heading line for stderr: the message's id, its time and its kind.
 fn heading_line(message: &Message) -> String {
     let id = message.message_id.short_id();
     let at = message.created_at;

@@ -1,5 +1,5 @@
-//! `haft context render`: prints only the bytes of a body. Secrets are masked, which a note on
-//! stderr reports.
+//! `haft context render`: prints only the body of a request, byte for byte. Secrets are masked, and
+//! a note on stderr reports the masking.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -20,13 +20,13 @@ pub(super) async fn run(haft: &Haft, args: &RenderArgs) -> anyhow::Result<()> {
     print_body(haft, body)
 }
 
-/// Returns the body of the selected request in the log, or of the last one if none is selected.
+/// Returns the body of the selected request in the log, or of the last request if none is selected.
 pub(super) async fn load_sent_body(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let log = open_log(haft, look.conversation.as_deref(), &look.common).await?;
     Ok(log.body(look.request, look.api).await?)
 }
 
-/// Returns the body that would be sent next.
+/// Returns the body of the request that would be sent next.
 pub(super) async fn build_next_body(haft: &Haft, look: &LookArgs) -> anyhow::Result<Vec<u8>> {
     let next = next::build_next_request(haft, look).await?;
     Ok(next
@@ -35,7 +35,7 @@ pub(super) async fn build_next_body(haft: &Haft, look: &LookArgs) -> anyhow::Res
         .to_vec())
 }
 
-/// Prints a body byte for byte, except for masked secrets.
+/// Prints a request body byte for byte, except for masked secrets.
 pub(super) fn print_body(haft: &Haft, body: Vec<u8>) -> anyhow::Result<()> {
     let masker = haft.masker();
     let body = match std::str::from_utf8(&body).map(|text| masker.mask(text)) {

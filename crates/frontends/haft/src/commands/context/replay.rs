@@ -1,5 +1,5 @@
-//! `haft context replay`: replays recorded conversations under other policies. It sends nothing and
-//! writes only the files that its options name.
+//! `haft context replay`: replays recorded conversations under other policies. The command sends
+//! nothing and writes only the files that its options name.
 //!
 //! ```text
 //! a conversation of haft's, a file, a folder ─► recordings ─► the lab replays them under each policy ─► table, JSON, plot
@@ -32,7 +32,7 @@ use crate::haft::{Haft, Settings};
 use crate::output;
 use crate::output::TextTable;
 
-/// The policy name for the requests as they were really sent.
+/// The policy name for the requests as they were actually sent.
 const RECORDED: &str = "recorded";
 
 #[derive(Debug, Args)]
@@ -91,11 +91,11 @@ pub(crate) struct ReplayArgs {
     pub(crate) common: Common,
 }
 
-/// Reminders to imagine in recordings that have none.
+/// Imaginary reminders for recordings that have none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReminderScenario {
     pub(crate) tokens: u32,
-    /// The share of requests that change them.
+    /// The share of requests in which the reminders change.
     pub(crate) changes: f64,
 }
 
@@ -143,7 +143,7 @@ fn parse_plot_path(text: &str) -> Result<PathBuf, String> {
 }
 
 impl ReplayArgs {
-    /// Creates the arguments for a stored conversation and the usual policies.
+    /// Creates the arguments for a stored conversation and the default policies.
     #[cfg(feature = "serve")]
     pub(super) fn for_conversation(conversation: String, common: Common) -> Self {
         Self {
@@ -280,8 +280,8 @@ pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// Returns the causes of the cached prefix's breaks when the conversations of a file are replayed
-/// under the configuration, one per break. No reminders are imagined.
+/// Replays the conversations of a file under the configured policy, and returns the cause of each
+/// break of the cached prefix. No imaginary reminders are added.
 pub(super) fn find_break_causes(file: &Path, settings: &Settings) -> anyhow::Result<Vec<Cause>> {
     let none = ImaginedReminders {
         tokens: 0,
@@ -310,7 +310,7 @@ pub(super) fn find_break_causes(file: &Path, settings: &Settings) -> anyhow::Res
     Ok(causes)
 }
 
-/// Parses a policy. Returns `None` for [`RECORDED`].
+/// Parses the name of a policy. Returns `None` for [`RECORDED`].
 fn parse_policy(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Result<Option<Variant>> {
     if name == RECORDED {
         return Ok(None);
@@ -321,8 +321,8 @@ fn parse_policy(name: &str, config: &Config, model: &ModelSpec) -> anyhow::Resul
     }
 }
 
-/// Chooses the model whose window, cache and prices are simulated: the named or configured one,
-/// that of the conversations, or an assumed one.
+/// Chooses the model whose window, cache and prices are simulated: the named or configured model,
+/// the model of the conversations, or an assumed model.
 fn choose_model(
     args: &ReplayArgs,
     settings: &Settings,

@@ -161,7 +161,8 @@ fn report_to_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Valu
     })
 }
 
-/// Returns the settings about old results in force for the model, with the reason.
+/// Returns the settings for reducing old results that are in force for the model, with the reason
+/// for their values.
 fn settings_to_json(report: &BudgetReport) -> Value {
     let (reduction, _) = report.policy.reduction_and_reason(&report.model);
     json!({
@@ -174,8 +175,8 @@ fn settings_to_json(report: &BudgetReport) -> Value {
     })
 }
 
-/// Formats the settings about old results as one line, or returns `None` if the safe zone does not
-/// fit the model.
+/// Formats the settings for reducing old results as one line, or returns `None` if the safe zone
+/// does not fit the model.
 fn settings_line(report: &BudgetReport) -> Option<String> {
     let (reduction, _) = report.policy.reduction_and_reason(&report.model);
     let tokens = report.policy.safe_zone_tokens(&report.model).ok()?;
@@ -249,7 +250,7 @@ fn report_to_text(report: &BudgetReport) -> String {
     text
 }
 
-/// Formats the provider's token counts by class.
+/// Formats the provider's token counts for a reply by class, with the cost.
 fn reply_text(reply: &LlmMetadata, model: &ModelSpec) -> String {
     let usage = reply.usage();
     let cost = output::cost_suffix(model.price.map(|price| price.request_cost(usage).total));

@@ -105,7 +105,7 @@ fn print_request(
     output::print_text(&text)
 }
 
-/// The mark beside each segment that ends a prefix the provider's cache can find again.
+/// Marks a segment that ends a prefix which the provider's cache can find again.
 const BOUNDARY: &str = "|";
 
 fn segments_to_table(shown: &RequestView<'_>, masker: &Masker) -> String {

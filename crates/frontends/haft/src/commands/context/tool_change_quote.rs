@@ -1,4 +1,5 @@
-//! Computes the cost to the current conversation of a tool change that is made outside a session.
+//! Estimates the cost of a tool change for the current conversation, if the change is made outside
+//! a session.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use super::opened_log::open_any_log;
 use crate::cli::options::Common;
 use crate::haft::Haft;
 
-/// Returns a sentence about the tokens that the next request of the current conversation sends
-/// again because of a change of tools; `None` if the conversation has no requests, or none of its
-/// prefix is in the cache.
+/// Returns a sentence about the tokens that the next request of the current conversation must send
+/// again because the tools change. Returns `None` if the conversation has no requests, or none of
+/// its prefix is in the cache.
 pub(crate) async fn quote_tool_change(haft: &Haft, common: &Common) -> Option<String> {
     let log = open_any_log(haft, None, common)
         .await

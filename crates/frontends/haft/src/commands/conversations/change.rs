@@ -1,4 +1,5 @@
-//! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`.
+//! `haft conversations new`, `use`, `rename`, `delete`, `restore` and `fork`: create and change
+//! conversations.
 
 use haft_agent::RandomIds;
 use haft_store::{Conversation, ConversationScope, NewConversation, NewFork, Store};
@@ -110,7 +111,7 @@ pub(super) async fn restore_conversations(haft: &Haft, args: &RestoreArgs) -> an
 }
 
 /// Finds all named conversations. Any unknown name is an error, so that the caller changes either
-/// all of them or none.
+/// all conversations or none.
 async fn find_conversations(
     store: &dyn Store,
     names: &[String],

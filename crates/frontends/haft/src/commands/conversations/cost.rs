@@ -35,7 +35,7 @@ impl PricedRequest<'_> {
 }
 
 /// Totals over all requests. The cost covers only requests with a price; `unpriced` counts the
-/// others.
+/// requests without a price.
 #[derive(Default)]
 struct CostTotal {
     usage: Usage,

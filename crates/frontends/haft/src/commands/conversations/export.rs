@@ -1,4 +1,5 @@
-//! `haft conversations export`: one conversation on stdout, or all of them as files in a folder.
+//! `haft conversations export`: prints one conversation to stdout, or writes all of them as files
+//! to a folder.
 //!
 //! ```text
 //! DIR/ID.json                       each conversation
@@ -110,7 +111,7 @@ impl ExportFolder {
         let path = self.0.join(name);
         let text =
             haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
-        // `replace` makes the file readable only for its owner.
+        // `replace_file` makes the file readable only for its owner.
         haft_files::replace_file(&path, text.as_bytes(), Durability::Process)
             .map_err(|error| write_error(&path, &error))
     }

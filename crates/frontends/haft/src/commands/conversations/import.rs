@@ -48,7 +48,7 @@ impl ImportOutcome {
     }
 }
 
-/// The results of an import. A bad file does not stop the import of the others.
+/// The results of an import. A bad file does not stop the import of the other files.
 #[derive(Default)]
 struct ImportReport {
     lines: Vec<ImportRow>,
@@ -223,7 +223,7 @@ fn read_file(file: &Path, args: &ImportArgs) -> anyhow::Result<Vec<ImportedConve
         bytes = read_bounded(std::io::stdin().lock())?;
     } else {
         let opened = std::fs::File::open(file)?;
-        // The size is checked before a gigabyte is in memory.
+        // The size is checked before the file is read into memory.
         if opened.metadata()?.len() > MAX_FILE_BYTES && !is_database(file) {
             return Err(too_large_error());
         }

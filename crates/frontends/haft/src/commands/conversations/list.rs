@@ -1,4 +1,4 @@
-//! `haft conversations list`, `current` and `namespaces`.
+//! `haft conversations list`, `current` and `namespaces`: print conversations and namespaces.
 
 use haft_store::{Conversation, ConversationRow, ConversationScope, Namespace};
 

@@ -90,8 +90,8 @@ async fn find_including_trash(store: &dyn Store, text: &str) -> anyhow::Result<C
     }
 }
 
-/// Asks for confirmation twice: with yes or no, then with the beginning of the first conversation's
-/// id.
+/// Asks the user for confirmation twice: first for yes or no, then for the beginning of the first
+/// conversation's id. Asks nothing with `--force`.
 fn confirm_purge(
     args: &PurgeArgs,
     named: &[Conversation],
@@ -144,7 +144,7 @@ async fn collect_traces(
         ..PurgeTraces::default()
     };
     for id in &traces.ids {
-        // Conversations in the trash cannot be read.
+        // Conversations in the trash cannot be read, so they are restored first.
         if matches!(
             store
                 .find_conversation(id.as_str(), ConversationScope::Trash)
@@ -171,7 +171,8 @@ async fn collect_traces(
     Ok(traces)
 }
 
-/// Removes the files and lines outside the store that belong to the conversations.
+/// Removes the traces of the purged conversations outside the store: whole files, and lines of
+/// shared files.
 fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result<()> {
     for folder in [
         places.jobs_folder(),
@@ -263,8 +264,8 @@ fn is_purged_input(line: &str, traces: &PurgeTraces) -> bool {
             .any(|prompt| prompt.contains(said.trim()))
 }
 
-/// True if a log line may belong to the conversations: it contains an id, was written while one of
-/// them was active, or has no time.
+/// True if a log line may belong to the conversations: it contains an id, was written while a
+/// conversation was active, or has no time.
 fn is_purged_log_line(line: &str, traces: &PurgeTraces) -> bool {
     // Lines about the end of a session are logged after the last message.
     const MAX_LOG_DELAY_SECONDS: i64 = 600;

@@ -67,9 +67,9 @@ fn hits_to_text(hits: &[SearchHit]) -> String {
 /// Returns the snippet with every hit in bold, or as plain text if stdout is not a terminal that
 /// can show bold.
 fn highlight_snippet(snippet: &Snippet) -> String {
-    // Sanitized before the escape sequences for bold are added. Highlights are positions, so they
-    // are dropped in case sanitizing changed the number of characters; snippets contain no control
-    // characters, so it should not.
+    // The text is sanitized before the escape sequences for bold are added. Highlights are
+    // character positions, so they are dropped if sanitizing changes the number of characters. That
+    // should not happen, because snippets contain no control characters.
     let text = haft_text::sanitize(&snippet.text).into_owned();
     let kept = text.chars().count() == snippet.text.chars().count();
     let snippet = Snippet {

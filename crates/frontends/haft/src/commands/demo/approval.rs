@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::run::approve;
 use crate::output;
 
-/// Asks the user if there is a terminal, and approves by itself otherwise.
+/// Asks the user to approve the demo's edit. Without a terminal, approves the edit without asking.
 pub(super) struct DemoApprover {
     /// Canceled when the user refuses.
     pub(super) refused: CancellationToken,
@@ -20,7 +20,8 @@ impl Approver for DemoApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let question = approve::format_question(approval);
         let answer = tokio::task::spawn_blocking(move || ask_user(&question)).await;
-        // A terminal that went away is not a refusal, and the edit is the demo's own.
+        // If the terminal is gone, the edit is approved: the user did not refuse it, and it is part
+        // of the demo.
         let reply = answer
             .ok()
             .and_then(Result::ok)

@@ -1,4 +1,4 @@
-//! Checks the requirements of haft besides its store: environment variables, room for long outputs,
+//! Checks the requirements of haft besides its store: environment variables, stored outputs,
 //! commands, the sandbox, and servers.
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::exit::format_failure;
 use crate::haft::Settings;
 use crate::output;
 
-/// Time that a server or a command has to answer.
+/// The time limit for the answer of a server or a command.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Checks whether every environment variable that begins with `HAFT_` has an effect.
@@ -80,8 +80,8 @@ pub(super) fn check_outputs(folder: &Path) -> Check {
     .with_details(unreadable)
 }
 
-/// Checks whether the server that stores the conversations can be used, but not the data on the
-/// server.
+/// Checks whether the server that stores the conversations can be used. Does not check the data on
+/// the server.
 pub(super) async fn check_server(settings: &Settings) -> Check {
     const NAME: &str = "server";
     let totals = async { anyhow::Ok(settings.open_store()?.totals().await?) };

@@ -32,7 +32,7 @@ pub(super) fn check_installation() -> Check {
     }
 }
 
-/// Returns the way in which haft was installed. Packages write their kind to
+/// Returns how haft was installed, in one word. Packages write their kind to
 /// `share/haft/installed-by` next to `bin`; cargo keeps a list of the programs it installed, and
 /// marks its build folders.
 fn detect_installation_method(binary: &Path) -> &'static str {
@@ -80,7 +80,7 @@ pub(super) async fn check_for_newer(address: &str) -> Check {
 }
 
 async fn fetch_newest(address: &str) -> anyhow::Result<String> {
-    // Fails if a model's client has installed it before.
+    // Fails if a model's client has already installed a cryptography provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .timeout(REQUEST_TIMEOUT)

@@ -1,5 +1,5 @@
-//! `haft doctor --salvage`: exports what can still be read of a damaged database, as files that can
-//! be imported.
+//! `haft doctor --salvage`: exports the readable data of a damaged database as files that can be
+//! imported.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -29,7 +29,7 @@ pub(super) fn render_page() -> String {
     page
 }
 
-/// Describes every kind of a tagged enum under a heading of its own.
+/// Describes every variant of a tagged enum under a heading of its own.
 fn describe_kinds(schema: &Value) -> String {
     let mut text = String::new();
     for kind in schema["oneOf"].as_array().into_iter().flatten() {

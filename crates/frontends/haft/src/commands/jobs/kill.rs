@@ -10,7 +10,7 @@ use crate::haft::Haft;
 use crate::jobs::BackgroundJob;
 use crate::output;
 
-/// Time that a run has to end by itself: to stop its commands and to store its state.
+/// The time that a run has to stop its commands and store its state after a signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn kill_jobs(haft: &Haft, args: &KillArgs) -> anyhow::Result<()> {
@@ -44,8 +44,8 @@ fn stop_job(job: &BackgroundJob) -> anyhow::Result<bool> {
     else {
         return Ok(false);
     };
-    // Checked only after the process is held: while the lock is held, the process that holds it
-    // cannot have been replaced by another.
+    // This check follows the opening of the process: as long as the job holds its lock, the opened
+    // process is the job's process and not another one with a reused id.
     if !job.is_running() {
         return Ok(false);
     }
@@ -53,8 +53,7 @@ fn stop_job(job: &BackgroundJob) -> anyhow::Result<bool> {
         // An error means that the process is already gone, as wanted.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::pidfd_send_signal(&process, signal);
-        // This system has no handle for a process; that the lock was held a moment ago must
-        // suffice.
+        // This system has no handles for processes, so the check of the lock must suffice.
         #[cfg(not(target_os = "linux"))]
         let _ = rustix::process::kill_process(process, signal);
         let begun = Instant::now();

@@ -144,7 +144,7 @@ fn job_cost(state: &JobState) -> Option<f64> {
     }
 }
 
-/// Returns how many seconds the job has run.
+/// Returns the seconds from the job's start until now, or until its last event if it has ended.
 fn job_duration_seconds(job: &BackgroundJob, state: &JobState) -> i64 {
     let until: Timestamp = match state {
         JobState::Running => WallClock.now(),

@@ -54,7 +54,7 @@ pub(super) fn remove_server(haft: &Haft, name: &str) -> anyhow::Result<ProcessEx
     Ok(ProcessExit::Completed)
 }
 
-/// Prints the price of a change of tools for the current conversation, before the change is made.
+/// Prints the cost of a tool change for the current conversation, before the change is made.
 fn print_price(haft: &Haft, common: &Common) -> anyhow::Result<()> {
     if let Some(message) =
         wiring::build_runtime()?.block_on(context::quote_tool_change(haft, common))

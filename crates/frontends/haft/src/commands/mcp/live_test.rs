@@ -1,4 +1,4 @@
-//! `haft mcp test`: starts servers and shows what they offer.
+//! `haft mcp test`: starts MCP servers and shows what they offer, such as tools and prompts.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;
 use crate::output;
 
-/// Time that the user has to log in on the page.
+/// The time limit for the user's login in the browser.
 const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 
 pub(super) async fn run(haft: &Haft, args: &McpNameArgs) -> anyhow::Result<ProcessExit> {

@@ -1,4 +1,5 @@
-//! `haft mcp serve`: tasks for other agents, over standard input and output or HTTP.
+//! `haft mcp serve`: accepts tasks from other agents as an MCP server, over standard input and
+//! output or HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `haft models add`: writes a model, and its provider if that is new, to config.toml and keeps the
-//! file's comments and order.
+//! `haft models add`: writes a model, and its provider if the provider is new, to config.toml and
+//! keeps the file's comments and order.
 
 use std::path::Path;
 

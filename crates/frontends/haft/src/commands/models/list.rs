@@ -1,4 +1,4 @@
-//! `haft models list`: lists the usable models, or all of them.
+//! `haft models list`: lists the usable models, or all known models.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

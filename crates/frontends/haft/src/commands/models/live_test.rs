@@ -20,7 +20,7 @@ use crate::{output, wiring};
 
 /// The token limit of a reply: enough for one word, and for a model that reasons first.
 const MAX_OUTPUT_TOKENS: u32 = 1_024;
-/// The limit for the whole test; the user waits for it.
+/// The time limit for the whole test, during which the user waits.
 const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The result of testing a model.
@@ -129,7 +129,8 @@ async fn run_requests(mut client: Client, spec: ModelSpec, url: String, cache: b
     outcome
 }
 
-/// True if a listed name means the model `name`. Some providers list names with a folder in front.
+/// True if a name in a provider's list stands for the model `name`. Some providers list names with
+/// a prefix such as `models/`.
 fn matches_model_name(listed: &str, name: &str) -> bool {
     listed == name
         || listed

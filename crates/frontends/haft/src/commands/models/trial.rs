@@ -45,7 +45,8 @@ impl ModelTrial<'_> {
         Ok(wiring::build_runtime()?.block_on(client.list_models(&CancellationToken::new())))
     }
 
-    /// Formats the model's prices for input and output, or returns `None` if they are unknown.
+    /// Formats the model's prices for input and output, or returns `None` if the prices are
+    /// unknown.
     pub(crate) fn price_text(&self, model: &str) -> Option<String> {
         let (currency, price) = self.0.resolve_model(model).ok()?.listed?;
         Some(text!(
@@ -56,7 +57,7 @@ impl ModelTrial<'_> {
     }
 
     fn build_client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
-        // The user waits for the result and can try again.
+        // The user waits for the result and can try again, so failed requests are not retried.
         let retry = RetryConfig {
             attempts: 0,
             ..self.0.config.retry.clone()

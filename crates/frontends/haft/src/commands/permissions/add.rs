@@ -23,7 +23,7 @@ pub(super) fn run(places: &Places, decision: Decision, rules: &[String]) -> anyh
     })
 }
 
-/// Adds rules to the user's config.toml, and returns how many were new.
+/// Adds rules to the user's config.toml, and returns the number of new rules.
 pub(crate) fn add_rules(
     places: &Places,
     decision: Decision,
@@ -39,8 +39,8 @@ pub(crate) fn add_rules(
     Ok(added)
 }
 
-/// Returns the text of the file with the rules added, and how many were new. Everything else stays
-/// unchanged.
+/// Returns the text of the file with the rules added, and the number of new rules. Everything else
+/// stays unchanged.
 fn insert_rules(
     environment: &HostEnvironment,
     file: &Path,
@@ -100,7 +100,7 @@ fn check_tool(environment: &HostEnvironment, name: &str) -> anyhow::Result<()> {
     )))
 }
 
-/// Returns the list of this decision, which is created if missing.
+/// Returns the list of rules with this decision. A missing list is created.
 fn get_or_insert_list(document: &mut DocumentMut, decision: Decision) -> Option<&mut Array> {
     let section = document
         .entry("permissions")
@@ -112,7 +112,7 @@ fn get_or_insert_list(document: &mut DocumentMut, decision: Decision) -> Option<
     list.as_array_mut()
 }
 
-/// Adds a rule in the layout of the list: each rule on a line of its own, or all on one.
+/// Adds a rule in the layout of the list: each rule on a line of its own, or all rules on one line.
 fn push_rule(list: &mut Array, rule: &str) {
     let lead = list
         .iter()
@@ -122,7 +122,7 @@ fn push_rule(list: &mut Array, rule: &str) {
         return list.push(rule);
     };
     let indent = lead.rsplit('\n').next().unwrap_or_default();
-    // Text after the last rule, such as a comment on it, stays there.
+    // Text after the last rule, such as a comment on that rule, stays behind it.
     let behind = list.trailing().as_str().unwrap_or_default().to_owned();
     let (comment, end) = behind
         .rsplit_once('\n')

@@ -12,7 +12,8 @@ use crate::{output, wiring};
 
 const DECISIONS: [Decision; 3] = [Decision::Allow, Decision::Ask, Decision::Deny];
 
-/// Removes rules from the list of `decision`; if that is `None`, from the list that contains them.
+/// Removes each rule from the list of `decision`. If `decision` is `None`, removes the rule from
+/// the only list that contains it.
 pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> anyhow::Result<()> {
     config::edit_file(file, |before| {
         let without = |text: String, rule: &String| remove_rule(file, &text, decision, rule);
@@ -25,7 +26,7 @@ pub(super) fn run(file: &Path, decision: Option<Decision>, rules: &[String]) -> 
     ))
 }
 
-/// Returns the text of the file without the rule.
+/// Returns the text of the configuration file without the rule.
 fn remove_rule(
     file: &Path,
     before: &str,
@@ -76,7 +77,7 @@ fn contains_rule(text: &str, decision: Decision, rule: &str) -> bool {
     find_in_list(text, decision, rule).is_some() || remove_long_form(text, decision, rule).is_some()
 }
 
-/// Returns the position of the rule in the list of a decision.
+/// Returns the byte range of the rule in the list of a decision.
 fn find_in_list(text: &str, decision: Decision, rule: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let section = document.get("permissions")?.as_table_like()?;
@@ -84,8 +85,8 @@ fn find_in_list(text: &str, decision: Decision, rule: &str) -> Option<Range<usiz
     list.iter().find(|one| one.as_str() == Some(rule))?.span()
 }
 
-/// Returns the text without an item of a list and its comma, and without its line if the item has
-/// one of its own.
+/// Returns the text without a list item and the item's comma. If the item is alone on its line, the
+/// line is removed, too.
 fn remove_item(text: &str, item: Range<usize>) -> Option<String> {
     let before = text.get(..item.start)?;
     let after = text.get(item.end..)?;
@@ -111,7 +112,8 @@ fn remove_item(text: &str, item: Range<usize>) -> Option<String> {
     ))
 }
 
-/// Returns the text without the rule in its long form, or `None` if there is no such rule.
+/// Returns the text without the rule that is written as a table in `permissions.rules`, or `None`
+/// if there is no such rule.
 fn remove_long_form(text: &str, decision: Decision, rule: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let rules = document

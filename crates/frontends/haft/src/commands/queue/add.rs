@@ -117,7 +117,7 @@ pub(crate) struct AddTaskArgs {
     pub(crate) output: JsonArgs,
 }
 
-/// The earliest time of a task.
+/// The earliest time at which a task may start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NotBefore {
     At(Timestamp),
@@ -263,8 +263,8 @@ fn build_task(
     })
 }
 
-/// Returns a repository as workers can find it: a URL unchanged, a folder by its absolute path, a
-/// bundle with its content.
+/// Returns a repository in a form that workers can use: a URL unchanged, a folder by its absolute
+/// path, a bundle with its content.
 fn locate_repository(given: String) -> anyhow::Result<(Option<String>, Option<Vec<u8>>)> {
     let path = Path::new(&given);
     let Ok(found) = path.metadata() else {

@@ -213,7 +213,8 @@ pub(super) fn watch_queue(haft: &Haft, args: &WatchArgs) -> anyhow::Result<Proce
     let mut printer = Printer::new(OutputFormat::Text, false).with_progress_on_stdout();
     let mut seen = 0;
     loop {
-        // Read before its log, so that everything logged before its end is shown.
+        // The task is read before its log, so that everything logged before the task's end is
+        // shown.
         let task = queue.get_task(id)?.ok_or_else(|| unknown_task_error(id))?;
         for (number, line) in queue.read_log(id, seen)? {
             seen = number;

@@ -1,4 +1,4 @@
-//! `haft rag list`: prints the collections.
+//! `haft rag list`: prints the configured collections.
 
 use haft_rag::{Collection, CollectionKind, CollectionStatus, ConfiguredCollections};
 use serde_json::{Value, json};

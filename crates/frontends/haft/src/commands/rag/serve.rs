@@ -56,8 +56,8 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the collections to serve. Only collections made of folders are served, because a server
-/// can be queried directly.
+/// Returns the collections to serve. Only collections made of folders are served, because a
+/// collection on a server can be queried directly.
 fn choose_collections(
     rag: &ConfiguredCollections,
     names: &[String],

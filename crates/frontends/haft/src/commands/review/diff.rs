@@ -1,4 +1,4 @@
-//! The change to review, as git reports it.
+//! Loads the change to review from git.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,8 @@ use haft_sandbox::{CommitScope, Git};
 use crate::commands::review::ReviewTarget;
 use crate::exit::usage_error;
 
-/// Maximum bytes of a diff in the prompt. The reviewer reads the remaining files with its tools.
+/// The maximum size, in bytes, of a diff in the prompt. The reviewer reads the remaining files with
+/// its tools.
 const MAX_DIFF_BYTES: usize = 400_000;
 
 /// A change to review, as text for the prompt.
@@ -92,7 +93,7 @@ pub(super) fn load_change(
     Ok(ReviewedChange { what, text })
 }
 
-/// Returns the changes that a commit would contain as a diff, or `None` if there are none. Hidden
+/// Returns a diff of the changes that a commit would contain, or `None` if there are none. Hidden
 /// files are only named.
 pub(crate) fn diff_for_commit(
     git: &Git,
@@ -125,7 +126,7 @@ pub(crate) fn diff_for_commit(
 /// Options of git that keep configured programs and colors out of a diff.
 const PLAIN_DIFF_OPTIONS: [&str; 3] = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
-/// The changes of the work tree.
+/// Changes of the work tree or the index, as a diff.
 struct WorkTreeDiff {
     text: String,
     /// Files that are named but not compared: hidden files, and files with a git filter, because
@@ -214,7 +215,7 @@ fn run_git_bytes<S: Into<OsString>>(
         .map_err(|error| usage_error(error.to_string()))
 }
 
-/// Puts the diff into a code fence that no part of it can close, and cuts it after
+/// Puts the diff into a code fence that nothing in the diff can close, and cuts the diff after
 /// [`MAX_DIFF_BYTES`].
 fn fence_diff(diff: &str) -> String {
     if diff.trim().is_empty() {

@@ -132,8 +132,8 @@ pub(crate) fn format_question(approval: &Approval) -> String {
             reason = haft_messages::translate_error(reason)
         )
     );
-    // `reveal` runs before the split into lines: a carriage return before the end of a line is part
-    // of the command that would run.
+    // `reveal_controls` runs before the split into lines: a carriage return before the end of a
+    // line is part of the command that would run.
     for line in reveal_controls(subject).lines() {
         text.extend(["    ", line, "\n"]);
     }
@@ -151,7 +151,8 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     reveal_controls(&text).into_owned()
 }
 
-/// Formats the list of keys, with the rules that "always" saves and the file that stores them.
+/// Formats the keys with which the user can answer, with the rules that "always" saves and the file
+/// that stores them.
 fn format_choices(approval: &Approval, rules_file: &str) -> String {
     let keys = match approval.remember.as_slice() {
         [] => text!("run-permission-keys").to_owned(),

@@ -235,7 +235,7 @@ fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) ->
     }
 }
 
-/// Applies the settings that a client sent before its first prompt to the arguments.
+/// Changes the arguments according to the settings that a client sent before its first prompt.
 fn apply_client_request(args: &mut RunArgs, request: &Value) {
     let text = |key: &str| match &request[key] {
         Value::String(text) => Some(text.clone()),

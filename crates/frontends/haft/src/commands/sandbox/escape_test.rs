@@ -22,9 +22,9 @@ use crate::exit::ProcessExit;
 use crate::haft::Haft;
 use crate::{output, wiring};
 
-/// The timeout for all attempts together. They take seconds, but a machine may be slow.
+/// The time limit for all attempts together. The attempts take seconds, but a machine may be slow.
 const TEST_TIMEOUT: Duration = Duration::from_mins(10);
-/// The limits of the probe's output, far above what it prints.
+/// The limits of the probe's output, far above its usual size.
 const OUTPUT_LIMITS: CutLimits = CutLimits {
     lines: 100_000,
     bytes: 16 << 20,
@@ -34,7 +34,7 @@ const OUTPUT_LIMITS: CutLimits = CutLimits {
 #[derive(Debug, Serialize)]
 struct SandboxTest {
     layer: ConfinementMethod,
-    /// The reason why this layer is unavailable, if it is.
+    /// The reason why this layer is unavailable; `None` if it is available.
     unavailable: Option<String>,
     /// The number of escape attempts that were blocked, as they should be.
     refused: usize,
@@ -44,9 +44,9 @@ struct SandboxTest {
     open: Vec<Finding>,
     /// Ordinary operations that were refused.
     closed: Vec<Finding>,
-    /// Findings of both kinds that are known limits of this layer.
+    /// Successful escape attempts and refused operations that are known limits of this layer.
     limits: Vec<Finding>,
-    /// Changed files and network contacts that were observed from outside.
+    /// Changed files and network contacts that were observed from outside the sandbox.
     noticed: Vec<String>,
 }
 
@@ -188,7 +188,7 @@ impl SandboxTest {
     }
 }
 
-/// Returns the policy of an ordinary command, applied to the folder of the attempts.
+/// Returns the sandbox policy of an ordinary command, applied to the folder of the attempts.
 fn build_test_policy(
     root: &Path,
     site: &ProbeSite,
@@ -207,7 +207,8 @@ fn build_test_policy(
         protected: Vec::new(),
         repositories: Vec::new(),
         hidden,
-        // The program that makes the attempts and their targets must be visible in the sandbox.
+        // The program that makes the attempts, and the files that it attacks, must be visible in
+        // the sandbox.
         readable: program
             .parent()
             .map(Path::to_owned)

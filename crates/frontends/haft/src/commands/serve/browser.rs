@@ -1,8 +1,8 @@
 //! Opens the page in the user's browser.
 //!
 //! Invariant: no secret is in a command line or an environment, which other users of the machine
-//! can read. The browser is started on a file that only the user can read; the file sends it to the
-//! site with a ticket that is good for one visit.
+//! can read. The browser opens a file that only the user can read; the file redirects the browser
+//! to the site with a ticket that is valid for one visit.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use haft_agent::{HostEnvironment, own_command};
 use haft_serve::{AccessToken, build_redirect_page};
 use tempfile::TempDir;
 
-/// The ticket is rejected after this time if no browser has used it.
+/// The time after which an unused ticket is rejected.
 const TICKET_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A browser that was started and has not loaded the page yet. Its folder is removed on drop.

@@ -10,7 +10,7 @@ use haft_tool::{
     SkillSource, StartedAgent, SubAgents, ToolContext, UnknownAgent, WorkOrder,
 };
 
-/// Stands in for agents, messages and skills, which the tools described here never use.
+/// Stands in for agents, messages and skills, for tools that are described but never called.
 struct Placeholder;
 
 #[async_trait]
@@ -61,7 +61,7 @@ impl SkillSource for Placeholder {
     }
 }
 
-/// Returns every tool of this build. The tools that every session has come first.
+/// Returns every tool of this build. Tools that every session has come first.
 pub(crate) fn build_full_registry(environment: &HostEnvironment) -> Registry {
     let mut registry = super::build_registry(environment);
     let placeholder = Arc::new(Placeholder);

@@ -117,11 +117,11 @@ pub(super) async fn run(haft: &Haft, args: &ToolListArgs) -> anyhow::Result<()> 
     output::print_text(&format!("{table}\n{offered}\n{told}"))
 }
 
-/// The user's own programs.
+/// The user's own programs that the model can call as tools.
 struct ExternalTools {
     place: CatalogueContext,
     found: NamedItems<ExternalTool>,
-    /// Each tool with the tokens of its known help.
+    /// Each tool with the token count of its known help text.
     tools: Vec<(ExternalTool, u32)>,
 }
 

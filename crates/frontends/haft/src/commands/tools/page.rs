@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::list::access_verb;
 
-/// Renders the page. Tools that are not in `constant` are marked as conditional.
+/// Renders the documentation page of the tools in `registry`. Tools that are not in `constant` are
+/// marked as conditional.
 pub(super) fn render_page(registry: &Registry, constant: &Registry) -> String {
     let mut page = include_str!("page.md").to_owned();
     for group in Group::ALL {
@@ -74,7 +75,8 @@ fn write_tool(page: &mut String, tool: &dyn Tool, registry: &Registry, constant:
     });
     page.push_str("\n\n");
     write_parameters(page, &spec.parameters);
-    // Headings and code fences of a description must not become those of the page.
+    // Headings and code fences of a description must not become headings and code fences of the
+    // page.
     let _ = write!(page, "\n````text\n{}\n````\n", spec.description);
     if !manual.example.is_empty() {
         let _ = write!(

@@ -13,7 +13,8 @@ use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
 use crate::output;
 
-/// Shows an external tool. The tool is run for its help, because the user waits for it.
+/// Shows an external tool. Runs the tool to get its help text, because the user waits for the
+/// output.
 async fn show_external_tool(
     haft: &Haft,
     settings: Settings,

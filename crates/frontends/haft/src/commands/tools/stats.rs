@@ -1,4 +1,4 @@
-//! `haft tools stats`: how the tools were used in a conversation, from its stored messages.
+//! `haft tools stats`: counts the uses of each tool in a conversation, from the stored messages.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::commands::useful::ConversationArg;
 use crate::haft::Haft;
 use crate::output::{self, TextTable};
 
-/// The use of one tool.
+/// The totals of all calls of one tool in a conversation.
 #[derive(Default, Serialize)]
 struct ToolUsage {
     calls: u32,
     errors: u32,
-    /// Tokens of the results as they were first sent.
+    /// The number of tokens in the results, as they were first sent.
     tokens: u64,
 }
 

@@ -10,7 +10,7 @@ use haft_workflows::{
 use crate::cli::options::OutputFormat;
 use crate::output::{self, Printer};
 
-/// Prints the events of the steps.
+/// Prints the events of a workflow's steps.
 pub(super) struct StepPrinter(Printer);
 
 impl StepPrinter {
@@ -79,7 +79,7 @@ pub(super) fn print_result(report: WorkflowReport, workflow: &Workflow, format: 
     }
 }
 
-/// Describes which steps are done, and why the others are not.
+/// Describes which steps are done, and why the other steps are not.
 pub(crate) fn result_message(workflow: &Workflow, record: &RunRecord, completed: usize) -> String {
     let all = workflow.steps.len();
     if completed == all {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// A server on this machine that does not answer within this time counts as not running.
+/// The time limit for an answer. A server that answers later counts as not running.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Returns true if the server at this address lists models. Contacts only this machine.

@@ -1,4 +1,4 @@
-//! Everything that must hold at the end of a case.
+//! Checks everything that must hold at the end of a case.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use super::requests;
 use super::task::{self, File};
 use super::workspace::Workspace;
 
-/// The outcome of a case, as seen from outside.
+/// The outcome of a case, which can be checked without access to haft's internals.
 pub(crate) struct CaseOutcome<'a> {
     pub(crate) runs: &'a [EndedRun],
     pub(crate) requests: Vec<Recorded>,
     pub(crate) refusals: Vec<Refusal>,
-    /// The conversation as stored after some of the kills.
+    /// The conversation as it was stored after some of the kills.
     pub(crate) snapshots: &'a [Value],
     pub(crate) place: &'a Workspace,
 }
@@ -106,8 +106,8 @@ impl CaseOutcome<'_> {
         }
     }
 
-    /// Checks that each snapshot taken after a kill is an unchanged prefix of the stored
-    /// conversation.
+    /// Checks that each snapshot taken after a kill is the unchanged beginning of the conversation
+    /// as finally stored.
     fn check_snapshots_unchanged(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         for snapshot in self.snapshots {
             let mut now = stored.messages().iter();
@@ -164,8 +164,8 @@ impl CaseOutcome<'_> {
         Ok(())
     }
 
-    /// Checks that each reply of the script is stored once and in order, and that at most one call
-    /// per kill failed.
+    /// Checks that each reply of the script is stored exactly once and in order, and that there is
+    /// at most one failed call per kill.
     fn check_steps_stored(&self, stored: &StoredConversation<'_>) -> Result<(), String> {
         let replies = stored.replies();
         let in_order = |(index, (text, _)): (usize, &(String, Vec<&str>))| {

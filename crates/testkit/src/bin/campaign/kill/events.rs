@@ -9,44 +9,44 @@ use super::process::EndedRun;
 use super::task;
 use super::workspace::Workspace;
 
-/// A reply whose usage was printed.
+/// A reply that haft acknowledged by printing its usage.
 pub(crate) struct AckedReply {
     pub(crate) text: String,
     pub(crate) calls: Vec<String>,
 }
 
-/// A tool result that was printed.
+/// A tool result that haft acknowledged by printing it.
 pub(crate) struct AckedResult {
     pub(crate) call: String,
     pub(crate) status: String,
     pub(crate) text: String,
 }
 
-/// A complete and therefore stored call.
+/// A tool call that is complete and therefore stored.
 struct Call {
     id: String,
     command: String,
 }
 
-/// Everything acknowledged by the events of all runs, and the phase of the last run.
+/// Everything that the events of all runs acknowledged, and the phase in which the last run ended.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
     pub(crate) replies: Vec<AckedReply>,
     pub(crate) results: Vec<AckedResult>,
     open: Vec<Call>,
-    /// The text and the calls of the reply in progress.
+    /// The text of the reply in progress.
     text: String,
     calls: Vec<String>,
     phase: RunPhase,
 }
 
-/// The phase of a run according to its events.
+/// The phase of a run, as shown by its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RunPhase {
     /// No request has been sent.
     #[default]
     Starting,
-    /// Between requests, or before the first text of a reply.
+    /// No reply is arriving: the run is between requests, or waits for the first text of a reply.
     Between,
     /// A reply is arriving.
     Streaming,
@@ -112,7 +112,7 @@ impl Acknowledged {
         }
     }
 
-    /// True if a command has started but its result was not printed.
+    /// True if a command has created its start file but its result was not printed.
     fn has_running_command(&self, place: &Workspace) -> bool {
         let begun = |command: usize| {
             let trace = task::start_file_name(command);
@@ -134,7 +134,7 @@ pub(crate) enum Hit {
 }
 
 impl Hit {
-    /// Returns the activity that the end of the last run interrupted.
+    /// Returns the activity that was interrupted when the last run was killed.
     pub(crate) fn from_runs(runs: &[EndedRun], place: &Workspace) -> Self {
         let told = Acknowledged::from_runs(runs);
         match told.phase {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::workspace::Workspace;
 
-/// Exports the only conversation; `None` if there is none yet. Returns an error if there are
-/// several.
+/// Exports the only stored conversation. Returns `None` if there is none yet, and an error if there
+/// are several.
 pub(crate) fn export_only_conversation(place: &Workspace) -> Result<Option<Value>, String> {
     let listed = run_json_command(place, &["conversations", "list", "--all", "--json"])?;
     let ids: Vec<&str> = listed
@@ -49,7 +49,7 @@ pub(crate) enum StoredPart {
     Result(String),
 }
 
-/// A stored call and its results.
+/// A stored tool call with its results, of which there should be one.
 #[derive(Debug)]
 pub(crate) struct StoredCall<'a> {
     pub(crate) id: &'a str,
@@ -70,7 +70,7 @@ impl<'a> StoredConversation<'a> {
         message["content"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Iterates over all parts of a type.
+    /// Iterates over the parts of all messages that have the type `kind`.
     fn parts_of_type(&self, kind: &'static str) -> impl Iterator<Item = &'a Value> {
         self.messages()
             .iter()
@@ -100,7 +100,7 @@ impl<'a> StoredConversation<'a> {
         self.parts_of_type("tool_result").count()
     }
 
-    /// Returns the text of each assistant message, with the ids of its calls.
+    /// Returns, for each assistant message, its text and the ids of its calls.
     pub(crate) fn replies(&self) -> Vec<(String, Vec<&'a str>)> {
         let of_model = self
             .messages()
@@ -118,8 +118,8 @@ impl<'a> StoredConversation<'a> {
         of_model.map(reply).collect()
     }
 
-    /// Returns the conversation's parts in order, without reasoning, because each API has its own
-    /// form of it.
+    /// Returns the parts of the conversation in order. Reasoning is left out, because its form
+    /// depends on the API.
     pub(crate) fn to_parts(&self) -> Vec<StoredPart> {
         let mut said = Vec::new();
         for message in self.messages() {

@@ -10,14 +10,14 @@ use super::process::Running;
 use super::workspace::Workspace;
 use super::{RUN_TIMEOUT, poll_until, task};
 
-/// The target of a kill.
+/// The activity that a kill is meant to interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// The middle of a reply.
+    /// The run is killed in the middle of a reply.
     Stream,
-    /// Between the start of a command and its result.
+    /// The run is killed between the start of a command and its result.
     Tool,
-    /// Any time, more often near the start.
+    /// The run is killed at any time, but more often near its start.
     Anytime,
 }
 
@@ -25,13 +25,14 @@ impl Aim {
     pub(crate) const ALL: [Self; 3] = [Self::Stream, Self::Tool, Self::Anytime];
 }
 
-/// The progress of the task before a run.
+/// The progress that the task has made before a run.
 pub(crate) struct Progress {
-    /// The number of requests received so far.
+    /// The number of requests that the server has received.
     requests: usize,
-    /// The latest reply requested so far. The next run starts with this reply or a later one.
+    /// The index of the latest reply that was requested. The next run begins with this reply or a
+    /// later one.
     reply: usize,
-    /// The commands that have not started.
+    /// The numbers of the commands that have not been started.
     commands: Vec<usize>,
 }
 
@@ -63,19 +64,20 @@ fn scripted_reply_index(request: &Recorded) -> Option<usize> {
     }
 }
 
-/// A point in a run at which to kill it.
+/// The point at which a run is killed.
 #[derive(Debug)]
 pub(crate) enum KillPoint {
-    /// Some time after this reply or a later one was requested.
+    /// The run is killed some time after this reply or a later one was requested.
     InReply { reply: usize, after: Duration },
-    /// Some time after this command started.
+    /// The run is killed some time after this command started.
     InCommand { command: usize, after: Duration },
-    /// Some time after the run started.
+    /// The run is killed some time after it started.
     AfterStart(Duration),
 }
 
 impl KillPoint {
-    /// Chooses a point that leaves enough of the task for the later ones of `kills_left` kills.
+    /// Chooses a point after which enough of the task is left for the remaining kills. `kills_left`
+    /// includes the current kill.
     pub(crate) fn choose(
         aim: Aim,
         progress: &Progress,
@@ -108,7 +110,7 @@ impl KillPoint {
         }
     }
 
-    /// Waits for the point, or until the run ends by itself.
+    /// Waits until the point is reached or the run ends by itself.
     pub(crate) fn wait(
         &self,
         running: &mut Running,

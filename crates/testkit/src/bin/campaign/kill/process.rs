@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::poll_until;
 use super::workspace::Workspace;
 
-/// Timeout for commands that don't call a model.
+/// The time limit for commands of haft that don't call a model.
 const QUIET_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A run in progress. Its output goes to files, which outlive the run and can't block it.
+/// A run of haft in progress. Its output goes to files, which outlive the run and can't block it.
 pub(crate) struct Running {
     child: Child,
     stdout: PathBuf,
@@ -22,9 +22,9 @@ pub(crate) struct Running {
 
 /// A run that has ended.
 pub(crate) struct EndedRun {
-    /// The exit code; `None` if the run was killed.
+    /// The exit code; `None` if a signal ended the run.
     pub(crate) code: Option<i32>,
-    /// The complete events printed before the end.
+    /// The complete events that the run printed before it ended.
     pub(crate) events: Vec<Value>,
     pub(crate) stderr: String,
 }
@@ -62,7 +62,7 @@ impl Running {
         self.status().map(|status| status.is_some())
     }
 
-    /// Kills the process with SIGKILL, but not its children, and reaps it.
+    /// Kills the run with SIGKILL, but not its child processes, and reaps it.
     pub(crate) fn kill(mut self) -> Result<EndedRun, String> {
         self.child
             .kill()
@@ -74,7 +74,8 @@ impl Running {
         self.collect_output(status)
     }
 
-    /// Waits until the run ends; after `timeout`, kills it and returns an error.
+    /// Waits until the run ends. If this takes longer than `timeout`, kills the run and returns an
+    /// error.
     pub(crate) fn finish(mut self, timeout: Duration) -> Result<EndedRun, String> {
         if !poll_until(timeout, || self.is_over())? {
             let told = self.kill()?;
@@ -87,7 +88,7 @@ impl Running {
         self.collect_output(status)
     }
 
-    /// Waits until the run ends, ignoring its output, and returns the exit code.
+    /// Waits until the run ends and returns the exit code, without reading the output.
     pub(crate) fn wait_ignoring_output(mut self) -> Result<Option<i32>, String> {
         if !poll_until(QUIET_TIMEOUT, || self.is_over())? {
             return Err(format!("a command did not end within {QUIET_TIMEOUT:?}"));
@@ -121,7 +122,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After an error. Both calls do nothing if the process was already reaped.
+        // The process may still run after an error. Both calls do nothing if it was already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -5,7 +5,7 @@ use haft_testkit::{Handled, Recorded, Seen, SeenPart, SeenRole};
 
 use super::export::StoredPart;
 
-/// Decodes the requests; returns an error if one got no reply.
+/// Decodes the requests. Returns an error if any request got no reply from the script.
 pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String> {
     let decode = |request: &Recorded| match &request.handled {
         Handled::Replied { .. } => request
@@ -24,8 +24,8 @@ pub(crate) fn decode_requests(requests: &[Recorded]) -> Result<Vec<Seen>, String
     requests.iter().map(decode).collect()
 }
 
-/// Removes the reminders, which are not part of the conversation and change their positions from
-/// request to request.
+/// Removes the reminders from a request. They are not part of the conversation, and their positions
+/// change from request to request.
 fn remove_reminders(mut seen: Seen) -> Seen {
     const HEADINGS: [&str; 4] = [
         "## Agent Role Definition",
@@ -45,7 +45,7 @@ fn remove_reminders(mut seen: Seen) -> Seen {
     seen
 }
 
-/// Checks that every request only appends to the previous one, including the first after a kill.
+/// Checks that each request only appends to the one before it, even after a kill.
 pub(crate) fn check_append_only(requests: &[Seen]) -> Result<(), String> {
     for (index, pair) in requests.windows(2).enumerate() {
         let [before, after] = pair else { continue };
@@ -72,8 +72,8 @@ pub(crate) fn check_append_only(requests: &[Seen]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the stored conversation starts with the content of the last request. Since requests
-/// only append, everything in any request is then stored once and in order.
+/// Checks that the stored conversation begins with the content of the last request. Because
+/// requests only append, the content of every request is then stored exactly once and in order.
 pub(crate) fn check_stored(requests: &[Seen], stored: &[StoredPart]) -> Result<(), String> {
     let Some(last) = requests.last() else {
         return Err("no request was sent".into());

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::poll_until;
 use super::workspace::Workspace;
 
-/// The time that haft's descendants have to exit after haft was killed.
+/// The time in which haft's descendants must exit after haft was killed.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Returns an error that lists the processes of the case that are still running after the grace
+/// Returns an error that lists those processes of the case that are still running after the grace
 /// period.
 pub(crate) fn check_no_survivors(token: &str, place: &Workspace) -> Result<(), String> {
     if poll_until(GRACE_PERIOD, || Ok(find_processes(token, place).is_empty()))? {
@@ -24,8 +24,8 @@ pub(crate) fn check_no_survivors(token: &str, place: &Workspace) -> Result<(), S
     }
 }
 
-/// Finds all processes whose command line contains the token or whose working folder is in the
-/// case's folder.
+/// Returns descriptions of all processes that have the token in their command line or are working
+/// in the case's folder.
 fn find_processes(token: &str, place: &Workspace) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -42,8 +42,8 @@ fn find_processes(token: &str, place: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// Describes the process in a folder of `/proc`; `None` if it doesn't belong to the case or has
-/// exited.
+/// Describes the process to which a folder of `/proc` belongs; `None` if it isn't part of the case
+/// or has exited.
 fn describe_process(process: &Path, token: &str, root: &Path) -> Option<String> {
     // The command line of an exited process is empty, also before the process is reaped.
     let command = fs::read(process.join("cmdline"))

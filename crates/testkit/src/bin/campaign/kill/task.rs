@@ -6,22 +6,22 @@
 use haft_testkit::{Reply, Script, ScriptCall};
 use serde_json::{Value, json};
 
-/// The user's prompt.
+/// The prompt with which the task is given to haft.
 pub(crate) const TASK: &str = "Carry out the ten steps.";
 
-/// The number of replies in the task.
+/// The number of replies that the model gives in the task.
 pub(crate) const REPLY_COUNT: usize = 10;
 
-/// The number of commands in the task. Commands are numbered from 1.
+/// The number of commands that the task runs. They are numbered from 1.
 pub(crate) const COMMAND_COUNT: usize = 5;
 
-/// Minimum time a command runs after writing its files, in milliseconds.
+/// The minimum time that a command keeps running after it has written its files, in milliseconds.
 pub(crate) const COMMAND_MS: u64 = 150;
 
-/// Minimum time a reply takes to stream, in milliseconds.
+/// The minimum time that it takes to stream a reply, in milliseconds.
 pub(crate) const STREAM_MS: u64 = 50;
 
-/// An existing file that the task edits.
+/// A file that exists before the task and is edited by it.
 pub(crate) const EDITED_FILE: File = File {
     name: "data.txt",
     before: Some("one\ntwo\nthree\n"),
@@ -37,7 +37,7 @@ pub(crate) const WRITTEN_FILE: File = File {
     tool: "write_to_file",
 };
 
-/// The name and the content of a file that the task only reads.
+/// The name and the content of a file that the task reads but does not change.
 pub(crate) const READ_FILE: (&str, &str) = ("other.txt", "nothing to change here\n");
 
 /// A file that one call of the task changes.
@@ -48,17 +48,17 @@ pub(crate) struct File {
     pub(crate) tool: &'static str,
 }
 
-/// Returns the name of the file that a command creates when it starts.
+/// Returns the name of the file that the command with this number creates when it starts.
 pub(crate) fn start_file_name(command: usize) -> String {
     format!("begun-{command}")
 }
 
-/// Returns the name of the file to which a command appends a line.
+/// Returns the name of the file to which the command with this number appends a line.
 pub(crate) fn effect_file_name(command: usize) -> String {
     format!("effects-{command}")
 }
 
-/// Builds the script of the task; `token` is a number that marks its processes.
+/// Builds the script of the task. `token` is a number by which its processes can be recognized.
 pub(crate) fn build_script(token: &str) -> Result<Script, String> {
     let command = |number| ScriptCall::new("execute_command", command_arguments(number, token));
     let read = |path: &str| ScriptCall::new("read_file", json!({ "path": path }));
@@ -121,8 +121,8 @@ fn build_reply(index: usize, calls: Vec<ScriptCall>) -> Reply {
     }
 }
 
-/// Builds the arguments of a command that marks its start, has an effect, takes a while, and leaves
-/// a process behind in one of three ways.
+/// Returns the arguments of a command that creates its start file, has an effect, takes a while,
+/// and leaves a process behind in one of three ways.
 fn command_arguments(number: usize, token: &str) -> Value {
     // The token is a fraction of a second, so that it appears in the command line of `sleep`
     // itself.

@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use super::task;
 
-/// The model's name. It makes the strict server require thought signatures, as for Gemini 3.
+/// The name of the model. It makes the strict server require thought signatures, as Gemini 3 does.
 const MODEL: &str = "gemini-3-scripted";
 
-/// The folders of one case, and the binary to run in them. Removed when dropped.
+/// The folders of one case, and the binary to run in them. Dropping this value removes the folders.
 pub(crate) struct Workspace {
     haft_binary: PathBuf,
     root: TempDir,
@@ -67,8 +67,8 @@ impl Workspace {
         fs::read_to_string(self.project().join(name)).ok()
     }
 
-    /// Returns the command `haft` with these arguments, in the project and with a clean
-    /// environment.
+    /// Returns a command that runs haft with these arguments, in the project folder and with a
+    /// clean environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.haft_binary);
         command

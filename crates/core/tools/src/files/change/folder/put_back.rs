@@ -1,5 +1,5 @@
-//! Puts a file that an exchange took from another process back, while that process may continue to
-//! write.
+//! Puts back a file that an exchange took from another process, even if that process continues to
+//! write to it.
 
 use std::ffi::OsStr;
 use std::{io, mem, thread, time::Duration};
@@ -20,9 +20,9 @@ impl OpenFolder {
     /// name.
     ///
     /// Other processes may write between any two steps. The content that an exchange takes out of
-    /// the place is then newer than all content put there, and is put back in turn. A process that
+    /// `name` is then newer than all content put there, and is put back in turn. A process that
     /// opened the file before it was taken out may still write to it, so this function waits until
-    /// the content is stable. Returns true if no other process wrote. Otherwise `name` has the
+    /// the content is stable. Returns true if no other process wrote. Otherwise, `name` has the
     /// content written last, and the content before that has the temporary name.
     pub fn put_back_file<Content: PartialEq>(
         &self,
@@ -48,8 +48,8 @@ impl OpenFolder {
     }
 }
 
-/// Reads the content repeatedly, and returns it once two reads agree, or after [`MAX_CHECKS`]
-/// reads.
+/// Reads the content repeatedly. Returns the content when two consecutive reads agree, or after
+/// [`MAX_CHECKS`] reads.
 fn read_until_stable<Content: PartialEq>(
     mut look: impl FnMut() -> io::Result<Content>,
 ) -> io::Result<Content> {

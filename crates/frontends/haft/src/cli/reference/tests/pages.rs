@@ -42,14 +42,14 @@ const FOREIGN: [&str; 28] = [
     "--version",
 ];
 
-/// A command line, or the start of one, and its page.
+/// A command line, the start of a command line, or an option, with the page that contains it.
 struct Mention {
     page: String,
     line: String,
 }
 
-/// Returns README and docs in both languages, except the page about other agents, which has tests
-/// of its own.
+/// Returns the paths and texts of the README and the docs in both languages, except the page about
+/// other agents, which has tests of its own.
 fn read_pages() -> Vec<(String, String)> {
     let root = super::root();
     let mut paths = vec![root.join("README.md"), root.join("README.zh-CN.md")];
@@ -127,8 +127,8 @@ fn find_mentions() -> (Vec<Mention>, Vec<Mention>) {
     (commands, options)
 }
 
-/// Returns the parts of a line that begin with `haft`, without assignments before and comments
-/// after them.
+/// Returns the commands in a shell line that begin with `haft`, without preceding assignments and
+/// without comments.
 fn simple_commands(line: &str) -> Vec<String> {
     let line = line.split(" #").next().unwrap_or_default();
     let parts = line
@@ -147,8 +147,8 @@ fn simple_commands(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Splits a line into words and resolves quotes, up to the first word that stands for something a
-/// reader fills in.
+/// Splits a line into words and resolves quotes, up to the first placeholder such as `<FILE>`,
+/// redirection, or line continuation.
 fn split_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -173,7 +173,7 @@ fn split_words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// True for a word that stands for a value: `MODE`, `A|B`, `…`.
+/// True if the word is a placeholder for a value, such as `MODE`, `A|B` or `…`.
 fn is_placeholder(word: &str) -> bool {
     let name = word.trim_start_matches('-');
     name.contains(['…', '|', '$'])
@@ -182,7 +182,8 @@ fn is_placeholder(word: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || "-_./0123456789".contains(c))
 }
 
-/// Returns the error of a command line, or `None` if it is the start of a valid one.
+/// Returns the error of a command line, or `None` if the line is a valid command or the start of
+/// one.
 fn find_problem(line: &str) -> Option<String> {
     let first = line
         .split(' ')

@@ -13,7 +13,7 @@ const HEAD: &str = "# Settings\n\nEvery key of `config.toml` with its type, its 
                     `NAME` is a name you choose; a key with `[]` belongs to each entry of a list. An empty third column means that nothing \
                     is set.\n";
 
-/// Renders the page.
+/// Renders `docs/settings.md`.
 pub(super) fn render_settings_page() -> String {
     let whole = schema::build_schema();
     let keys = whole["properties"].as_object().unwrap();
@@ -74,7 +74,7 @@ fn render_rows(page: &mut String, path: &str, node: &Value) {
     }
 }
 
-/// Returns a type as readable text.
+/// Returns the type of a value as readable text, such as `list of strings`.
 fn readable_type(node: &Value) -> String {
     if let Some(values) = node["enum"].as_array() {
         return values

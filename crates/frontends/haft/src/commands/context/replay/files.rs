@@ -1,4 +1,5 @@
-//! Reads conversations of other programs from a file or a folder.
+//! Reads conversations of other programs from a file or a folder. Input is bounded: a file is text
+//! of at most one gigabyte, with lines of at most 64 megabytes.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Reads a recording from the store: from the request log for conversations of haft, from the
-//! messages for those that were imported or recorded.
+//! Reads a recording from the store: conversations of haft from the request log, imported or
+//! recorded conversations from their messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::ReplayArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 
-/// Reads the conversation, and the encoding of its last request if haft sent it.
+/// Reads the conversation, and the encoding of its last request if haft sent that request.
 pub(super) async fn read_stored(
     haft: &Haft,
     args: &ReplayArgs,
@@ -102,7 +102,8 @@ pub(super) async fn read_stored(
     ))
 }
 
-/// Returns the number of the conversation's messages up to the newest one in the request.
+/// Returns the number of the conversation's messages up to and including the newest message in the
+/// request.
 fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
     let newest = logged
         .segments
@@ -112,8 +113,8 @@ fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) ->
     newest.map_or(0, |newest| newest + 1)
 }
 
-/// Returns the contents of a request besides the conversation. Unchanged tools are shared with the
-/// previous request.
+/// Returns the contents of a request besides the conversation's messages, such as the tools.
+/// Unchanged tools are shared with the previous request.
 fn build_surroundings(
     logged: &LoggedRequest,
     protocol: ToolProtocol,
@@ -139,7 +140,7 @@ fn build_surroundings(
         Some(before) if before.tools.specs == logged.tools => Arc::clone(&before.tools),
         Some(_) | None => collect_offered_tools(logged, protocol),
     };
-    // Requests of views that rewrite all messages have no such layers, and the log lacks the
+    // Requests of views that rewrite all messages have no system layer, and the log lacks the
     // originals.
     let system = of(Layer::System)
         .next()
