@@ -17,6 +17,9 @@ use crate::error::ConfigError;
 /// The maximum number of errors of one kind that are reported per file.
 const MAX_PROBLEMS: usize = 100;
 
+/// The keys that lead to a value. An item of an array is named by its index.
+type KeyPath = Vec<String>;
+
 /// The byte offset of a problem, if known, and its description.
 type Problem = (Option<usize>, String);
 
@@ -73,14 +76,32 @@ fn remove_wrong_values<'i>(
     read: impl Fn(Spanned<DeTable<'i>>) -> Result<(), toml::de::Error>,
 ) -> Vec<Problem> {
     let mut found = Vec::new();
+    let mut removed: Vec<KeyPath> = Vec::new();
     while let Err(error) = read(table.clone()) {
         let problem = locate_problem(&error);
-        let is_removed = problem
+        let path = problem
             .0
-            .is_some_and(|offset| remove_value_at(table.get_mut(), offset));
-        found.push(problem);
-        if !is_removed || found.len() == MAX_PROBLEMS {
-            break;
+            .and_then(|offset| remove_value_at(table.get_mut(), offset));
+        // A field whose wrong value was removed is not missing in the file.
+        let is_result_of_removal = path.as_ref().is_some_and(|path| {
+            let missing = |removed: &KeyPath| {
+                let [inside @ .., field] = removed.as_slice() else {
+                    return false;
+                };
+                inside == path && problem.1.starts_with(&format!("missing field `{field}`"))
+            };
+            removed.iter().any(missing)
+        });
+        if !is_result_of_removal {
+            found.push(problem);
+        }
+        match path {
+            Some(path) if found.len() < MAX_PROBLEMS => {
+                // The next item of an array may have this path now.
+                removed.retain(|before| !before.starts_with(&path));
+                removed.push(path);
+            }
+            Some(_) | None => break,
         }
     }
     found
@@ -136,14 +157,13 @@ fn add_missing_values<'i>(table: &mut DeTable<'i>, below: DeTable<'i>) {
     }
 }
 
-/// Removes the innermost value whose key or text begins at this offset. Returns false if no value
-/// begins there.
-fn remove_value_at(table: &mut DeTable<'_>, offset: usize) -> bool {
-    if table
-        .iter_mut()
-        .any(|(_, value)| remove_nested_value(value.get_mut(), offset))
-    {
-        return true;
+/// Removes the innermost value whose key or text begins at this offset, and returns its keys.
+/// Returns `None` if no value begins there.
+fn remove_value_at(table: &mut DeTable<'_>, offset: usize) -> Option<KeyPath> {
+    for (key, value) in table.iter_mut() {
+        if let Some(path) = remove_nested_value(value.get_mut(), offset) {
+            return Some(prepend(key.get_ref().to_string(), path));
+        }
     }
     let is_there = |(key, value): &(&Spanned<_>, &Spanned<_>)| {
         spans_offset(key, offset) || spans_offset(value, offset)
@@ -151,11 +171,11 @@ fn remove_value_at(table: &mut DeTable<'_>, offset: usize) -> bool {
     let key = table
         .iter()
         .find(is_there)
-        .map(|(key, _)| key.get_ref().to_string());
-    key.is_some_and(|key| table.remove(key.as_str()).is_some())
+        .map(|(key, _)| key.get_ref().to_string())?;
+    table.remove(key.as_str()).map(|_| vec![key])
 }
 
-fn remove_nested_value(value: &mut DeValue<'_>, offset: usize) -> bool {
+fn remove_nested_value(value: &mut DeValue<'_>, offset: usize) -> Option<KeyPath> {
     match value {
         DeValue::Table(inner) => remove_value_at(inner, offset),
         DeValue::Array(items) => remove_item(items, offset),
@@ -163,23 +183,26 @@ fn remove_nested_value(value: &mut DeValue<'_>, offset: usize) -> bool {
         | DeValue::Integer(_)
         | DeValue::Float(_)
         | DeValue::Boolean(_)
-        | DeValue::Datetime(_) => false,
+        | DeValue::Datetime(_) => None,
     }
 }
 
-fn remove_item(items: &mut DeArray<'_>, offset: usize) -> bool {
-    if items
-        .iter_mut()
-        .any(|item| remove_nested_value(item.get_mut(), offset))
-    {
-        return true;
+fn remove_item(items: &mut DeArray<'_>, offset: usize) -> Option<KeyPath> {
+    for (index, item) in items.iter_mut().enumerate() {
+        if let Some(path) = remove_nested_value(item.get_mut(), offset) {
+            return Some(prepend(index.to_string(), path));
+        }
     }
-    let before = items.len();
+    let index = items.iter().position(|item| spans_offset(item, offset))?;
     *items = std::mem::replace(items, DeArray::new())
         .into_iter()
         .filter(|item| !spans_offset(item, offset))
         .collect();
-    items.len() < before
+    Some(vec![index.to_string()])
+}
+
+fn prepend(key: String, path: KeyPath) -> KeyPath {
+    std::iter::once(key).chain(path).collect()
 }
 
 fn spans_offset<T>(item: &Spanned<T>, offset: usize) -> bool {

@@ -356,7 +356,7 @@ fn kill_in_a_compaction_leaves_the_conversation_unchanged() {
         Reply::summary(text).when(when)
     };
     let slow = Reply {
-        delay_ms: 60_000,
+        delay_ms: 600_000,
         times: Some(1),
         ..summary("Never seen.")
     };

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 
-use crate::rig::{Ran, Rig, haft};
+use crate::rig::{Ran, Rig, haft, has_strace};
 use crate::terminal::Terminal;
 
 fn rig() -> Rig {
@@ -166,4 +166,38 @@ fn demo_continues_in_a_weaker_sandbox() {
         }
         _ => eprintln!("skipped: no user namespace can be made here"),
     }
+}
+
+/// A kernel without namespaces and Landlock, as strace answers for it.
+#[test]
+#[cfg(target_os = "linux")]
+fn demo_continues_without_a_sandbox() {
+    if !has_strace() {
+        eprintln!("skipped: strace cannot trace here");
+        return;
+    }
+    let rig = rig();
+    let refused = [
+        "-e",
+        "trace=clone3,unshare,landlock_create_ruleset",
+        "-e",
+        "inject=clone3:error=ENOSYS",
+        "-e",
+        "inject=unshare:error=EPERM",
+        "-e",
+        "inject=landlock_create_ruleset:error=EOPNOTSUPP",
+        "-o",
+        "/dev/null",
+    ];
+    let ran = Ran(rig
+        .command_under_strace(&refused, &["demo"])
+        .output()
+        .unwrap());
+    assert_fixed(&ran);
+    let out = ran.stdout();
+    assert!(
+        out.contains("sandbox: commands run without a sandbox")
+            && out.contains("The demo continues without one"),
+        "{out}"
+    );
 }

@@ -94,7 +94,7 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
     };
     let start = Reply::call(
         "background_task",
-        json!({"action": "start", "command": "sleep 60"}),
+        json!({"action": "start", "command": "sleep 600"}),
     );
     let replies = [search(), start, search(), Reply::text("Done.")];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());

@@ -369,6 +369,32 @@ fn config_file_errors_are_all_reported() {
 }
 
 #[test]
+fn config_file_errors_do_not_cause_further_errors() {
+    let rig = rig();
+    let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    for (wrong, count) in [
+        ("[providers.own]\napi = \"x\"\n", 1),
+        (
+            "[providers.own]\napi = \"x\"\n[providers.other]\nbase_url = \"http://x\"\n",
+            2,
+        ),
+        (
+            "[[hooks.stop]]\nhooks = [{ command = 1 }, { timeout = 2 }]\n",
+            2,
+        ),
+    ] {
+        rig.configure(&format!("{before}{wrong}"));
+        let ran = rig.run(&["run", "hi"]);
+        assert_eq!(
+            (ran.code(), ran.stderr().lines().count()),
+            (2, count),
+            "{wrong}: {}",
+            ran.stderr()
+        );
+    }
+}
+
+#[test]
 fn tools_that_need_a_setting_name_it() {
     let rig = rig();
     let ran = rig.run(&["run", "--allowed-tools", "web_crawl", "hi"]);

@@ -578,7 +578,7 @@ fn compare_with_fixture(name: &str, found: &str) -> Option<String> {
 #[test]
 fn summary_timeout_ends_a_slow_summary() {
     let slow = Reply {
-        delay_ms: 20_000,
+        delay_ms: 600_000,
         ..archive_summary()
     };
     let rounds = (1..=12).map(|n| {

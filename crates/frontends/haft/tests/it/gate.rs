@@ -266,7 +266,7 @@ fn gate_refuses_bad_summaries_and_keeps_what_matters() {
 #[test]
 fn stand_in_for_a_missing_summary_is_sent_but_not_stored() {
     let slow = Reply {
-        delay_ms: 20_000,
+        delay_ms: 600_000,
         ..Reply::summary("Too late.")
     };
     for (why, reply) in [

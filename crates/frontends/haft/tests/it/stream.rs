@@ -323,7 +323,7 @@ fn approval_request_is_denied_at_end_of_input() {
 fn interrupt_ends_the_turn_but_not_the_session() {
     let sleep = Reply::call(
         "execute_command",
-        json!({"command": "sleep 60", "requires_approval": false}),
+        json!({"command": "sleep 600", "requires_approval": false}),
     );
     let rig = rig([sleep, Reply::text("As you like.")]);
     let mut driven = DrivenRun::start(&rig, &["--permission-mode", "yolo", "wait a minute"]);

@@ -160,11 +160,10 @@ fn plain_mode_takes_a_sentence_as_a_reason() {
     let shown: String = terminal.text().split_whitespace().collect();
     let saves = format!("which saves execute_command(touch made) in {file}").replace(' ', "");
     assert!(shown.contains(&saves), "{}", terminal.text());
-    std::thread::sleep(haft_tui::READING_DELAY * 2);
     terminal.press("y\ry\ra\r");
     terminal.until_text("several lines at once");
     assert!(!rig.project().join("made").exists());
-    terminal.press("actually no\r");
+    terminal.answer_plain("actually no");
     terminal.until_text("So be it.");
     assert_refused(&rig, "actually no");
 }

@@ -306,7 +306,7 @@ fn postgres_worker_obeys_only_trusted_repositories() {
     }
 }
 
-/// Workers of a team are killed at random; commands count their runs in a folder that no worker
+/// Workers of a team are killed while they work; commands count their runs in a folder that no worker
 /// resets.
 #[test]
 fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
@@ -325,6 +325,7 @@ fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
         return;
     };
     let counted = team.shared.path();
+    let count_commands = || fs::read_dir(counted).unwrap().count();
     let ids: Vec<_> = (0..40)
         .map(|n| team.add_task(&format!("task {n}"), &["--max-total-tokens", "1000000"]))
         .collect();
@@ -333,7 +334,10 @@ fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
         |host: &TempDir| spawn_silently(&mut team.worker_command(host.path(), &["--slots", "3"]));
     let mut workers: Vec<_> = hosts.iter().map(start).collect();
     for kill in 0..10_usize {
-        std::thread::sleep(Duration::from_millis(700 + 130 * (kill as u64 * 7 % 5)));
+        let before = count_commands();
+        team.wait_until("more commands have begun", |_| {
+            count_commands() > before + kill % 3
+        });
         let one = kill * 3 % workers.len();
         workers[one].kill().unwrap();
         workers[one].wait().unwrap();
@@ -628,38 +632,48 @@ fn postgres_worker_shutdown_hands_tasks_over_and_cancel_ends_them() {
 /// worker by then.
 #[test]
 fn postgres_stopped_worker_changes_nothing_after_its_lease() {
-    let replies = [
-        reply_after(0, command_call("sleep 1; echo first > first.txt")),
-        reply_after(1, write_file_call("second.txt")),
-        reply_after(2, Reply::text("Done.")),
-    ];
-    let Some(team) = Team::new("still", replies) else {
+    let replies = |shared: &Path| {
+        let at = shared.display();
+        let wait = format!(
+            "echo begun >> {at}/begun; while [ ! -e {at}/go ]; do sleep 0.1; done; echo first > first.txt"
+        );
+        [
+            reply_after(0, command_call(&wait)),
+            reply_after(1, write_file_call("second.txt")),
+            reply_after(2, Reply::text("Done.")),
+        ]
+    };
+    let Some(team) = Team::with_shared_folder("still", replies) else {
         return;
     };
     let id = team.add_task("stand still", &[]);
     let host = team.new_host();
-    let mut late = spawn_silently(&mut team.worker_command(host.path(), &[]));
-    team.wait_until("it runs", |team| team.show_task(id)["state"] == "running");
-    std::thread::sleep(Duration::from_millis(300));
+    let mut late = spawn_silently(&mut team.worker_command(host.path(), &["--slots", "1"]));
+    team.wait_until("its command runs", |team| {
+        team.shared.path().join("begun").exists()
+    });
     send_signal(&late, "-STOP");
     team.wait_until("another one has it", |team| {
         team.run_worker_until_empty(&[]).code() == 0 && team.show_task(id)["state"] == "ended"
     });
     let before = team.show_task(id);
-    send_signal(&late, "-CONT");
     let conversation = before["conversation"].as_str().unwrap();
-    let told = team
-        .rig
-        .run(&["conversations", "export", conversation])
-        .json();
-    std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(team.show_task(id), before);
-    assert_eq!(
+    let export = || {
         team.rig
             .run(&["conversations", "export", conversation])
-            .json()["messages"],
-        told["messages"]
-    );
+            .json()["messages"]
+            .clone()
+    };
+    let told = export();
+    fs::write(team.shared.path().join("go"), "").unwrap();
+    send_signal(&late, "-CONT");
+    // With one slot, it runs another task only after it has given up the lost one.
+    let next = team.add_task("the next", &[]);
+    team.wait_until("it has ended another task", |team| {
+        team.show_task(next)["state"] == "ended"
+    });
+    assert_eq!(team.show_task(id), before);
+    assert_eq!(export(), told);
     send_signal(&late, "-TERM");
     assert!(late.wait().unwrap().success());
 }
@@ -850,18 +864,32 @@ fn postgres_queue_add_accepts_repository_lists_and_bundles() {
 /// The budget of a task covers all its attempts together, including the spending of killed workers.
 #[test]
 fn postgres_max_budget_covers_all_attempts_of_a_task() {
-    let slow = |results| reply_after(results, command_call("sleep 0.4"));
-    let Some(team) = Team::new("money", (0..30).map(slow)) else {
+    let replies = |shared: &Path| {
+        let slow = format!("echo ran >> {}/ran; sleep 0.4", shared.display());
+        (0..30)
+            .map(|results| reply_after(results, command_call(&slow)))
+            .collect::<Vec<_>>()
+    };
+    let Some(team) = Team::with_shared_folder("money", replies) else {
         return;
     };
     let id = team.add_task(
         "spend",
         &["--max-budget-usd", "0.9", "--max-attempts", "30"],
     );
+    let count_runs = |team: &Team| {
+        fs::read_to_string(team.shared.path().join("ran"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
     let host = team.new_host();
     for _ in 0..4 {
+        let before = count_runs(&team);
         let mut worker = spawn_silently(&mut team.worker_command(host.path(), &[]));
-        std::thread::sleep(Duration::from_millis(2_500));
+        team.wait_until("it has run two more commands", |team| {
+            count_runs(team) >= before + 2
+        });
         worker.kill().unwrap();
         worker.wait().unwrap();
     }
@@ -871,7 +899,7 @@ fn postgres_max_budget_covers_all_attempts_of_a_task() {
     });
     let task = team.show_task(id);
     assert!(task["spent_usd"].as_f64().unwrap() <= 0.9, "{task}");
-    assert!(task["attempts"].as_i64().unwrap() >= 2, "{task}");
+    assert!(task["attempts"].as_i64().unwrap() >= 4, "{task}");
 }
 
 /// Returns the words of a line that starts a worker.

@@ -666,7 +666,7 @@ fn programs_write_only_what_the_sandbox_allows() {
     ] {
         let wait = Reply::call(
             "background_task",
-            json!({"action": "monitor", "task_id": "t1", "timeout": 20}),
+            json!({"action": "monitor", "task_id": "t1", "timeout": 600}),
         );
         let further = if name == "background_task" {
             vec![wait]

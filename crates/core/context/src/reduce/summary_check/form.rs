@@ -3,6 +3,8 @@
 //! haft writes the title and the time span. A model's text is parsed into the sections; a text in
 //! any other form is refused, so that "ok" can never replace an archive.
 
+use std::collections::BTreeSet;
+
 use crate::reduce::compaction::SummaryRefusal;
 
 /// The headings of a summary's sections, which stay English if the summary is in another language.
@@ -17,32 +19,56 @@ const HEADINGS: [&str; 5] = [
 const MIN_SECTIONS: usize = 3;
 /// The title of an archive. Haft writes it, but a model may repeat it in its summary.
 const TITLE: &str = "Archived Session Summary";
-/// Section texts without content, such as `none` or `ok`. Only their letters and digits are
-/// compared.
-const EMPTY: [&str; 26] = [
+/// Texts that leave a section without content, as letters and digits only: marks of an empty
+/// section, placeholders, and acknowledgments.
+const EMPTY: [&str; 50] = [
     "none",
     "n/a",
     "na",
     "nothing",
+    "nothingtoreport",
+    "notapplicable",
     "empty",
     "unknown",
     "tbd",
     "todo",
+    "tobefilledin",
+    "tobedetermined",
+    "placeholder",
+    "text",
     "unchanged",
+    "nochange",
+    "nochanges",
     "asbefore",
+    "same",
     "sameasbefore",
+    "sameasabove",
+    "asabove",
     "seeabove",
     "ok",
     "okay",
     "yes",
     "done",
+    "alldone",
+    "complete",
+    "completed",
     "fine",
     "good",
     "sure",
+    "gotit",
+    "understood",
+    "acknowledged",
+    "noted",
+    "summary",
+    "summarized",
+    "summarised",
     "无",
     "没有",
+    "不适用",
+    "同上",
     "好",
     "好的",
+    "明白",
     "完成",
     "なし",
     "없음",
@@ -77,9 +103,14 @@ pub(super) fn extract_sections(summary: &str) -> Result<String, SummaryRefusal> 
         .zip(&sections)
         .filter(|(_, lines)| lines.iter().any(|line| has_text(line)))
         .collect();
-    if filled.len() < MIN_SECTIONS {
+    // A sentence that is repeated under every heading is the text of one section.
+    let different: BTreeSet<_> = filled
+        .iter()
+        .map(|(_, lines)| letters(&lines.concat()))
+        .collect();
+    if different.len() < MIN_SECTIONS {
         return Err(SummaryRefusal::TooFewSections {
-            found: filled.len(),
+            found: different.len(),
             needed: MIN_SECTIONS,
         });
     }
@@ -124,9 +155,15 @@ fn parse_heading(line: &str) -> Heading<'_> {
 }
 
 fn has_text(line: &str) -> bool {
-    let text: String = line
-        .chars()
-        .filter(|c| c.is_alphanumeric() || *c == '/')
-        .collect();
-    !text.is_empty() && !EMPTY.contains(&text.to_lowercase().as_str())
+    let text = letters(line);
+    !text.is_empty() && !EMPTY.contains(&text.as_str())
+}
+
+/// Returns the letters, digits and slashes of a text, in lower case.
+fn letters(text: &str) -> String {
+    let is_kept = |c: &char| c.is_alphanumeric() || *c == '/';
+    text.chars()
+        .filter(is_kept)
+        .collect::<String>()
+        .to_lowercase()
 }

@@ -383,6 +383,8 @@ fn accept_rejects_a_summary_without_the_sections() {
         "Objectives, technical context and milestones are as before.",
         "## Objectives & Status\nok\n## Technical Context\n- OK.\n## Completed Milestones\nDone!",
         "## Objectives & Status\nas before\n## Technical Context\n好的\n## File System State\n(see above)",
+        "## Objectives & Status\n[placeholder]\n## Technical Context\n…\n## File System State\n(to be filled in)",
+        "## Objectives & Status\nUnderstood.\n## Technical Context\n✅\n## File System State\nGot it!",
     ] {
         assert_eq!(
             refusal(summary),
@@ -397,6 +399,18 @@ fn accept_rejects_a_summary_without_the_sections() {
         "## Objectives & Status\nFix it.\n## Technical Context\nRust\n## File System State\n无";
     assert_eq!(
         refusal(two),
+        SummaryRefusal::TooFewSections {
+            found: 2,
+            needed: 3
+        }
+    );
+    let repeated = "The conversation was summarized.";
+    let repeated = format!(
+        "## Objectives & Status\n{repeated}\n## Technical Context\n- {repeated}\n\
+         ## Completed Milestones\n{repeated}\n## Key Insights & Decisions\nNone needed."
+    );
+    assert_eq!(
+        refusal(&repeated),
         SummaryRefusal::TooFewSections {
             found: 2,
             needed: 3

@@ -26,7 +26,7 @@ fn replies(state: &str, gate: &Gate) -> Vec<Reply> {
         _ => {
             let runs = Reply::call(
                 "execute_command",
-                json!({"command": "echo x >> ran; sleep 30"}),
+                json!({"command": "echo x >> ran; sleep 600"}),
             );
             vec![runs, again()]
         }

@@ -244,7 +244,7 @@ fn terminal_kills_a_command_after_its_timeout() {
 
 #[test]
 fn terminal_kills_the_command_of_a_canceled_turn() {
-    let rig = rig([run_command("sleep 60")]);
+    let rig = rig([run_command("sleep 600")]);
     let (mut editor, session) = start_with_terminals(&rig, &["--permission-mode", "yolo"]);
     editor.terminals.holds = true;
     let prompt = editor.send_prompt(&session, "go");
