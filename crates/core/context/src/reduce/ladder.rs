@@ -405,7 +405,8 @@ fn build_ledger_entry(
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
 }
 
-/// Keeps the current request, the newest assistant message with its block, and the last block.
+/// Keeps the current request, the newest assistant message with its block, the block with unseen
+/// results, and the last block.
 fn keep_newest(line: &mut Timeline) {
     let newest = line
         .items
@@ -413,8 +414,9 @@ fn keep_newest(line: &mut Timeline) {
         .rfind(|item| item.role() == Role::Assistant)
         .map(|item| item.block);
     let last = line.items.last().map(|item| item.block);
+    let unseen = line.items.get(line.unseen_start()).map(|item| item.block);
     line.items.retain(|item| {
-        item.layer == Layer::Current || Some(item.block) == newest || Some(item.block) == last
+        item.layer == Layer::Current || [newest, last, unseen].contains(&Some(item.block))
     });
 }
 
