@@ -1,8 +1,9 @@
 //! The ladder: reductions of a request that is still too large after pruning.
 //!
 //! The steps, each taken only if the previous one was not enough: leave out older rounds and older
-//! steps of the running one, cut the newest step's largest results to head and tail, leave out the
-//! inessential parts of the system layer, then everything but the bare minimum. No step takes more
+//! steps of the running one, cut the newest step's largest results to head and tail (unless the
+//! next step is enough), leave out the inessential parts of the system layer, then everything but
+//! the bare minimum. No step takes more
 //! than it must: as many of the newest steps stay as fit, the user's messages of the running round
 //! stay, and a ledger replaces the messages left out. Blocks stay whole. The decisions are stored,
 //! so that messages do not come and go; with a larger window the next request is whole again.
@@ -217,7 +218,7 @@ pub(crate) fn apply_ladder(
         });
     }
     let before = layers.tokens();
-    if before > room.hard {
+    if before > room.hard && !fits_with_short_system(layers, room, snapshot)? {
         climbed.excerpts = excerpt_unseen(&mut layers.line, before - room.goal, snapshot);
         let messages = climbed.excerpts.len() as u32;
         if messages > 0 {
@@ -256,6 +257,24 @@ pub(crate) fn apply_ladder(
         });
     }
     Ok(climbed)
+}
+
+/// True if the request fits the window once the system layer is shortened, so that the newest step
+/// can be sent whole.
+fn fits_with_short_system(
+    layers: &mut Layers,
+    room: InputRoom,
+    snapshot: &Snapshot<'_>,
+) -> Result<bool, ContextError> {
+    let system = Arc::clone(&layers.system);
+    let tools = Arc::clone(&layers.tools);
+    let documents = layers.documents.clone();
+    let required = layers.required;
+    shorten_system(layers, snapshot, SystemDetail::Short)?;
+    let fits = layers.tokens() <= room.hard;
+    (layers.system, layers.tools) = (system, tools);
+    (layers.documents, layers.required) = (documents, required);
+    Ok(fits)
 }
 
 /// Keeps the newest rounds that fit, then the newest steps of the running one, and adds a ledger.
