@@ -363,30 +363,35 @@ impl<'a> Rereads<'a> {
     /// Adds the cost of `requests` additional requests, whose input is read from the cache, and of
     /// `counted` tokens that these requests send again.
     fn pay(&mut self, requests: usize, counted: u64) {
-        if requests == 0 {
-            return;
-        }
-        let tokens = (counted as f64 * self.model.tokenizer_factor) as u64;
         let writes = self
             .model
             .price
             .is_some_and(|price| price.cache_write.is_some());
-        self.add(Usage {
-            cached_input: (self.request + self.carried) * requests as u64,
-            cache_write: if writes { tokens } else { 0 },
-            input: if writes { 0 } else { tokens },
-            ..Usage::default()
-        });
-        self.carried += tokens;
+        let mut left = (counted as f64 * self.model.tokenizer_factor) as u64;
+        // The size of each request decides which prices apply to it.
+        for number in 0..requests as u64 {
+            let tokens = left / (requests as u64 - number);
+            left -= tokens;
+            self.add(Usage {
+                cached_input: self.request + self.carried,
+                cache_write: if writes { tokens } else { 0 },
+                input: if writes { 0 } else { tokens },
+                ..Usage::default()
+            });
+            self.carried += tokens;
+        }
     }
 
     /// Records the usage of a request, and adds the cost of the repeated text in it.
     fn record_usage(&mut self, usage: Usage) {
         self.request = usage.all_input();
-        self.add(Usage {
-            cached_input: self.carried,
-            ..Usage::default()
-        });
+        let longer = Usage {
+            cached_input: usage.cached_input + self.carried,
+            ..usage
+        };
+        if let (Some(cost), Some(price)) = (&mut self.cost, self.model.price) {
+            *cost += price.request_cost(longer).total - price.request_cost(usage).total;
+        }
     }
 
     /// Resets the count of repeated tokens, because clearing old results removed the repeated text

@@ -187,6 +187,8 @@ fn replaced_blocks(patch: &str) -> Option<String> {
 pub(crate) fn unseen_results(new: &[Arc<Entry>], request: &Request) -> usize {
     /// The owner of a segment with a result that was spilled to a file.
     const SPILLED: &str = "history:excerpt";
+    /// The owner of the message that shows the running steps in the execute view.
+    const WINDOW: &str = "view:window";
     let results = new.iter().filter(|entry| entry.message.role == Role::Tool);
     let results: Vec<&Arc<Entry>> = results.collect();
     if results.is_empty() {
@@ -197,24 +199,37 @@ pub(crate) fn unseen_results(new: &[Arc<Entry>], request: &Request) -> usize {
         .iter()
         .map(|segment| (segment.entry.message.message_id, segment))
         .collect();
-    results
+    let window = request
+        .segments
         .iter()
-        .map(|entry| match sent.get(&entry.message.message_id) {
-            Some(segment) if segment.owner == SPILLED => 0,
-            Some(segment) => {
+        .find(|segment| segment.owner == WINDOW)
+        .map(|segment| segment.entry.message.joined_text());
+    let missing = |entry: &&Arc<Entry>| {
+        let texts = entry
+            .message
+            .tool_results()
+            .map(|result| result.envelope.text.as_str());
+        let shown: Vec<_> = match (sent.get(&entry.message.message_id), &window) {
+            (Some(segment), _) if segment.owner == SPILLED => return 0,
+            (Some(segment), _) => {
                 let shown = segment.entry.message.tool_results();
-                let shown: Vec<_> = shown.map(|result| &result.envelope.text).collect();
-                let is_shown =
-                    |text: &&String| shown.iter().any(|one| one.starts_with(text.as_str()));
-                let texts = entry
-                    .message
-                    .tool_results()
-                    .map(|result| &result.envelope.text);
-                texts.filter(|text| !is_shown(text)).count()
+                shown.map(|result| result.envelope.text.clone()).collect()
             }
-            None => entry.message.tool_results().count(),
-        })
-        .sum()
+            (None, Some(window)) => vec![window.clone()],
+            (None, None) => Vec::new(),
+        };
+        texts
+            .filter(|text| !shown.iter().any(|shown| shows(shown, text)))
+            .count()
+    };
+    results.iter().map(missing).sum()
+}
+
+/// True if `shown` holds the whole text of a result: as it is, or as a string of JSON, which is the
+/// form that `react` models read.
+fn shows(shown: &str, text: &str) -> bool {
+    let text = text.trim_end();
+    shown.contains(text) || shown.contains(Value::from(text).to_string().trim_matches('"'))
 }
 
 #[cfg(test)]

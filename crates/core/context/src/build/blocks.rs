@@ -22,6 +22,10 @@ pub struct Blocks {
     /// For each message, the index of the first message of its block, or its own index outside a
     /// block.
     pub(crate) starts: Vec<u32>,
+    /// For each message, true for a result that was stored after the newest assistant message: the
+    /// model has not seen it. The order of `entries` does not show this, because an answer that was
+    /// stored inside a block is sent after it.
+    pub(crate) unseen: Vec<bool>,
 }
 
 /// A difference between the stored messages and the messages that are sent.
@@ -56,7 +60,12 @@ impl Blocks {
     }
 
     fn push(&mut self, entry: Arc<Entry>) {
-        self.starts.push(self.entries.len() as u32);
+        self.push_in_block(self.entries.len(), entry, false);
+    }
+
+    fn push_in_block(&mut self, start: usize, entry: Arc<Entry>, unseen: bool) {
+        self.starts.push(start as u32);
+        self.unseen.push(unseen);
         self.entries.push(entry);
     }
 }
@@ -72,8 +81,10 @@ pub fn repair_blocks(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Bloc
         out: Blocks {
             entries: Vec::with_capacity(history.len()),
             starts: Vec::with_capacity(history.len()),
+            unseen: Vec::with_capacity(history.len()),
             ..Blocks::default()
         },
+        seen: 0,
         open: None,
         counter,
         spare: Vec::new(),
@@ -88,6 +99,8 @@ pub fn repair_blocks(history: &[Arc<Entry>], counter: &dyn TokenCounter) -> Bloc
 
 struct RepairPass<'a> {
     out: Blocks,
+    /// The number of messages in `out` that the newest assistant message has seen.
+    seen: usize,
     open: Option<OpenBlock<'a>>,
     counter: &'a dyn TokenCounter,
     // Buffers that are reused, so that a long history does not allocate for every block.
@@ -115,6 +128,7 @@ impl<'a> RepairPass<'a> {
             Role::Tool => self.push_result(entry),
             Role::Assistant if message.tool_calls().next().is_some() => {
                 self.close_block();
+                self.mark_seen();
                 let start = self.out.entries.len();
                 self.out.push(Arc::clone(entry));
                 let mut waiting = mem::take(&mut self.spare);
@@ -127,15 +141,25 @@ impl<'a> RepairPass<'a> {
                     inside: 0,
                 });
             }
-            Role::User | Role::Assistant | Role::Summary => match &mut self.open {
-                Some(open) => open.caught.push(entry),
-                None => self.out.push(Arc::clone(entry)),
-            },
+            Role::User | Role::Assistant | Role::Summary => {
+                if message.role == Role::Assistant {
+                    self.mark_seen();
+                }
+                match &mut self.open {
+                    Some(open) => open.caught.push(entry),
+                    None => self.out.push(Arc::clone(entry)),
+                }
+            }
         }
     }
 
-    /// Adds the results of a tool message that match open calls to the open block, and drops the
-    /// others.
+    /// Records that the model has seen all results so far.
+    fn mark_seen(&mut self) {
+        self.out.unseen[self.seen..].fill(false);
+        self.seen = self.out.entries.len();
+    }
+
+    /// Adds a tool message to the open block, without the results that match no open call.
     fn push_result(&mut self, entry: &'a Arc<Entry>) {
         let id = entry.message.message_id;
         let Some(open) = &mut self.open else {
@@ -171,8 +195,8 @@ impl<'a> RepairPass<'a> {
         } else {
             Entry::new(filter_results(&entry.message, keep), self.counter)
         };
-        self.out.starts.push(open.start as u32);
-        self.out.entries.push(entry);
+        let start = open.start;
+        self.out.push_in_block(start, entry, true);
         if open.waiting.is_empty() {
             self.close_block();
         }
@@ -182,15 +206,17 @@ impl<'a> RepairPass<'a> {
         let Some(mut open) = self.open.take() else {
             return;
         };
+        // An answer inside the block has seen that the result is missing.
+        let is_answered = open
+            .caught
+            .iter()
+            .any(|entry| entry.message.role == Role::Assistant);
         for call in open.waiting.drain(..) {
             self.out.repairs.push(Repair::Interrupted {
                 message: open.caller.message_id,
             });
-            self.out.starts.push(open.start as u32);
-            self.out.entries.push(Entry::new(
-                interrupted_result(open.caller, call),
-                self.counter,
-            ));
+            let result = Entry::new(interrupted_result(open.caller, call), self.counter);
+            self.out.push_in_block(open.start, result, !is_answered);
         }
         for (position, entry) in open.caught.into_iter().enumerate() {
             if position < open.inside {

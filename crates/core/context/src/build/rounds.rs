@@ -39,8 +39,8 @@ pub(crate) struct TimelineItem {
     /// True if the user wants the message to be sent in full in every request. All messages of a
     /// block have an equal value.
     pub(crate) pinned: bool,
-    /// True for a tool result after which there is no assistant message. The model has not seen the
-    /// result, so it must be sent whole.
+    /// True for a tool result that was stored after the newest assistant message. The model has not
+    /// seen the result, so it must be sent whole.
     pub(crate) unseen: bool,
 }
 
@@ -73,15 +73,13 @@ impl Timeline {
             .entries
             .iter()
             .rposition(|entry| entry.message.opens_round());
-        let newest_reply = blocks
-            .entries
-            .iter()
-            .rposition(|entry| entry.message.role == Role::Assistant);
         let mut line = Self {
             items: Vec::with_capacity(blocks.entries.len() + 4),
             ..Self::default()
         };
-        for (index, (entry, block)) in blocks.entries.into_iter().zip(blocks.starts).enumerate() {
+        let entries = blocks.entries.into_iter();
+        let placed = entries.zip(blocks.starts).zip(blocks.unseen);
+        for (index, ((entry, block), unseen)) in placed.enumerate() {
             if entry.message.role == Role::Summary {
                 line.summaries.push(entry);
                 continue;
@@ -92,8 +90,6 @@ impl Timeline {
             } else {
                 (Layer::History, "history")
             };
-            let unseen =
-                entry.message.role == Role::Tool && newest_reply.is_none_or(|reply| index > reply);
             line.items.push(TimelineItem {
                 entry,
                 block,
@@ -108,7 +104,8 @@ impl Timeline {
     }
 
     /// Removes the messages before the cut, except pinned messages and the user's messages that the
-    /// cut keeps. Returns the removed messages.
+    /// cut keeps. Returns the removed messages. Unseen results stay even if the cut comes after
+    /// them, which happens if the conversation was rewound since the cut was made.
     pub(crate) fn apply_cut(&mut self, cut: ArchiveCut) -> Vec<TimelineItem> {
         let Some(end) = self
             .items
@@ -117,6 +114,7 @@ impl Timeline {
         else {
             return Vec::new();
         };
+        let end = end.min(self.unseen_start());
         let users = cut
             .users_from
             .and_then(|id| self.items[..end].iter().position(|item| item.id() == id));

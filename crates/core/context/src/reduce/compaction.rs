@@ -184,7 +184,7 @@ pub fn plan_compaction(
     let start_of = |round: u32| line.items.iter().position(|item| item.round == round);
     let cleared = match wish {
         ArchiveWish::ByHand => {
-            let cut = newest_blocks_start(&line.items, 1)?;
+            let cut = newest_blocks_start(&line.items, 1)?.min(line.unseen_start());
             let users = start_of(line.items[cut].round)?;
             return plan_archive_before(&line, cut, Some(users));
         }
@@ -214,7 +214,7 @@ pub fn plan_compaction(
         }
     };
     let freed: Vec<_> = line.items.iter().zip(&sent).map(goes).collect();
-    let last = newest_blocks_start(&line.items, policy.keep_blocks)?;
+    let last = newest_blocks_start(&line.items, policy.keep_blocks)?.min(line.unseen_start());
     let cut = find_cut(&line.items, &freed[..last], wanted);
     // The user's messages before the newest rounds are archived, too.
     let words = kept_rounds.min(cut);

@@ -1,8 +1,9 @@
 //! The ladder: reductions of a request that is still too large after pruning.
 //!
 //! The steps, each taken only if the previous one was not enough: leave out older rounds and older
-//! steps of the running one, cut the newest step's largest results to head and tail, leave out the
-//! inessential parts of the system layer, then everything but the bare minimum. No step takes more
+//! steps of the running one, cut the newest step's largest results to head and tail (unless the
+//! next step is enough), leave out the inessential parts of the system layer, then everything but
+//! the bare minimum. No step takes more
 //! than it must: as many of the newest steps stay as fit, the user's messages of the running round
 //! stay, and a ledger replaces the messages left out. Blocks stay whole. The decisions are stored,
 //! so that messages do not come and go; with a larger window the next request is whole again.
@@ -219,7 +220,7 @@ pub(crate) fn apply_ladder(
         });
     }
     let before = layers.tokens();
-    if before > room.hard {
+    if before > room.hard && !fits_with_short_system(layers, room, snapshot)? {
         climbed.excerpts = excerpt_unseen(&mut layers.line, before - room.goal, snapshot);
         let messages = climbed.excerpts.len() as u32;
         if messages > 0 {
@@ -260,8 +261,26 @@ pub(crate) fn apply_ladder(
     Ok(climbed)
 }
 
-/// Keeps the newest rounds that fit, or as many of the running round's newest steps as fit, and
-/// adds a ledger of the rest. Returns the cut and the messages left out.
+/// True if the request fits the window once the system layer is shortened, so that the newest step
+/// can be sent whole.
+fn fits_with_short_system(
+    layers: &mut Layers,
+    room: InputRoom,
+    snapshot: &Snapshot<'_>,
+) -> Result<bool, ContextError> {
+    let system = Arc::clone(&layers.system);
+    let tools = Arc::clone(&layers.tools);
+    let documents = layers.documents.clone();
+    let required = layers.required;
+    shorten_system(layers, snapshot, SystemDetail::Short)?;
+    let fits = layers.tokens() <= room.hard;
+    (layers.system, layers.tools) = (system, tools);
+    (layers.documents, layers.required) = (documents, required);
+    Ok(fits)
+}
+
+/// Keeps the newest rounds that fit, then the newest steps of the running one, and adds a ledger.
+/// Returns the cut and the messages left out.
 fn drop_oldest(
     layers: &mut Layers,
     goal: u64,
@@ -408,7 +427,8 @@ fn build_ledger_entry(
     Some(made).filter(|entry| !entry.message.joined_text().is_empty())
 }
 
-/// Keeps the current request, the newest assistant message with its block, and the last block.
+/// Keeps the current request, the newest assistant message with its block, the block with unseen
+/// results, and the last block.
 fn keep_newest(line: &mut Timeline) {
     let newest = line
         .items
@@ -416,8 +436,9 @@ fn keep_newest(line: &mut Timeline) {
         .rfind(|item| item.role() == Role::Assistant)
         .map(|item| item.block);
     let last = line.items.last().map(|item| item.block);
+    let unseen = line.items.get(line.unseen_start()).map(|item| item.block);
     line.items.retain(|item| {
-        item.layer == Layer::Current || Some(item.block) == newest || Some(item.block) == last
+        item.layer == Layer::Current || [newest, last, unseen].contains(&Some(item.block))
     });
 }
 

@@ -5,7 +5,7 @@
 //! read a.rs   …   edit a.rs   …        the read stays, although the edit has made it obsolete
 //! ```
 //!
-//! A file is being worked on if it was changed in the running round or the one before, by an edit
+//! A file is being worked on if it was changed in the running round or the four before, by an edit
 //! or by a command. Files that were only read there come after those. The view is the newest read of
 //! the whole file, or the call that wrote the whole file; of a file that was only read in parts, it
 //! is the newest parts.
@@ -21,8 +21,8 @@ use crate::reduce::superseded::{CallSubject, calls_by_id};
 const MAX_FILES: usize = 8;
 /// The maximum number of partial reads of one file that are kept in view.
 const MAX_PARTS: usize = 4;
-/// The number of rounds before the running one in which a use of a file counts.
-const ROUNDS: u32 = 1;
+/// Rounds before the running one whose changes count.
+const ROUNDS: u32 = 4;
 
 /// The newest views of one file, collected from the end of the conversation.
 #[derive(Default)]

@@ -305,3 +305,40 @@ fn coverage_finds_a_failed_command_despite_json_escapes() {
         Coverage { kept: 1, all: 1 }
     );
 }
+
+#[test]
+fn rereads_are_priced_by_the_size_of_each_request() {
+    let mut model = priced_model();
+    let price = Price {
+        input: 1.0,
+        cached_input: Some(0.1),
+        cache_write: None,
+        output: 0.0,
+        long: Some(haft_types::LongPrice {
+            above: 100_000,
+            input: 5.0,
+            cached_input: Some(0.5),
+            cache_write: None,
+            output: 0.0,
+        }),
+    };
+    model.price = Some(price);
+    let usage = |cached_input, input| Usage {
+        cached_input,
+        input,
+        ..Usage::default()
+    };
+    let mut rereads = Rereads::new(&model);
+    rereads.record_usage(usage(60_000, 0));
+    rereads.pay(2, 20_000);
+    let once = price.request_cost(usage(60_000, 10_000)).total;
+    let twice = price.request_cost(usage(70_000, 10_000)).total;
+    let close = |cost: f64| (rereads.cost.unwrap() - cost).abs() < 1e-9;
+    assert!(close(once + twice), "neither is long: {:?}", rereads.cost);
+    // The text that was sent again makes the next request a long one.
+    let next = usage(90_000, 0);
+    let more = price.request_cost(usage(110_000, 0)).total - price.request_cost(next).total;
+    rereads.record_usage(next);
+    let close = |cost: f64| (rereads.cost.unwrap() - cost).abs() < 1e-9;
+    assert!(close(once + twice + more), "{:?}", rereads.cost);
+}

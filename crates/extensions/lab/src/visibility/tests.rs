@@ -114,3 +114,22 @@ fn results_count_as_seen_whole_or_spilled() {
     assert_eq!(unseen(&shortened, "history:cleared"), 1);
     assert_eq!(unseen(&shortened, "history:excerpt"), 0);
 }
+
+#[test]
+fn results_count_as_seen_in_the_window_and_as_json() {
+    let history = read();
+    let whole = "observation: read_file (success)\n1\tfn main() {\n2\t    start();\n3\t}";
+    let window = |text_shown: &str| [text(77, Role::User, text_shown)];
+    let unseen = |sent: &[Arc<Entry>], owner| unseen_results(&history, &request(sent, owner));
+    assert_eq!(unseen(&window(whole), "view:window"), 0);
+    assert_eq!(unseen(&window(&whole[..50]), "view:window"), 1);
+    assert_eq!(unseen(&window(whole), "history"), 1, "only the window");
+    let json = r#"{"status":"success","text":"1\tfn main() {\n2\t    start();\n3\t}"}"#;
+    let react = [named_result(
+        2,
+        "call-1",
+        "read_file",
+        Envelope::success(json),
+    )];
+    assert_eq!(unseen(&react, "history"), 0);
+}

@@ -75,6 +75,36 @@ fn repair_moves_messages_behind_the_results_of_their_block() {
 }
 
 #[test]
+fn repair_marks_results_that_no_assistant_message_follows() {
+    let unseen = |history: &[Arc<Entry>]| {
+        let blocks = repair_blocks(history, &Quarter);
+        let unseen = blocks.entries.iter().zip(&blocks.unseen);
+        let ids = unseen.filter(|(_, unseen)| **unseen);
+        ids.map(|(entry, _)| entry.message.message_id)
+            .collect::<Vec<_>>()
+    };
+    let mut history = vec![
+        text(0, Role::User, "go"),
+        calls(1, &ids(&["1", "2"])),
+        success_result(2, "1"),
+    ];
+    assert_eq!(unseen(&history)[0], id(2));
+    history.push(text(3, Role::Assistant, "one is still running"));
+    assert_eq!(unseen(&history), [], "the answer saw that one is missing");
+    history.push(success_result(4, "2"));
+    assert_eq!(
+        unseen(&history),
+        [id(4)],
+        "stored after the answer, although it is sent before it"
+    );
+    history.push(text(5, Role::User, "and?"));
+    assert_eq!(unseen(&history), [id(4)], "an input sees nothing");
+    history.push(calls(6, &ids(&["3"])));
+    history.push(success_result(7, "3"));
+    assert_eq!(unseen(&history), [id(7)]);
+}
+
+#[test]
 fn repair_adds_interrupted_results_for_missing_ones() {
     let history = [
         text(0, Role::User, "go"),

@@ -1,5 +1,10 @@
+use haft_types::Envelope;
+use proptest::prelude::*;
+
 use super::*;
-use crate::testing::{Quarter, at, conversation, entry, id, model, system, tool_set};
+use crate::testing::{
+    Quarter, at, calls, conversation, entry, id, model, result, system, text, tool_set,
+};
 use crate::{Assembly, Snapshot, assemble};
 
 fn usage(input: u64, output: u64) -> Usage {
@@ -102,7 +107,7 @@ fn summary_message_replaces_its_archive_and_is_never_compacted() {
     let mut history = conversation(&"UATa".repeat(13));
     let plan = plan_anything(&history).unwrap();
     history.push(entry(new_summary_message(id(900), at(900), "Σ one", &plan)));
-    history.push(crate::testing::text(901, Role::User, "next"));
+    history.push(text(901, Role::User, "next"));
     let sent = |history: &[Arc<Entry>]| -> (Vec<MessageId>, Assembly) {
         let system = system();
         let model = model();
@@ -324,7 +329,7 @@ fn archives_keep_their_distance() {
 fn summary_request_fits_the_window_of_its_model() {
     let mut history = long_round(2, 90, 1_000);
     let said = "Never touch the parser. ".repeat(40);
-    history[2] = crate::testing::text(2, Role::User, &said);
+    history[2] = text(2, Role::User, &said);
     let planned = plan_compaction(
         &history,
         ArchiveWish::ByHand,
@@ -359,4 +364,50 @@ fn summary_request_fits_the_window_of_its_model() {
         assert!(!asked.contains("are left out here"));
     }
     assert!(request(8_000, 1.0).contains("messages are left out here"));
+}
+
+proptest! {
+    /// Whatever the settings, the occasion and the place of the newest answer, an archive leaves
+    /// out no result that the model has not seen.
+    #[test]
+    fn archives_never_take_unseen_results(
+        before in "(UA[T]{1,3}a?){0,6}",
+        late in any::<bool>(),
+        inputs in 0usize..4,
+        by_hand in any::<bool>(),
+        keep_rounds in 1u32..4,
+        keep_blocks in 1u32..4,
+    ) {
+        let mut history = conversation(&before);
+        let next = history.len();
+        let ids = ["one".to_owned(), "two".to_owned()];
+        history.push(text(next, Role::User, "go"));
+        history.push(calls(next + 1, &ids));
+        history.push(result(next + 2, "one", Envelope::success("1")));
+        if late {
+            history.push(text(next + 3, Role::Assistant, "The other one is still running."));
+        }
+        history.push(result(next + 4, "two", Envelope::success("2")));
+        for input in 0..inputs {
+            history.push(text(next + 5 + input, Role::User, "go on"));
+        }
+        let policy = Policy {
+            compact_frees: f64::MIN_POSITIVE,
+            keep_rounds,
+            keep_blocks,
+            ..Policy::default()
+        };
+        let wish = if by_hand { ArchiveWish::ByHand } else { ArchiveWish::Automatic };
+        if let Some(plan) = plan_compaction(&history, wish, &policy, &model(), &Quarter) {
+            let archived = |number| plan.messages.iter().any(|entry| entry.message.message_id == id(number));
+            prop_assert!(!archived(next + 4), "{plan:?}");
+            prop_assert!(late || !archived(next + 2), "{plan:?}");
+            // The archive itself leaves the result in the next request.
+            let summary = new_summary_message(id(9_999), at(9_999), "Notes.", &plan);
+            history.push(entry(summary));
+            let mut line = Timeline::new(repair_blocks(&history, &Quarter));
+            remove_archived(&mut line);
+            prop_assert!(line.items.iter().any(|item| item.id() == id(next + 4)));
+        }
+    }
 }

@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
-use haft_types::{ModelSpec, Role};
+use haft_types::{ModelSpec, Role, ToolProtocol};
 use proptest::prelude::*;
 
 use super::*;
 use crate::build::rounds::{CLEARED_OWNER, COMPRESSED_OWNER};
 use crate::policy::View;
 use crate::testing::{Quarter, calls, id, lengthy, model, result, system, text, tool_set};
-use crate::{Assembly, Cleared, Compress, LadderStep, Policy, SafeZone, assemble};
+use crate::{Assembly, Carried, Cleared, Compress, LadderStep, Policy, SafeZone, assemble};
 
 /// Returns an input and one step with a result of each of these sizes in bytes.
 fn one_step(sizes: &[usize]) -> Vec<Arc<Entry>> {
@@ -204,6 +204,124 @@ proptest! {
         }
         for body in &whole {
             prop_assert!(sent.contains(body.trim_end()));
+        }
+    }
+}
+
+/// One step with results that the model has not seen, in all the forms in which results arrive.
+#[derive(Clone, Debug)]
+struct UnseenStep {
+    results: usize,
+    /// All results arrive in one message, as with `xml`.
+    in_one_message: bool,
+    /// The last result arrives after the model has answered to the others.
+    late: bool,
+    /// The user's inputs after the results.
+    inputs: usize,
+}
+
+impl UnseenStep {
+    /// Appends the step and returns the texts that the model has not seen.
+    fn append_to(&self, history: &mut Vec<Arc<Entry>>) -> Vec<String> {
+        let first = history.len();
+        let ids: Vec<_> = (0..self.results)
+            .map(|number| format!("new-{number}"))
+            .collect();
+        history.push(text(first, Role::User, "go"));
+        history.push(calls(first + 1, &ids));
+        let body = |number: usize| format!("unseen {number} ").repeat(400);
+        let made = |number: usize| {
+            result(
+                first + 2 + number,
+                &ids[number],
+                Envelope::success(body(number)),
+            )
+        };
+        if self.in_one_message {
+            let mut together = made(0).message.clone();
+            for number in 1..self.results {
+                together
+                    .content
+                    .extend(made(number).message.content.clone());
+            }
+            history.push(Entry::new(together, &Quarter));
+        } else {
+            history.extend((0..self.results).map(made));
+        }
+        let mut unseen: Vec<_> = (0..self.results).map(body).collect();
+        if self.late && !self.in_one_message {
+            let answer = text(first + 20, Role::Assistant, "One is still running.");
+            history.insert(history.len() - 1, answer);
+            unseen.drain(..self.results - 1);
+        }
+        // The model answers again only once the user has said something.
+        let inputs = self.inputs.max(usize::from(self.late));
+        history.extend((0..inputs).map(|number| text(first + 30 + number, Role::User, "continue")));
+        unseen
+    }
+}
+
+fn any_unseen_step() -> impl Strategy<Value = UnseenStep> {
+    (1usize..6, any::<bool>(), any::<bool>(), 0usize..3).prop_map(
+        |(results, in_one_message, late, inputs)| UnseenStep {
+            results,
+            in_one_message,
+            late,
+            inputs,
+        },
+    )
+}
+
+proptest! {
+    /// A result that no assistant message follows is sent whole while it fits: with every protocol
+    /// and view, several results in a message, an answer between results, and decisions of earlier
+    /// requests that a rewind has made untrue.
+    #[test]
+    fn unseen_results_are_sent_whole_in_every_form(
+        before in "(UA[T]{1,3}a?){0,5}",
+        step in any_unseen_step(),
+        policy in any_policy(),
+        protocol in prop_oneof![Just(ToolProtocol::Native), Just(ToolProtocol::Xml), Just(ToolProtocol::React)],
+        rewound in any::<bool>(),
+        window in prop_oneof![Just(30_000_u32), Just(1_000_000)],
+    ) {
+        let mut history = lengthy(&before);
+        let unseen = step.append_to(&mut history);
+        let model = ModelSpec {
+            context_window: window,
+            max_output_tokens: Some(1_000),
+            tool_protocol: protocol,
+            ..model()
+        };
+        // As if the model had answered and a later request had left everything out.
+        let cleared = Cleared {
+            target: u64::MAX,
+            ids: history.iter().map(|entry| entry.message.message_id).collect(),
+            first_kept: history.last().map(|entry| entry.message.message_id),
+            ..Cleared::default()
+        };
+        let carried = Carried {
+            compressed_rounds: u32::MAX,
+            ..Carried::default()
+        };
+        let system = system();
+        let tools = tool_set(&["read_file"]);
+        let plain = Snapshot::new(&model, &policy, &system, &tools, &history, &Quarter);
+        let built = assemble(&Snapshot {
+            cleared: rewound.then_some(&cleared),
+            carried: rewound.then_some(&carried),
+            ..plain
+        }).unwrap();
+        let mut sent = String::new();
+        for part in built.request.segments.iter().flat_map(|segment| &segment.entry.message.content) {
+            match part {
+                Part::Text { text, .. } => sent.push_str(text),
+                Part::ToolResult(result) => sent.push_str(&result.envelope.text),
+                Part::Thinking(_) | Part::ToolCall(_) | Part::Image(_) => {}
+            }
+        }
+        for body in &unseen {
+            prop_assert!(sent.contains(body.trim_end()), "{body:.20} is missing: {built:?}");
         }
     }
 }

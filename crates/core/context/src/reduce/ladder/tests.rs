@@ -201,6 +201,26 @@ fn ladder_shortens_the_system_layer_next() {
 }
 
 #[test]
+fn ladder_shortens_the_system_layer_before_it_cuts_unseen_results() {
+    let bench = Bench::new(rounds_from(0, 1, 2_000));
+    let whole = bench.build(20_000).unwrap().request.estimated_tokens() as u32;
+    // Too small for everything by less than the examples take.
+    let built = bench.build(whole + 1_000 - 100).unwrap();
+    assert!(
+        matches!(built.account.ladder[..], [LadderStep::ShortSystem { .. }]),
+        "{:?}",
+        built.account.ladder
+    );
+    assert_eq!(built.account.excerpts, []);
+    let smaller = bench.build(whole + 1_000 - 1_500).unwrap();
+    assert!(
+        matches!(smaller.account.ladder[0], LadderStep::Excerpts { .. }),
+        "{:?}",
+        smaller.account.ladder
+    );
+}
+
+#[test]
 fn ladder_keeps_the_newest_step_and_the_input_as_last_resort() {
     // Arguments of the newest call are not results: they get no excerpt.
     let mut history: Vec<_> = rounds(1, 200)

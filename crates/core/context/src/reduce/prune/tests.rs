@@ -515,8 +515,13 @@ fn prune_keeps_views_of_files_being_changed() {
     let mut later = changed.clone();
     later.push(text(51, Role::User, "next"));
     assert!(!cleared(&later).contains(&id(2)), "the round before counts");
-    later.push(text(52, Role::Assistant, "Done."));
-    later.push(text(53, Role::User, "next"));
+    for number in (52..58).step_by(2) {
+        later.push(text(number, Role::Assistant, "Done."));
+        later.push(text(number + 1, Role::User, "next"));
+        assert!(!cleared(&later).contains(&id(2)), "four rounds count");
+    }
+    later.push(text(58, Role::Assistant, "Done."));
+    later.push(text(59, Role::User, "next"));
     assert!(cleared(&later).contains(&id(2)), "older rounds do not");
 }
 
