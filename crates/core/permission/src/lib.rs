@@ -20,6 +20,8 @@ mod decide;
 mod domain;
 mod effects;
 mod files;
+#[cfg(any(test, fuzzing))]
+mod fuzz_check;
 mod hosts;
 mod line;
 mod pattern;
@@ -37,6 +39,8 @@ mod verdict;
 
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
+#[cfg(any(test, fuzzing))]
+pub use fuzz_check::check_command_line;
 pub use programs::find_program_names;
 pub use request::{PermissionRequest, ProjectFiles};
 pub use rule::{PermissionRule, RuleError};

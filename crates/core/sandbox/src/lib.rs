@@ -91,6 +91,8 @@ pub use find_program::{filter_search_path, find_program, is_code_variable};
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
+#[cfg(any(test, fuzzing))]
+pub use network::check_proxy_request;
 pub use network::{HostError, Hosts, Proxy, forward_connections};
 pub use program::{HELPER_PROGRAM, OwnProgram};
 pub use sandbox::{Sandbox, resolve_configured_path};

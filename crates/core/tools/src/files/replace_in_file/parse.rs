@@ -9,14 +9,14 @@ const REPLACE: &str = ">>>>>>> REPLACE";
 
 /// One replacement of lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SearchReplaceBlock {
-    pub(super) search: Vec<String>,
-    pub(super) replace: Vec<String>,
+pub(crate) struct SearchReplaceBlock {
+    pub(crate) search: Vec<String>,
+    pub(crate) replace: Vec<String>,
 }
 
 /// An invalid `diff`. Lines count within the `diff`, from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BlockParseError {
+pub(crate) enum BlockParseError {
     #[error(
         "`diff` holds no SEARCH/REPLACE block; a block starts with a line `{SEARCH}`, has a line `{SEPARATOR}` between both parts and ends with a line `{REPLACE}`"
     )]
@@ -86,7 +86,7 @@ enum BlockPosition {
 /// Parses the blocks of a `diff`. The bool is true if labels of markers had to be ignored, as in
 /// `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because the blocks'
 /// own lines may be markers with other labels.
-pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
+pub(crate) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
     parse_diff_with(diff, match_exact_marker)
         .map(|blocks| (blocks, false))
         .or_else(|error| {
