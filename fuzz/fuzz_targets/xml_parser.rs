@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use haft_model::{TextEvent, TextParser, was_left_open};
+use haft_model::{TextEvent, TextParser, is_unclosed_call};
 use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 use libfuzzer_sys::fuzz_target;
 
@@ -52,7 +52,7 @@ fn check(events: Vec<TextEvent>) {
             TextEvent::CallLeftOpen { source } => {
                 assert!(serde_json::from_str::<serde_json::Value>(&source).is_err());
                 let name = open.take().unwrap();
-                assert!(was_left_open(&ToolCall { id: String::new(), name, arguments: source, signature: None }));
+                assert!(is_unclosed_call(&ToolCall { id: String::new(), name, arguments: source, signature: None }));
             }
         }
     }

@@ -11,22 +11,39 @@
 //! # A request
 //!
 //! ```
-//! use haft_context::{Policy, Reminders, Snapshot, SystemInput, assemble, render_system, system_entry};
-//! # use haft_types::{Api, CacheRule, Capabilities, ContentHash, Entry, Message, MessageId, ModelSpec, Role};
-//! # use haft_types::{Timestamp, TokenCounter, ToolProtocol, ToolSet};
-//! # struct Bytes;
-//! # impl TokenCounter for Bytes {
-//! #     fn count_text(&self, text: &str) -> u32 { text.len() as u32 / 4 }
-//! # }
-//! # let model = ModelSpec {
-//! #     provider: "mock".into(), name: "model".into(), api: Api::OpenaiChat, context_window: 200_000,
-//! #     max_output_tokens: Some(8_192), price: None, cache: CacheRule::default(),
-//! #     tool_protocol: ToolProtocol::Native, capabilities: Capabilities::default(), tokenizer_factor: 1.0,
-//! #     profile: haft_types::ModelProfile::Full,
-//! # };
-//! # let counter = Bytes;
-//! # let id = |name: &str| MessageId::from_hash(ContentHash::from_content(name.as_bytes()));
+//! use haft_context::{
+//!     Api, CacheRule, Capabilities, ContentHash, Entry, Message, MessageId, ModelProfile, ModelSpec, Policy,
+//!     Reminders, Role, Snapshot, SystemInput, Timestamp, TokenCounter, ToolProtocol, ToolSet, assemble,
+//!     render_system, system_entry,
+//! };
+//!
+//! /// Counts a token per four bytes. Use the tokenizer of your model.
+//! struct Bytes;
+//!
+//! impl TokenCounter for Bytes {
+//!     fn count_text(&self, text: &str) -> u32 {
+//!         text.len() as u32 / 4
+//!     }
+//! }
+//!
+//! // The model: its window, prices, cache rules and tool protocol.
+//! let model = ModelSpec {
+//!     provider: "mock".into(),
+//!     name: "model".into(),
+//!     api: Api::OpenaiChat,
+//!     context_window: 200_000,
+//!     max_output_tokens: Some(8_192),
+//!     price: None,
+//!     cache: CacheRule::default(),
+//!     tool_protocol: ToolProtocol::Native,
+//!     capabilities: Capabilities::default(),
+//!     tokenizer_factor: 1.0,
+//!     profile: ModelProfile::Full,
+//! };
+//!
 //! // The messages of the conversation, counted and hashed once.
+//! let counter = Bytes;
+//! let id = |name: &str| MessageId::from_hash(ContentHash::from_content(name.as_bytes()));
 //! let input = Message::from_text(id("input"), Role::User, "Why does the build fail?", Timestamp::UNIX_EPOCH);
 //! let history = [Entry::new(input, &counter)];
 //!
@@ -48,6 +65,38 @@
 //! # assert_eq!(owners, ["system", "current", "reminder:todo"]);
 //! # Ok::<(), haft_context::ContextError>(())
 //! ```
+//!
+//! # The price of a request
+//!
+//! A [`CacheSimulator`] bills requests as a provider with a prefix cache would: it keeps what each
+//! request stored, and divides the next one into tokens that are read from the cache, written to it,
+//! and neither. A real reply reports these numbers itself.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use haft_context::{CachePiece, CacheRule, CacheSimulator, ContentHash, Price, Usage};
+//!
+//! let piece = |text: &str, tokens| CachePiece {
+//!     hash: ContentHash::from_content(text.as_bytes()),
+//!     tokens,
+//!     blocks: 1,
+//!     boundary: false,
+//! };
+//! let first = [piece("tools", 2_000), piece("system", 3_000), piece("question", 1_000)];
+//! let second = [&first[..], &[piece("answer", 500), piece("next question", 500)]].concat();
+//!
+//! let mut cache = CacheSimulator::new(&CacheRule::default());
+//! assert_eq!(cache.send_request(Duration::ZERO, &first).cached_input, 0);
+//! let usage: Usage = cache.send_request(Duration::from_secs(30), &second);
+//! assert!(usage.cached_input > 5_000);
+//!
+//! let price = Price { input: 3.0, cached_input: Some(0.3), cache_write: None, output: 15.0, long: None };
+//! assert!(price.request_cost(usage).total < 0.01);
+//! ```
+//!
+//! For a whole conversation, pass [`request_pieces`] of each [`Assembly`]; `examples/price-requests` in
+//! the repository does. [`PrefixCache`] quotes the price of a change before it is made.
 //!
 //! # Layers
 //!
@@ -175,3 +224,11 @@ pub use reduce::summary_check::{
 pub use reduce::superseded::{CHANGED_FILES_KEY, CallSubject};
 pub use reduce::when_free::PrefixEdit;
 pub use snapshot::{ExecutionState, PlanStep, Snapshot, is_cold};
+
+// The values that requests consist of, so that a program can depend on this crate alone.
+pub use haft_types::{
+    Api, CacheKind, CacheMatch, CacheRule, Capabilities, ContentHash, Cost, Entry, Envelope, Image,
+    Layer, LlmMetadata, LongPrice, Message, MessageId, ModelProfile, ModelSpec, Part, Price,
+    Request, Role, Segment, Thinking, Timestamp, TokenCounter, ToolCall, ToolProtocol, ToolResult,
+    ToolSet, ToolSpec, Usage,
+};

@@ -9,6 +9,25 @@
 //! paths and bytes.
 //!
 //! Read first: [`create_folder`], [`replace_file`], and [`LockFile`], the lock between processes.
+//!
+//! ```
+//! use haft_files::{Durability, LockFile, create_temporary_folder, read_text, replace_file};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let folder = create_temporary_folder(&std::env::temp_dir(), "example-")?;
+//! let path = folder.path().join("state.json");
+//!
+//! // One process at a time. Readers never see half a file, even after a power cut.
+//! let lock = LockFile::acquire(&folder.path().join("lock"))?;
+//! replace_file(&path, b"{}", Durability::PowerCut)?;
+//! drop(lock);
+//!
+//! assert_eq!(read_text(&path, 1024)?, "{}");
+//! // A file that is too large is an error, not a full memory.
+//! assert!(read_text(&path, 1).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod file;
 mod folder;

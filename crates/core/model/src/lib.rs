@@ -46,3 +46,5 @@ pub use protocol::{
 pub use reply::{Delta, Reply};
 pub use secret::Secret;
 pub use tokens::O200k;
+#[cfg(any(test, fuzzing))]
+pub use wire::check_event_stream;

@@ -9,6 +9,8 @@ pub(crate) mod assembly;
 mod encoder;
 mod fold;
 mod fragments;
+#[cfg(any(test, fuzzing))]
+mod fuzz_check;
 pub(crate) mod gemini;
 pub(crate) mod json;
 pub(crate) mod names;
@@ -27,6 +29,8 @@ use serde_json::{Map, Value};
 pub(crate) use assembly::{CallIds, DecodedReply};
 pub(crate) use encoder::Encoder;
 pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
+#[cfg(any(test, fuzzing))]
+pub use fuzz_check::check_event_stream;
 
 use crate::reply::Delta;
 

@@ -17,12 +17,17 @@
 //! crates enable the feature `test-helper` and use `Supervisor::for_tests`, which makes the test
 //! program its own helper.
 //!
+//! # A command
+//!
+//! The program re-executes itself as the supervisor of each command, so `main` begins with
+//! [`helper_entry`]:
+//!
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use haft_sandbox::{Capture, CommandExit, CommandSpec, OwnProgram, Supervisor, helper_entry};
-//! use haft_text::CutLimits;
-//! use tokio_util::sync::CancellationToken;
+//! use haft_sandbox::{
+//!     CancellationToken, Capture, CommandExit, CommandSpec, CutLimits, OwnProgram, Supervisor, helper_entry,
+//! };
 //!
 //! fn main() -> std::process::ExitCode {
 //!     // First thing in `main`, before any thread is started.
@@ -32,16 +37,50 @@
 //!     # std::process::ExitCode::SUCCESS
 //! }
 //!
-//! async fn list(program: OwnProgram) -> Result<(), haft_sandbox::SandboxError> {
-//!     let supervisor = Supervisor::new(program);
+//! async fn list() -> Result<(), Box<dyn std::error::Error>> {
+//!     let supervisor = Supervisor::new(OwnProgram::open_running()?);
 //!     let command = CommandSpec::shell("ls", "/tmp").with_timeout(Duration::from_secs(10));
 //!     let finished = supervisor.run(&command, &Capture::default(), &CancellationToken::new()).await?;
 //!     assert_eq!(finished.exit, CommandExit::Code(0));
-//!     let shown = finished.stdout.text(CutLimits::default()).text;
-//!     # let _ = shown;
+//!     // Head and tail of the output, sanitized.
+//!     println!("{}", finished.stdout.text(CutLimits::default()).text);
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Confinement
+//!
+//! A [`SandboxPolicy`] lists what a command may use. [`Sandbox::set_up`] tries the policy with a
+//! command that does nothing, and reports the layer that works on this machine:
+//!
+//! ```no_run
+//! use haft_sandbox::{CommandSpec, Network, Sandbox, SandboxLayer, SandboxMode, SandboxPolicy, Supervisor};
+//!
+//! # async fn confine(supervisor: Supervisor) -> Option<CommandSpec> {
+//! let policy = SandboxPolicy {
+//!     projects: vec!["/home/me/project".into()],
+//!     writable: Vec::new(),
+//!     protected: Vec::new(),
+//!     repositories: Vec::new(),
+//!     hidden: vec!["/home/me/.ssh".into()],
+//!     readable: Vec::new(),
+//!     tmp: "/home/me/.cache/example/tmp".into(),
+//!     notes: "/home/me/.cache/example/covers".into(),
+//!     home: Some("/home/me".into()),
+//!     network: Network::None,
+//! };
+//! let sandbox = Sandbox::set_up(&supervisor, policy, SandboxMode::Auto).await;
+//! if sandbox.status().layer == SandboxLayer::None {
+//!     eprintln!("no sandbox here: {}", sandbox.status().reasons.join("; "));
+//!     return None;
+//! }
+//! let command = CommandSpec::shell("make check", "/home/me/project");
+//! Some(command.with_confinement(sandbox.confinement()))
+//! # }
+//! ```
+//!
+//! A command that fails because of a hidden file has the file in
+//! [`hidden`](FinishedCommand::hidden). `examples/run-confined` in the repository is a whole program.
 
 #![cfg_attr(
     not(target_os = "linux"),
@@ -91,6 +130,8 @@ pub use find_program::{filter_search_path, find_program, is_code_variable};
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
 pub use live::LiveCommand;
+#[cfg(any(test, fuzzing))]
+pub use network::check_proxy_request;
 pub use network::{HostError, Hosts, Proxy, forward_connections};
 pub use program::{HELPER_PROGRAM, OwnProgram};
 pub use sandbox::{Sandbox, resolve_configured_path};
@@ -107,3 +148,8 @@ pub use waiting::AwaitedInput;
 /// The argument that, as the first one on the command line, makes this program run as a supervisor
 /// helper.
 pub const HELPER_ARG: &str = "__haft-supervise";
+
+// The values that commands and results consist of, so that a program can depend on this crate alone.
+pub use haft_text::CutLimits;
+pub use haft_types::{SandboxLayer, SandboxStatus};
+pub use tokio_util::sync::CancellationToken;

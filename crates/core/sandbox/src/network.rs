@@ -14,10 +14,14 @@
 //! host may do anything with the data it receives.
 
 mod forward;
+#[cfg(any(test, fuzzing))]
+mod fuzz_check;
 mod hosts;
 mod proxy;
 mod request;
 
 pub use forward::forward_connections;
+#[cfg(any(test, fuzzing))]
+pub use fuzz_check::check_proxy_request;
 pub use hosts::{HostError, Hosts};
 pub use proxy::Proxy;

@@ -100,6 +100,8 @@ pub use files::apply_patch::{
 };
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover_changes};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
+#[cfg(any(test, fuzzing))]
+pub use files::edit::fuzz_check::{check_edit_blocks, check_search_replace};
 pub use files::excerpt::{ExcerptError, read_excerpt};
 pub use files::read_file::image::encode_image;
 pub use knowledge::kept_document::{DocumentOwner, KeptDocument};

@@ -14,6 +14,8 @@
 
 mod files;
 mod patch;
+#[cfg(any(test, fuzzing))]
+mod patch_check;
 mod tool;
 pub mod versions;
 mod worktree;
@@ -23,5 +25,7 @@ pub use files::{
     ReversedPath, ScanLimits, ScanOutcome, StepSummary, SummaryKind, Target, Tree, UndoError,
     clean_up_killed_merges, unified_diff,
 };
+#[cfg(any(test, fuzzing))]
+pub use patch_check::check_patch;
 pub use tool::{apply_patch, undo_edit};
 pub use worktree::{GitWorktrees, KeptCopy, list_kept_copies, remove_copy};

@@ -7,6 +7,8 @@
 pub(crate) mod blocks;
 pub(crate) mod drafts;
 pub(crate) mod edit_report;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_check;
 pub(crate) mod lines;
 pub(crate) mod nearest;
 pub(crate) mod source;

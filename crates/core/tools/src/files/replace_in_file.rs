@@ -15,6 +15,7 @@ use crate::files::edit::source::EditSource;
 use crate::on_files::{OnFiles, PreviewsFiles};
 use crate::prelude::*;
 use crate::scope::FileScope;
+pub(crate) use parse::{SearchReplaceBlock, parse_diff};
 
 const NAME: &str = "replace_in_file";
 
@@ -89,7 +90,7 @@ fn describe_misfit(BlockMisfit { block, why }: BlockMisfit) -> ToolFailure {
 fn replace_in_file(scope: &FileScope, parameters: &ReplaceInFileParameters) -> CallResult {
     let mut output =
         drafts::write_drafts(scope, &[build_draft(scope, parameters)?])?.into_single_output();
-    if parse::parse_diff(&parameters.diff)?.1 {
+    if parse_diff(&parameters.diff)?.1 {
         output
             .envelope
             .text
@@ -102,7 +103,7 @@ fn build_draft(
     scope: &FileScope,
     parameters: &ReplaceInFileParameters,
 ) -> Result<FileDraft, ToolFailure> {
-    let (blocks, _) = parse::parse_diff(&parameters.diff)?;
+    let (blocks, _) = parse_diff(&parameters.diff)?;
     let old = EditSource::load(scope, &parameters.path)?.into_text(scope)?;
     let applied = apply_search_blocks(
         old.as_str(),
@@ -119,7 +120,7 @@ fn build_draft(
 
 fn apply_search_blocks(
     text: &str,
-    blocks: &[parse::SearchReplaceBlock],
+    blocks: &[SearchReplaceBlock],
     matching: MatchPolicy,
 ) -> Result<AppliedBlocks, ToolFailure> {
     // Only an empty file allows an empty SEARCH part.

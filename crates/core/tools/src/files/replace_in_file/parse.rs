@@ -9,14 +9,14 @@ const REPLACE: &str = ">>>>>>> REPLACE";
 
 /// One block of a `diff`: lines to find, and the lines that replace them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SearchReplaceBlock {
-    pub(super) search: Vec<String>,
-    pub(super) replace: Vec<String>,
+pub(crate) struct SearchReplaceBlock {
+    pub(crate) search: Vec<String>,
+    pub(crate) replace: Vec<String>,
 }
 
 /// An error in a `diff`. Lines of the `diff` are numbered from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BlockParseError {
+pub(crate) enum BlockParseError {
     #[error(
         "`diff` holds no SEARCH/REPLACE block; a block starts with a line `{SEARCH}`, has a line `{SEPARATOR}` between both parts and ends with a line `{REPLACE}`"
     )]
@@ -83,10 +83,10 @@ enum BlockPosition {
     Replace(SearchReplaceBlock),
 }
 
-/// Parses the blocks of a `diff`. The returned flag is true if the labels of markers were ignored,
-/// as in `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because lines
-/// inside a block may be markers with other labels.
-pub(super) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
+/// Parses the blocks of a `diff`. The bool is true if labels of markers had to be ignored, as in
+/// `<<<<<<< 1.2.3` instead of `<<<<<<< SEARCH`. Exact labels are tried first, because the blocks'
+/// own lines may be markers with other labels.
+pub(crate) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), BlockParseError> {
     parse_diff_with(diff, match_exact_marker)
         .map(|blocks| (blocks, false))
         .or_else(|error| {
