@@ -10,7 +10,7 @@ use haft_tui::{
     EarlierMessage, Focus, ListRequest, MAX_RESULTS, Operation, PickerAction, PickerList,
     PickerRow, RewindTarget, UiMessage,
 };
-use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
+use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp};
 
 use super::TuiSession;
 use super::rewind::typed_part;
@@ -402,7 +402,7 @@ mod tests {
         let history: Vec<_> = (0..MAX_RESULTS + 3)
             .flat_map(|number| {
                 let id = format!("c{number}");
-                let call = ToolCall {
+                let call = types::ToolCall {
                     id: id.clone(),
                     name: "glob".into(),
                     arguments: "{}".into(),
