@@ -10,7 +10,7 @@ use haft_tui::{
     EarlierMessage, Focus, ListRequest, MAX_RESULTS, Operation, PickerAction, PickerList,
     PickerRow, RewindTarget, UiMessage,
 };
-use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp, ToolCall};
+use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp};
 
 use super::TuiSession;
 use super::rewind::typed_part;
@@ -386,7 +386,7 @@ pub(crate) fn format_age(then: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use haft_model::O200k;
-    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolResult};
+    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolCall, ToolResult};
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use haft_context::{Budget, Policy};
 use haft_inspect::{
-    PictureOptions, RequestColumn, declare_unknown_model, draw_picture, find_breaks,
-    rebuild_request,
+    PictureOptions, RequestColumn, RequestLogReader, declare_unknown_model, draw_picture,
+    find_breaks, rebuild_request,
 };
 use haft_text::{format_percent, format_thousands};
 use haft_types::{LlmMetadata, ModelSpec, Request};

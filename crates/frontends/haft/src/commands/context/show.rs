@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use haft_inspect::{
-    Countable, RequestView, TextExtent, format_count, full_message_text, message_opening,
+    Countable, RequestLogReader, RequestView, TextExtent, format_count, full_message_text,
+    message_opening,
 };
 use haft_text::{Masker, format_thousands};
 use serde_json::json;

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use haft_imports::{
-    ConversationFileError, ImportedConversation, list_conversation_files, read_conversation_file,
-};
+use haft_imports::{ImportedConversation, list_conversation_files, read_conversation_file};
 use haft_lab::{ImaginedReminders, RecordedConversation};
 use haft_model::O200k;
 
