@@ -95,7 +95,7 @@ pub(crate) fn join_names<T: Borrow<str>>(names: &[T]) -> String {
 }
 
 /// Formats a cost to append to other text, or returns an empty string if it is unknown.
-pub fn cost_suffix(usd: Option<f64>) -> String {
+pub(crate) fn cost_suffix(usd: Option<f64>) -> String {
     usd.map_or_else(String::new, |usd| {
         format!(
             "{}{}",

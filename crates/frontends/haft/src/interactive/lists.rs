@@ -386,7 +386,7 @@ pub(crate) fn format_age(then: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use haft_model::O200k;
-    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolResult};
+    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolCall, ToolResult};
 
     use super::*;
 
