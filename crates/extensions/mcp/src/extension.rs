@@ -2,6 +2,7 @@
 
 mod confinement;
 mod elicitor;
+mod launchers;
 mod prompts;
 mod resources;
 
