@@ -1,5 +1,5 @@
 //! Starts haft's own helper programs outside the sandbox: programs that provide keys, open the
-//! browser or read the clipboard.
+//! browser, read the clipboard or edit a text.
 //!
 //! Invariant: the model can write neither such a program, nor a file that the program loads because
 //! of its working directory or its environment.
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use haft_sandbox::{
-    SandboxConfig, filter_search_path, find_program, is_code_variable, resolve_configured_path,
+    SandboxConfig, filter_search_path, find_program, is_inheritable, resolve_configured_path,
 };
 
 use crate::environment::HostEnvironment;
@@ -19,8 +19,8 @@ use crate::project::Project;
 /// modules and settings from their working directory.
 const WORKING_FOLDER: &str = "/";
 
-/// Prepares a program that runs with the user's whole environment, except for variables whose
-/// values are run as code. The program starts in `/`, without input. Neither this program nor any
+/// Prepares a program that runs with the user's environment, except for variables that name code or
+/// a folder that the model can write. The program starts in `/`, without input. Neither this program nor any
 /// program that it starts is looked up in the project or in [`HostEnvironment::writable_folders`].
 /// A `program` with a slash is a path.
 pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<Command> {
@@ -40,14 +40,15 @@ pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<C
     } else {
         find_program(program, &path, &writable).ok_or(io::ErrorKind::NotFound)?
     };
+    let home = environment.absolute_home();
+    let inherited = environment.variables().filter(|(name, value)| {
+        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+        is_inheritable(&name, &value, &writable, home.as_deref())
+    });
     let mut command = Command::new(found);
     command
         .env_clear()
-        .envs(
-            environment
-                .variables()
-                .filter(|(name, _)| !name.to_str().is_some_and(is_code_variable)),
-        )
+        .envs(inherited)
         .env("PATH", path)
         .env("PWD", WORKING_FOLDER)
         .env_remove("OLDPWD")

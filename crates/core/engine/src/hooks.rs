@@ -94,8 +94,13 @@ pub trait Callback: Send + Sync {
     /// The name shown to the user.
     fn name(&self) -> &str;
 
-    /// Returns true if the callback may want events of `point`. If no callback does, the event is
-    /// not built.
+    /// Returns true if the name is a command line, of which only the programs are logged.
+    fn is_command(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the callback may want events of this point. If no callback does, the event
+    /// is not built.
     fn listens_to(&self, point: HookPoint) -> bool;
 
     /// Returns true if the callback wants this event. The default implementation wants all events.
@@ -140,14 +145,21 @@ impl<F: Fn(&HookContext<'_>) -> HookOutcome + Send + Sync> Callback for Function
     }
 }
 
-/// Logs the call of a hook: the programs of its command line, but no arguments and no output.
-fn log_call(point: HookPoint, name: &str, succeeded: bool, took: Duration) {
-    let programs = haft_permission::find_program_names(name).join(", ");
+/// Logs the call of a hook: the programs of its command line or the name of a callback, but no
+/// arguments and no output.
+fn log_call(point: HookPoint, callback: &dyn Callback, succeeded: bool, took: Duration) {
+    let name = callback.name();
+    let (programs, name) = if callback.is_command() {
+        let programs = haft_permission::find_program_names(name);
+        (Some(programs.join(", ")), None)
+    } else {
+        (None, Some(name))
+    };
     let ms = to_millis(took);
     if succeeded {
-        info!(%point, programs, ms, "hook called");
+        info!(%point, programs, name, ms, "hook called");
     } else {
-        warn!(%point, programs, ms, "hook failed");
+        warn!(%point, programs, name, ms, "hook failed");
     }
 }
 
@@ -184,7 +196,7 @@ impl Callbacks {
                 .catch_unwind()
                 .await;
             let called = called.unwrap_or_else(|_| Err("it crashed".to_owned()));
-            log_call(point, callback.name(), called.is_ok(), since.elapsed());
+            log_call(point, callback.as_ref(), called.is_ok(), since.elapsed());
             match called {
                 Ok(outcome) => {
                     if let Some(input) = &outcome.input {

@@ -45,6 +45,13 @@ const CODE_VARIABLES: [&str; 30] = [
     "ZDOTDIR",
 ];
 
+/// Variables that name a folder of data. Programs that haft starts for itself inherit them even if
+/// the model can write the folder.
+const DATA_VARIABLES: [&str; 4] = ["HOME", "SSH_AUTH_SOCK", "TMPDIR", "XAUTHORITY"];
+
+/// Paths are at most this long, so a longer text is not resolved as a path.
+const MAX_PATH_BYTES: usize = 4096;
+
 /// The prefixes of variables that the dynamic linkers read, such as `LD_PRELOAD`.
 const LINKER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 
@@ -55,6 +62,45 @@ pub fn is_code_variable(name: &str) -> bool {
         || LINKER_PREFIXES
             .iter()
             .any(|prefix| name.starts_with(prefix))
+}
+
+/// True if a program that haft starts for itself outside the sandbox may inherit this variable: the
+/// variable neither names code that programs load by themselves, nor contains a path in a folder
+/// that the model can write, such as `VIRTUAL_ENV` or `XDG_CONFIG_HOME` set by direnv. Folders that
+/// contain `home` are not considered, because such programs read files in the home folder anyway.
+/// Remove folders from `PATH` with [`filter_search_path`].
+pub fn is_inheritable(name: &str, value: &str, writable: &[PathBuf], home: Option<&Path>) -> bool {
+    if name == "PATH" || DATA_VARIABLES.contains(&name) {
+        return true;
+    }
+    let holds_home = |folder: &Path| home.is_some_and(|home| is_inside_any(home, &[folder.into()]));
+    let considered: Vec<_> = writable
+        .iter()
+        .filter(|folder| !holds_home(folder))
+        .cloned()
+        .collect();
+    !is_code_variable(name) && !names_path_inside(value, &considered)
+}
+
+/// True if `text` contains a path in one of `folders`: as a whole, in a list, or after an option.
+pub fn names_path_inside(text: &str, folders: &[PathBuf]) -> bool {
+    let items = text.split([':', ';', ',', '\n']);
+    let words = text.split(|c: char| c.is_whitespace() || ":;,='\"".contains(c));
+    let paths = items
+        .chain(words)
+        .filter_map(|part| part.find('/').map(|start| &part[start..]))
+        .filter(|path| path.len() <= MAX_PATH_BYTES);
+    let mut paths = paths.map(Path::new);
+    paths.any(|path| is_inside_any(path, folders) || is_inside_any(&resolve_start(path), folders))
+}
+
+/// Resolves the links in the part of a path that exists.
+fn resolve_start(path: &Path) -> PathBuf {
+    let resolved = path.ancestors().find_map(|start| {
+        let resolved = start.canonicalize().ok()?;
+        Some(resolved.join(path.strip_prefix(start).ok()?))
+    });
+    resolved.unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns the first program called `name` in the folders of `search_path` that is outside
@@ -138,6 +184,55 @@ mod tests {
         for name in ["PATH", "HOME", "LANG", "DISPLAY", "GNUPGHOME"] {
             assert!(!is_code_variable(name), "{name}");
         }
+    }
+
+    #[test]
+    fn inheritable_variables_name_nothing_that_the_model_can_write() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let project = top.join("home/my project");
+        fs::create_dir_all(&project).unwrap();
+        symlink(&project, top.join("alias")).unwrap();
+        let writable = [project.clone()];
+        let home = top.join("home");
+        let inherits = |value: &str| {
+            let value = value
+                .replace("PROJECT", &project.display().to_string())
+                .replace("TOP", &top.display().to_string());
+            is_inheritable("ANY_NAME", &value, &writable, Some(&home))
+        };
+        for value in [
+            "PROJECT",
+            "PROJECT/.venv",
+            "/usr/share:PROJECT/share",
+            "--require=PROJECT/x.js",
+            "-IPROJECT/lib",
+            "file://PROJECT/x",
+            "TOP/alias/later/x",
+        ] {
+            assert!(!inherits(value), "{value}");
+        }
+        for value in [
+            "",
+            "1",
+            "/usr/lib/jvm",
+            "TOP/home",
+            "PROJECT-other",
+            "https://example.com/a",
+        ] {
+            assert!(inherits(value), "{value}");
+        }
+        let project = project.display().to_string();
+        assert!(is_inheritable("TMPDIR", &project, &writable, Some(&home)));
+        assert!(!is_inheritable("NODE_OPTIONS", "", &writable, Some(&home)));
+        // With the home folder as the project, programs read its files in any case.
+        let config = home.join(".config").display().to_string();
+        assert!(is_inheritable(
+            "XDG_CONFIG_HOME",
+            &config,
+            std::slice::from_ref(&home),
+            Some(&home)
+        ));
     }
 
     #[test]

@@ -126,7 +126,9 @@ pub use confine::{
 };
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
-pub use find_program::{filter_search_path, find_program, is_code_variable};
+pub use find_program::{
+    filter_search_path, find_program, is_code_variable, is_inheritable, names_path_inside,
+};
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
 pub use live::LiveCommand;

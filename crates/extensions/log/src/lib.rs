@@ -253,8 +253,9 @@ fn mask_and_cut(masker: &Masker, text: &str) -> String {
     masked[..masked.floor_char_boundary(MAX_TEXT_BYTES)].to_owned()
 }
 
-/// Queues events for the log: those of haft's own crates at the configured level, and warnings of
-/// libraries. Spans are ignored.
+/// Queues events for the log: those of haft's own crates at the configured level, and warnings and
+/// errors of libraries, both as warnings: whether they matter is decided and logged by the crate that
+/// uses the library. Spans are ignored.
 struct LogSubscriber {
     queue: &'static LogQueue,
     level: LevelFilter,
@@ -262,12 +263,12 @@ struct LogSubscriber {
 
 impl Subscriber for LogSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let most = if metadata.target().starts_with(OWN_TARGET_PREFIX) {
-            self.level
+        let is_wanted = if is_own_event(metadata) {
+            *metadata.level() <= self.level
         } else {
-            self.level.min(LevelFilter::WARN)
+            self.level >= LevelFilter::WARN && *metadata.level() <= Level::WARN
         };
-        !metadata.is_span() && *metadata.level() <= most
+        !metadata.is_span() && is_wanted
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -292,12 +293,19 @@ impl Subscriber for LogSubscriber {
     fn exit(&self, _: &Id) {}
 }
 
+/// True for an event of haft's own crates.
+fn is_own_event(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with(OWN_TARGET_PREFIX)
+}
+
 fn event_to_line(event: &Event<'_>, run: &str) -> LogLine {
     let metadata = event.metadata();
     let mut content = EventContent::default();
-    if metadata.target().starts_with(OWN_TARGET_PREFIX) {
+    let mut level = convert_level(*metadata.level());
+    if is_own_event(metadata) {
         event.record(&mut content);
     } else {
+        level = LogLevel::Warn;
         "reported by a library".clone_into(&mut content.message);
         let at = format!(
             "{}:{}",
@@ -308,7 +316,7 @@ fn event_to_line(event: &Event<'_>, run: &str) -> LogLine {
     }
     LogLine {
         time: WallClock.now(),
-        level: convert_level(*metadata.level()),
+        level,
         run: run.to_owned(),
         target: metadata.target().to_owned(),
         message: content.message,
@@ -425,7 +433,7 @@ mod tests {
         let say = || {
             tracing::debug!("own");
             tracing::debug!(target: "rmcp", "other");
-            tracing::warn!(target: "rmcp", message_of_server = "arguments", "sent arguments");
+            tracing::error!(target: "rmcp", message_of_server = "arguments", "sent arguments");
         };
         let messages = |level| {
             capture_log(level, say)
@@ -433,9 +441,11 @@ mod tests {
                 .map(|line| line.message)
                 .collect::<Vec<_>>()
         };
+        assert_eq!(messages(LogLevel::Error), [""; 0]);
         assert_eq!(messages(LogLevel::Warn), ["reported by a library"]);
         assert_eq!(messages(LogLevel::Debug), ["own", "reported by a library"]);
         let lines = capture_log(LogLevel::Warn, say);
+        assert_eq!(lines[0].level, LogLevel::Warn);
         assert_eq!(lines[0].fields.keys().collect::<Vec<_>>(), ["at"]);
         assert!(!serde_json::to_string(&lines).unwrap().contains("arguments"));
     }

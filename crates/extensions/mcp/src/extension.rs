@@ -2,6 +2,7 @@
 
 mod confinement;
 mod elicitor;
+mod launchers;
 mod prompts;
 mod resources;
 
@@ -253,10 +254,22 @@ impl DeclaredServers {
     fn new(gathered: Gathered, host: ServerHost) -> Self {
         let Gathered {
             servers,
+            disabled,
             problems,
             warnings,
-            ..
         } = gathered;
+        for server in disabled {
+            tracing::info!(server, reason = "disabled", "MCP server skipped");
+        }
+        for ServerProblem {
+            server,
+            place,
+            reason,
+        } in &problems
+        {
+            let reason = haft_text::redact_quoted(reason);
+            tracing::warn!(server, place, reason, "MCP server skipped");
+        }
         if !servers.is_empty() {
             let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
             tracing::info!(names = names.join(", "), "MCP servers declared");

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haft_sandbox::{
     Background, Capture, CommandSpec, ConfinementSpec, Stdin, Supervisor, filter_search_path,
-    find_program, is_code_variable,
+    find_program, is_inheritable,
 };
 use haft_text::CutLimits;
 use http::{HeaderName, HeaderValue};
@@ -456,14 +456,19 @@ fn start_program(
 }
 
 /// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
-/// variables that name code to run. The variables of the server's own entry (`own`) stay unchanged.
+/// variables that name code or such a folder. The variables of the server's own entry (`own`) stay
+/// unchanged.
 fn remove_writable_folders(
     environment: &mut Vec<(String, String)>,
     own: &[(String, String)],
     writable: &[PathBuf],
 ) {
     let is_own = |name: &str| own.iter().any(|(own, _)| own == name);
-    environment.retain(|(name, _)| is_own(name) || !is_code_variable(name));
+    let home = environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map(|(_, value)| PathBuf::from(value));
+    environment.retain(|(name, value)| {
+        is_own(name) || is_inheritable(name, value, writable, home.as_deref())
+    });
     for (_, value) in environment
         .iter_mut()
         .filter(|(name, _)| name == "PATH" && !is_own(name))

@@ -113,10 +113,13 @@ pub(crate) fn run(
     let environment = places.environment.clone().with_writable_folders(
         std::iter::once(plan.project.root.clone()).chain(plan.added_folders.clone()),
     );
+    let editor_environment = environment.clone();
     let images_of = pasted_images::PastedImages::new(environment, plan.project.cwd.clone());
     let host = HostActions {
         image: Box::new(move |source| images_of.find_image(source)),
-        edit: Box::new(side_editor::edit_text),
+        edit: Box::new(move |text, ending| {
+            side_editor::edit_text(&editor_environment, text, ending)
+        }),
         read: Box::new(move |path| std::fs::read_to_string(folder.join(path)).ok()),
         keep: Box::new(move |text| history.add(text)),
     };

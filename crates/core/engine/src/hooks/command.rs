@@ -146,6 +146,10 @@ impl Callback for CommandHook {
         &self.hook.command
     }
 
+    fn is_command(&self) -> bool {
+        true
+    }
+
     fn listens_to(&self, point: HookPoint) -> bool {
         self.hook.point == point
     }

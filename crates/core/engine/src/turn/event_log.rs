@@ -57,7 +57,18 @@ const FAILURE_CODES: [&str; 4] = [
     "spill_failed",
 ];
 
-/// Details of the execution of a tool call that its result does not contain.
+/// The codes of errors, besides [`LOGGABLE_NOTICE_CODES`], after which the turn goes on. They are
+/// logged as warnings; other errors end a turn.
+const PASSING_ERROR_CODES: [&str; 6] = [
+    "active_context",
+    "fallback",
+    "hook",
+    "stored_state",
+    "summary_model",
+    "vision",
+];
+
+/// Details of a call's run that its result does not contain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallRun {
     pub(crate) ran: Duration,
@@ -153,12 +164,13 @@ pub(crate) fn log_event(
             }
         }
         EventBody::Error { code, message } => {
-            error!(
-                agent,
-                code,
-                reason = loggable_text(code, message),
-                "error shown"
-            );
+            let reason = loggable_text(code, message);
+            let passes = |codes: &[&str]| codes.contains(&code.as_str());
+            if passes(&LOGGABLE_NOTICE_CODES) || passes(&PASSING_ERROR_CODES) {
+                warn!(agent, code, reason, "error shown");
+            } else {
+                error!(agent, code, reason, "error shown");
+            }
         }
         EventBody::Question {
             options,

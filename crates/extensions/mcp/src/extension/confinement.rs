@@ -16,6 +16,7 @@ use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
 use tokio::sync::Mutex;
 
+use super::launchers::loads_code_from;
 use crate::config::ServerReach;
 use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
 use crate::servers::{ServerConfiner, Servers};
@@ -125,7 +126,8 @@ impl ServerSandboxes {
     }
 
     /// True if the server runs a file of the project or of another folder that the model can write:
-    /// a file that the server's entry names, or a package that a package runner finds there first.
+    /// a file that the entry names, code from a folder that the entry names, or a package that a
+    /// package runner finds there first.
     fn runs_writable_files(&self, server: &ServerDefinition) -> bool {
         let ServerEndpoint::Command {
             program,
@@ -156,18 +158,22 @@ impl ServerSandboxes {
                     .map_or(word.as_str(), |version| &word[..=version])
             });
             let name = package.rsplit('/').next().unwrap_or_default();
+            // The path of a file or folder is not the name of a package.
+            let is_name = !name.is_empty() && !package.starts_with(['/', '.', '-', '~']);
             let modules = cwd
                 .ancestors()
                 .filter(|folder| writable.iter().any(|within| folder.starts_with(within)));
             modules
                 .map(|folder| folder.join("node_modules"))
                 .any(|modules| {
-                    !name.is_empty()
+                    is_name
                         && (modules.join(package).exists()
                             || modules.join(".bin").join(name).exists())
                 })
         };
-        names_files || PACKAGE_RUNNERS.contains(&runner) && args.iter().any(is_installed)
+        names_files
+            || loads_code_from(&writable, program, args, env)
+            || PACKAGE_RUNNERS.contains(&runner) && args.iter().any(is_installed)
     }
 
     /// Returns the hosts and folders that a server may reach in addition to those of commands: the

@@ -61,6 +61,8 @@ mod jobs;
 mod knowledge;
 mod languages;
 mod lib_docs;
+#[cfg(feature = "mcp")]
+mod log_events;
 mod logs;
 mod long_session;
 #[cfg(feature = "mcp")]

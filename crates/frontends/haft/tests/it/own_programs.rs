@@ -1,5 +1,5 @@
 //! Programs that haft starts for itself are not those that the model wrote: key commands, keyrings,
-//! the browser, and programs that read the clipboard.
+//! the browser, editors, and programs that read the clipboard.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -109,6 +109,38 @@ fn key_command_starts_outside_the_project_without_variables_that_name_code() {
     assert!(!noted.contains(&project), "{noted}");
 }
 
+/// Whatever its name, a variable that leads to a folder that the model can write is not inherited.
+#[test]
+fn key_command_inherits_no_variable_that_names_a_writable_folder() {
+    let outside = TempDir::new().unwrap();
+    let noted = outside.path().join("environment");
+    let line = format!("api_key_command = \"env > {}; echo key\"", noted.display());
+    let rig = rig_with_key_source(&line);
+    let programs = PlantedPrograms::new(&rig, "unused", "true");
+    let project = rig.project().display().to_string();
+    let added = programs.added();
+    let configured = programs.writable[1].path().display().to_string();
+    let variables = [
+        ("VIRTUAL_ENV", format!("{project}/.venv")),
+        ("XDG_CONFIG_HOME", format!("{added}/config")),
+        ("XDG_DATA_DIRS", format!("/usr/share:{configured}/share")),
+        ("GIT_SSH_COMMAND", format!("ssh -F {project}/ssh")),
+        ("npm_config_script_shell", format!("{added}/sh")),
+        ("OPENSSL_CONF", format!("file://{configured}/openssl.cnf")),
+        ("LATER", format!("-I{project}/not/there/yet")),
+    ];
+    let mut command = rig.command(&["run", "--add-dir", &added, "hello"]);
+    command.envs(variables);
+    command.env("JAVA_HOME", "/usr/lib/jvm");
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let noted = fs::read_to_string(noted).unwrap();
+    assert!(noted.contains("JAVA_HOME=/usr/lib/jvm"), "{noted}");
+    for folder in [project, added, configured] {
+        assert!(!noted.contains(&folder), "{folder}: {noted}");
+    }
+}
+
 #[test]
 fn key_command_imports_no_module_of_the_project() {
     if !std::process::Command::new("python3")
@@ -150,15 +182,56 @@ fn key_command_with_a_relative_path_is_an_error_that_names_the_remedy() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn keyring_program_is_not_looked_up_in_folders_that_the_model_can_write() {
-    let rig = rig_with_key_source("api_key_keyring = \"haft/mock\"");
-    let programs = PlantedPrograms::new(&rig, "secret-tool", "echo key");
-    let ran = rig
-        .command(&["run", "--add-dir", &programs.added(), "hello"])
-        .env("PATH", &programs.path)
+fn key_programs_are_not_looked_up_in_folders_that_the_model_can_write() {
+    for (line, name) in [
+        ("api_key_keyring = \"haft/mock\"", "secret-tool"),
+        ("api_key_command = \"mykey\"", "mykey"),
+        ("api_key_command = \"env mykey\"", "mykey"),
+        ("api_key_command = \"sh -c 'exec mykey'\"", "mykey"),
+    ] {
+        let rig = rig_with_key_source(line);
+        let programs = PlantedPrograms::new(&rig, name, "echo key");
+        let ran = rig
+            .command(&["run", "--add-dir", &programs.added(), "hello"])
+            .env("PATH", &programs.path)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{line}: {ran:?}");
+        assert!(!programs.mark().exists(), "{line}");
+    }
+}
+
+#[test]
+fn editor_is_not_looked_up_in_folders_that_the_model_can_write() {
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    );
+    let programs = PlantedPrograms::new(&rig, "myeditor", "pwd > \"$1\"");
+    let mut terminal = Terminal::start_with(
+        &rig,
+        &["--add-dir", &programs.added()],
+        (110, 30),
+        &[("PATH", &programs.path), ("EDITOR", "myeditor")],
+    );
+    terminal.until_text("> ");
+    terminal.press("typed\u{7}");
+    terminal.until("what the editor wrote, and not what was typed", |screen| {
+        let shown = screen.contents();
+        shown.lines().any(|line| line.trim_end() == "> /")
+    });
+    assert!(!programs.mark().exists());
+    let edited = rig
+        .command(&["config", "edit"])
+        .env(
+            "PATH",
+            programs.path.replacen(&programs.added(), "/nowhere", 1),
+        )
+        .env("EDITOR", "myeditor")
         .output()
         .unwrap();
-    assert!(ran.status.success(), "{ran:?}");
+    // The text is a path now, which is no configuration.
+    assert_eq!(edited.status.code(), Some(2), "{edited:?}");
     assert!(!programs.mark().exists());
 }
 

@@ -239,3 +239,103 @@ fn own_server_file_in_a_folder_that_the_model_can_write_is_confined() {
         assert!(!mark.exists());
     }
 }
+
+/// A server that leaves a mark if it runs outside the sandbox, in a folder that the model can write.
+fn marking_server(mark: &Path) -> String {
+    format!("touch {}\n{SHELL_MCP_SERVER}", mark.display())
+}
+
+/// The server's entry names a folder and not the file in it that runs.
+#[test]
+fn own_server_with_code_in_a_folder_that_the_model_can_write_is_confined() {
+    let outside = TempDir::new().unwrap();
+    let mark = outside.path().join("planted");
+    // Stands for a runner that starts the project's own program.
+    let runner = "while [ $# -gt 1 ]; do shift; done; exec sh \"$1/start\"";
+    make_program(&outside.path().join("uv"), runner);
+    make_program(&outside.path().join("node"), runner);
+    make_program(
+        &outside.path().join("by-variable"),
+        "exec sh \"${VIRTUAL_ENV:-$PYTHONPATH}/start\"",
+    );
+    for entry in [
+        "command = \"uv\"\nargs = [\"run\", \"--project\", \"FOLDER\"]\n",
+        "command = \"node\"\nargs = [\"FOLDER\"]\n",
+        "command = \"by-variable\"\nenv = { PYTHONPATH = \"FOLDER\" }\n",
+        "command = \"by-variable\"\nenv = { VIRTUAL_ENV = \"FOLDER\" }\n",
+    ] {
+        for is_in_project in [true, false] {
+            let writable = TempDir::new().unwrap();
+            let rig = rig_with_server("", &[]);
+            let folder = if is_in_project {
+                rig.project().join("server")
+            } else {
+                writable.path().join("server")
+            };
+            let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+            let entry = entry.replace("FOLDER", &folder.display().to_string());
+            rig.configure(&format!("{config}{entry}"));
+            allow_writing(&rig, writable.path());
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("start"), marking_server(&mark)).unwrap();
+            let ran = run_with_path(&rig, &[outside.path()]);
+            let result = last_result(&ran);
+            assert_eq!(result["status"], "success", "{entry}: {result}");
+            assert!(!mark.exists(), "{entry}");
+            assert!(
+                ran.stdout()
+                    .contains("it runs files that the model can write"),
+                "{entry}: {}",
+                ran.stdout()
+            );
+        }
+    }
+}
+
+#[test]
+fn own_server_inherits_no_variable_that_names_a_writable_folder() {
+    let outside = TempDir::new().unwrap();
+    let noted = outside.path().join("environment");
+    make_program(
+        &outside.path().join("mytool"),
+        &format!("env > {}\n{SHELL_MCP_SERVER}", noted.display()),
+    );
+    let writable = TempDir::new().unwrap();
+    let rig = rig_with_server("command = \"mytool\"\n", &[]);
+    allow_writing(&rig, writable.path());
+    let path = format!("{}:/usr/bin:/bin", outside.path().display());
+    let arguments = ["run", "--permission-mode", "accept-edits", "use the server"];
+    let mut command = rig.command(&arguments);
+    command
+        .env("PATH", path)
+        .env("VIRTUAL_ENV", rig.project().join(".venv"))
+        .env("JAVA_HOME", writable.path().join("jdk"))
+        .env("XDG_CONFIG_HOME", rig.project().join("config"))
+        .env("GOPATH", "/opt/go");
+    assert!(command.output().unwrap().status.success());
+    let noted = fs::read_to_string(noted).unwrap();
+    let names = |name: &str| noted.lines().any(|line| line.starts_with(name));
+    assert!(
+        names("GOPATH=")
+            && !names("VIRTUAL_ENV=")
+            && !names("JAVA_HOME=")
+            && !names("XDG_CONFIG_HOME="),
+        "{noted}"
+    );
+}
+
+#[test]
+fn own_server_given_the_project_as_data_runs_outside_the_sandbox() {
+    let outside = TempDir::new().unwrap();
+    let mark = outside.path().join("outside");
+    make_program(&outside.path().join("npx"), &marking_server(&mark));
+    let rig = rig_with_server("", &[]);
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!(
+        "{config}command = \"npx\"\nargs = [\"-y\", \"server-filesystem\", \"{}\"]\n",
+        rig.project().display()
+    ));
+    let ran = run_with_path(&rig, &[outside.path()]);
+    assert_eq!(last_result(&ran)["status"], "success", "{}", ran.stdout());
+    assert!(mark.exists());
+}

@@ -46,9 +46,14 @@ pub(super) fn edit_config_file(haft: &Haft) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         read => read.map_err(|error| usage_error(format!("{}: {error}", file.display())))?,
     };
+    // The file may be broken, and then it names no folders.
+    let environment = haft.load_quietly(&Common::default()).map_or_else(
+        |_| haft.environment().clone(),
+        |settings| settings.places.environment,
+    );
     let mut text = before.clone();
     loop {
-        text = side_editor::edit_text(&text, ".toml").map_err(usage_error)?;
+        text = side_editor::edit_text(&environment, &text, ".toml").map_err(usage_error)?;
         let Err(problem) = validate_config(haft.environment(), &file, &text) else {
             break;
         };
