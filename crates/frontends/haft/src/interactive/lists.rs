@@ -402,7 +402,7 @@ mod tests {
         let history: Vec<_> = (0..MAX_RESULTS + 3)
             .flat_map(|number| {
                 let id = format!("c{number}");
-                let call = types::ToolCall {
+                let call = ToolCall {
                     id: id.clone(),
                     name: "glob".into(),
                     arguments: "{}".into(),
