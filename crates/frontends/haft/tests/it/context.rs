@@ -8,6 +8,7 @@ use haft_types::{Api, Usage};
 use serde_json::{Value, json};
 
 use crate::rig::{CLASSIC, MODEL, Rig, SMALL_ARCHIVES};
+use crate::screen::without_numbers;
 
 /// A conversation of twelve requests: parallel calls, thinking, a picture, errors, a TODO list that
 /// changes.
@@ -359,15 +360,27 @@ fn report_matches_the_budget_events() {
         assert_eq!(report["cost"]["total"], usage["cost"]["total"]);
     }
     let text = rig.run(&["context", "report"]).stdout();
-    for words in [
-        "request 12 of 12",
-        "reminders",
-        "output reserve",
-        "1,870 read from the cache (96.9 %)",
-        "60 neither",
-    ] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
+    assert!(
+        text.contains("1,870 read from the cache (96.9 %)") && text.contains("60 neither"),
+        "{text}"
+    );
+    insta::assert_snapshot!(without_numbers(&rig.mask_text(&text)), @"
+    request N of N in `ID`: mock/gemini-N-scripted in anthropic
+    Profile: `full`, the default
+
+    system  N  N %
+    documents  N  N %
+    history  N  N %
+    reminders  N  N %
+    current  N  N %
+    output reserve  N  N %
+    remaining  N  N %
+    window  N  N %
+
+    The request takes N tokens by estimate, N by the provider's count:
+    N read from the cache (N %), N written to it, N neither; N of output, $N.
+    Old results are pruned above N tokens (`safe_zone` N) to N % of it, all but the newest N, and compressed `round-end`: default for models with known prices and a cache lifetime under N minutes.
+    ");
 }
 
 #[test]
@@ -414,11 +427,7 @@ fn why_reports_that_nothing_broke() {
     ];
     let rig = Rig::new(Api::Gemini, Script::turns(replies).unwrap());
     rig.task(&["look"]);
-    let text = rig.run(&["context", "why"]).stdout();
-    assert!(
-        text.starts_with("No breaks: each of the 2 requests"),
-        "{text}"
-    );
+    insta::assert_snapshot!(rig.screen(&["context", "why"]), @"No breaks: each of the 2 requests of `ID` begins with the one before.");
     assert_eq!(
         rig.run(&["context", "why", "--json"]).json()["breaks"],
         json!([])
@@ -470,11 +479,42 @@ fn show_lists_every_segment_in_the_order_it_was_sent() {
         sum + shown["tool_tokens"].as_u64().unwrap(),
         shown["tokens"].as_u64().unwrap()
     );
-    let text = rig.run(&["context", "show"]).stdout();
-    assert!(
-        text.contains("request 12 of 12") && text.contains("make the file"),
-        "{text}"
-    );
+    let text = rig.screen(&["context", "show"]);
+    assert!(text.contains("request 12 of 12"), "{text}");
+    insta::assert_snapshot!(without_numbers(&text), @r#"
+    request N of N in `ID`: mock/gemini-N-scripted in openai-chat, N tokens, N tools with N tokens
+
+     #  LAYER  OWNER  ID  ROLE  TOKENS  CACHE  TEXT
+     N  system  system  ID  system  N  |  You are haft, an expert software engineering ag…
+     N  current  current  ID  user  N  make the file
+     N  history  history  ID  assistant  N  (thinking) First I need to see what there is.
+     N  history  history  ID  tool  N  ← list_files (ok) dot.png notes.txt
+     N  history  history  ID  tool  N  ← read_file (ok) N alpha N beta
+     N  history  history  ID  tool  N  ← search_files (ok) N matches in N files. dot.p…
+     N  history  history  ID  assistant  N  That file may hold more.
+     N  history  history  ID  tool  N  ← read_file (error) `missing.txt` does not exis…
+     N  history  history  ID  assistant  N  → read_file {"path":"dot.png"}
+    N  history  history  ID  tool  N  ← read_file (ok) `dot.png` is a picture (image/…
+    N  history  history  ID  assistant  N  (thinking) The picture is one pixel. Ünïcödé an…
+    N  history  history  ID  tool  N  ← todo_write (ok) [~] write the file [ ] check …
+    N  history  history  ID  assistant  N  Now the file.
+    N  history  history  ID  tool  N  ← write_to_file (ok) Created `out/new.txt`: N l…
+    N  history  history  ID  assistant  N  → replace_in_file {"path":"out/new.txt","diff":…
+    N  history  history  ID  tool  N  ← replace_in_file (ok) Changed `out/new.txt`: N…
+    N  history  history  ID  assistant  N  Does it hold what it should?
+    N  history  history  ID  tool  N  ← execute_command (error) Exit code N. --- stdo…
+    N  history  history  ID  assistant  N  → read_file {"path":"out/new.txt","start_line":…
+    N  history  history  ID  tool  N  ← read_file (ok) N ALPHA N beta 漢字 [Lines N-N…
+    N  history  history  ID  tool  N  ← todo_read (ok) [~] write the file [ ] check i…
+    N  history  history  ID  assistant  N  A tool that does not exist, and one with a wron…
+    N  history  history  ID  tool  N  ← raed_file (error) There is no tool `raed_file…
+    N  history  history  ID  tool  N  |  ← list_files (error) invalid arguments for `lis…
+    N  reminders  reminder:todo  ID  user  N  <system-reminder> ## TODO List Keep this list c…
+    N  history  history  ID  assistant  N  → todo_write {"todos":[{"content":"write the fi…
+    N  history  history  ID  tool  N  ← todo_write (ok) [x] write the file [x] check …
+    N  history  history  ID  assistant  N  One last look.
+    N  history  history  ID  tool  N  ← list_files (ok) dot.png notes.txt out/ out/ne…
+    "#);
     assert!(
         rig.run(&["context", "show", "--full"])
             .stdout()
@@ -543,14 +583,21 @@ fn diff_lists_removed_and_added_segments() {
         };
         assert_eq!(hashes(&old), hashes(&new));
     }
-    let text = rig.run(&["context", "diff", "4", "5"]).stdout();
-    assert!(
-        text.starts_with("request 4 → 5: ") && text.contains("\n= ") && text.contains("\n+ "),
-        "{text}"
-    );
-    assert!(text.contains("todo_write"), "{text}");
-    let same = rig.run(&["context", "diff", "3", "3"]).stdout();
-    assert!(same.contains("Nothing else changed."), "{same}");
+    let text = rig.screen(&["context", "diff", "4", "5"]);
+    assert!(text.starts_with("request 4 → 5: "), "{text}");
+    insta::assert_snapshot!(without_numbers(&text), @"
+    request N → N: N → N tokens
+    = N segments, N tokens kept
+    + N reminder:todo ID user (N tokens) <system-reminder> ## TODO List Keep this list current. - [~…
+      N segments, N tokens unchanged but sent again
+    + N history ID assistant (N tokens) (thinking) The picture is one pixel. Ünïcödé and 漢字 must …
+    + N history ID tool (N tokens) ← todo_write (ok) [~] write the file [ ] check it ✓
+    ");
+    insta::assert_snapshot!(without_numbers(&rig.screen(&["context", "diff", "3", "3"])), @"
+    request N → N: N → N tokens
+    = N segments, N tokens kept
+    Nothing else changed.
+    ");
 }
 
 #[test]
@@ -567,11 +614,25 @@ fn diff_shows_a_changed_message_line_by_line() {
     );
     let rig = rig.with(CLASSIC);
     rig.task(&["do a"]);
-    let text = rig.run(&["context", "diff", "2", "3", "--full"]).stdout();
-    assert!(
-        text.contains("\n    @@") && text.contains("\n    -- [ ] a\n    +- [x] a\n"),
-        "{text}"
-    );
+    let text = rig.screen(&["context", "diff", "2", "3", "--full"]);
+    insta::assert_snapshot!(without_numbers(&text), @r#"
+    request N → N: N → N tokens
+    = N segments, N tokens kept
+    - N reminder:todo ID user (N tokens) <system-reminder> ## TODO List Keep this list current. - [ …
+    + N reminder:todo ID user (N tokens) <system-reminder> ## TODO List Keep this list current. - [x…
+        @@ -N +N @@
+
+         Keep this list current.
+
+        -- [ ] a
+        +- [x] a
+         </system-reminder>
+      N segments, N tokens unchanged but sent again
+    + N history ID assistant (N tokens) → todo_write {"todos":[{"content":"a","status":"completed"}…
+        → todo_write {"todos":[{"content":"a","status":"completed"}]}
+    + N history ID tool (N tokens) ← todo_write (ok) [x] a
+        ← todo_write (ok) [x] a
+    "#);
 }
 
 #[test]
@@ -593,8 +654,11 @@ fn report_svg_has_a_column_for_every_request() {
         "{svg}"
     );
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
-    let unwritable = rig.run(&["context", "report", "--svg", "/nowhere/at/all.svg"]);
-    assert_eq!(unwritable.code(), 2, "{}", unwritable.stderr());
+    insta::assert_snapshot!(rig.screen(&["context", "report", "--svg", "/nowhere/at/all.svg"]), @"
+    -- errors
+    haft: cannot write `/nowhere/at/all.svg`: No such file or directory (os error 2)
+    -- exit 2
+    ");
 }
 
 /// A conversation in the format of OpenAI's chat API.
@@ -696,12 +760,11 @@ fn from_file_needs_no_configuration_if_an_api_is_given() {
     );
     rig.configure("");
     rig.write("chat.json", chat().to_string());
-    let lost = rig.run(&["context", "render", "--from-file", "chat.json"]);
-    assert!(
-        lost.code() == 2 && lost.stderr().contains("--api"),
-        "{}",
-        lost.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["context", "render", "--from-file", "chat.json"]), @"
+    -- errors
+    haft: no model is chosen; use `-m provider/model` or `--api NAME`, or set `model` in config.toml
+    -- exit 2
+    ");
     let body = render_context(&rig, &["--from-file", "chat.json", "--api", "gemini"]);
     assert!(serde_json::from_slice::<Value>(&body).unwrap()["contents"].is_array());
     let report = rig
@@ -793,37 +856,84 @@ fn invalid_arguments_get_clear_errors() {
         "{\"messages\": [{\"role\": \"robot\", \"content\": \"x\"}]}",
     );
     rig.write("two.jsonl", "{\"messages\": []}\n{\"messages\": []}\n");
-    let ask = |arguments: &[&str], words: &str| {
-        let mut all = vec!["context"];
-        all.extend(arguments);
-        let ran = rig.run(&all);
-        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(
-            ran.stderr().contains(words),
-            "{arguments:?}: {}",
-            ran.stderr()
-        );
-        assert!(ran.stdout().is_empty(), "{arguments:?}: {}", ran.stdout());
-    };
-    ask(&["show"], "no current conversation");
+    let asked = |arguments: &[&str]| rig.screen(&[&["context"], arguments].concat());
+    insta::assert_snapshot!(asked(&["show"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
     rig.task(&["hi"]);
-    ask(&["show", "nobody"], "there is no conversation `nobody`");
-    ask(&["show", "--request", "7"], "there is no request 7");
-    ask(&["report", "--request", "0"], "0");
-    ask(&["render", "--request", "2"], "there is no request 2");
-    ask(&["why", "--request", "2"], "there is no request 2");
-    ask(&["diff"], "no request before it");
-    ask(&["diff", "1", "x"], "`x` is not the number of a request");
-    ask(&["show", "--api", "gemini"], "--next");
-    ask(&["render", "--api", "smtp"], "smtp");
-    ask(&["render", "--from-file", "nowhere.json"], "nowhere.json");
-    ask(
-        &["render", "--from-file", "broken.json"],
-        "message 1: unknown role `robot`",
-    );
-    ask(&["render", "--from-file", "two.jsonl"], "2 lines of JSON");
-    ask(
-        &["render", "--from-file", "broken.json", "--request", "1"],
-        "--request",
-    );
+    insta::assert_snapshot!(asked(&["show", "nobody"]), @"
+    -- errors
+    haft: there is no conversation `nobody`; `haft conversations list --all` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["show", "--request", "7"]), @"
+    -- errors
+    haft: there is no request 7; conversation `ID` has 1
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["report", "--request", "0"]), @"
+    -- errors
+    error: invalid value '0' for '--request <N>': 0 is not in 1..18446744073709551615
+
+    For more information, try '--help'.
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--request", "2"]), @"
+    -- errors
+    haft: there is no request 2; conversation `ID` has 1
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["why", "--request", "2"]), @"
+    -- errors
+    haft: there is no request 2; conversation `ID` has 1
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["diff"]), @"
+    -- errors
+    haft: request 1 has no request before it to compare with
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["diff", "1", "x"]), @"
+    -- errors
+    haft: `x` is not the number of a request
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["show", "--api", "gemini"]), @"
+    -- errors
+    haft: `--model` and `--api` are for requests not sent yet; add `--next`, or use `render`
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--api", "smtp"]), @"
+    -- errors
+    error: invalid value 'smtp' for '--api <API>': `smtp` is not an API; use openai-chat, openai-responses, anthropic or gemini
+
+    For more information, try '--help'.
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--from-file", "nowhere.json"]), @"
+    -- errors
+    haft: cannot read the conversation `nowhere.json`: No such file or directory (os error 2)
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--from-file", "broken.json"]), @"
+    -- errors
+    haft: `broken.json` is not a conversation: message 1: unknown role `robot`
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--from-file", "two.jsonl"]), @"
+    -- errors
+    haft: `two.jsonl` is not a conversation: it holds 2 lines of JSON; give one of them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(asked(&["render", "--from-file", "broken.json", "--request", "1"]), @"
+    -- errors
+    error: the argument '--from-file <FILE>' cannot be used with '--request <N>'
+
+    Usage: haft context render --from-file <FILE> [CONVERSATION]
+
+    For more information, try '--help'.
+    -- exit 2
+    ");
 }

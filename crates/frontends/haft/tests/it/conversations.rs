@@ -7,6 +7,7 @@ use haft_types::Api;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
+use crate::screen::without_numbers;
 
 fn rig() -> Rig {
     let replies =
@@ -90,15 +91,22 @@ fn new_use_rename_delete_and_restore_work() {
         (&exported["description"], &exported["metadata"]),
         (&json!("why"), &json!({"n": 1}))
     );
-    assert!(run_rejected(&rig, &new).contains("`one` is taken"));
+    insta::assert_snapshot!(rig.screen(&new), @"
+    -- errors
+    haft: conversation id `one` is taken; choose another one
+    -- exit 2
+    ");
 
     let second = run_ok(&rig, &["conversations", "new"]);
     let id = second.split_whitespace().nth(1).unwrap();
-    assert!(
-        second.contains(&format!("Conversation {}", &id[..8])),
-        "{second}"
-    );
+    insta::assert_snapshot!(rig.mask_text(&second), @"created ID  Conversation ID");
+    insta::assert_snapshot!(rig.screen(&["conversations", "list"]), @"
+    ID  NAME  MESSAGES  UPDATED
+    ID  Conversation ID  0  TIME
+    one  First  0  TIME
+    ");
     assert!(run_ok(&rig, &["conversations", "current"]).starts_with(id));
+    insta::assert_snapshot!(rig.screen(&["conversations", "current"]), @"ID  Conversation ID");
     run_ok(&rig, &["conversations", "use", "First"]);
     assert_eq!(
         run_json(&rig, &["conversations", "current", "--json"])["id"],
@@ -110,18 +118,32 @@ fn new_use_rename_delete_and_restore_work() {
         run_json(&rig, &["conversations", "current", "--json"])["name"],
         "第一个"
     );
-    assert!(
-        run_rejected(&rig, &["conversations", "rename", "one", " "]).contains("cannot be the name")
-    );
+    insta::assert_snapshot!(rig.screen(&["conversations", "rename", "one", " "]), @"
+    -- errors
+    haft: ` ` cannot be the name of a conversation: it must not be empty or hold control characters
+    -- exit 2
+    ");
 
     // Nothing is deleted if one of the names is wrong.
-    assert!(run_rejected(&rig, &["conversations", "delete", "one", "nobody"]).contains("`nobody`"));
-    run_ok(&rig, &["conversations", "delete", "第一个"]);
+    insta::assert_snapshot!(rig.screen(&["conversations", "delete", "one", "nobody"]), @"
+    -- errors
+    haft: there is no conversation `nobody`; `haft conversations list --all` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "delete", "第一个"]), @"deleted one  第一个");
     assert_eq!(
         ids(&run_json(&rig, &["conversations", "list", "--json"])),
         [id]
     );
-    assert!(run_rejected(&rig, &["conversations", "current"]).contains("no current conversation"));
+    insta::assert_snapshot!(rig.screen(&["conversations", "current"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "list", "--trash"]), @"
+    ID  NAME  MESSAGES  UPDATED  PROJECT
+    one  第一个  0  TIME  PROJECT
+    ");
     assert_eq!(
         ids(&run_json(
             &rig,
@@ -129,8 +151,12 @@ fn new_use_rename_delete_and_restore_work() {
         )),
         ["one"]
     );
-    assert!(run_rejected(&rig, &["conversations", "restore", id]).contains("list --trash"));
-    run_ok(&rig, &["conversations", "restore", "one"]);
+    insta::assert_snapshot!(rig.screen(&["conversations", "restore", id]), @"
+    -- errors
+    haft: there is no conversation `ID` in the trash; `haft conversations list --trash` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "restore", "one"]), @"restored one  第一个");
     assert_eq!(
         run_json(&rig, &["conversations", "current", "--json"])["id"],
         "one"
@@ -139,6 +165,34 @@ fn new_use_rename_delete_and_restore_work() {
         run_ok(&rig, &["conversations", "list", "--trash"]),
         "The trash is empty.\n"
     );
+}
+
+#[test]
+fn conversations_commands_explain_an_empty_store() {
+    let rig = rig();
+    insta::assert_snapshot!(rig.screen(&["conversations", "list"]), @r#"No conversations here yet. Start one with `haft run "…"`."#);
+    insta::assert_snapshot!(rig.screen(&["conversations", "show"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "list"]), @"No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.");
+    insta::assert_snapshot!(rig.screen(&["conversations", "search", "word"]), @"Nothing found in this project; `--all` searches every one.");
+}
+
+#[test]
+fn export_of_an_unknown_conversation_is_a_usage_error() {
+    let rig = rig();
+    insta::assert_snapshot!(rig.screen(&["conversations", "export", "nobody"]), @"
+    -- errors
+    haft: there is no conversation `nobody`; `haft conversations list --all` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "use", "nobody"]), @"
+    -- errors
+    haft: there is no conversation `nobody`; `haft conversations list --all` shows them
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -189,7 +243,18 @@ fn namespaces_are_separate() {
         run_json(&rig, &["conversations", "namespaces", "--json"]),
         json!(expected)
     );
-    assert!(run_ok(&rig, &["conversations", "namespaces"]).contains("other"));
+    insta::assert_snapshot!(rig.screen(&["conversations", "namespaces"]), @"
+    NAMESPACE  CONVERSATIONS  CURRENT
+    PROJECT  1  here
+    default  1  unnamed
+    other  1  there
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "list", "--all"]), @"
+    ID  NAME  MESSAGES  UPDATED  PROJECT
+    unnamed  Conversation unnamed  0  TIME  default
+    there  Conversation there  0  TIME  other
+    here  Conversation here  0  TIME  PROJECT
+    ");
 }
 
 #[test]
@@ -215,7 +280,10 @@ fn search_finds_messages_by_their_words() {
         })
         .collect();
     assert_eq!(marked, ["brown", "fox"]);
-    assert!(run_ok(&rig, &["conversations", "search", "狐狸"]).contains("快速的棕色狐狸"));
+    insta::assert_snapshot!(rig.screen(&["conversations", "search", "狐狸"]), @"
+    ID  where is the login form?  ID assistant TIME
+        …1: the quick brown fox, 快速的棕色狐狸.
+    ");
     // Both the message and the conversation, whose name is the message.
     assert_eq!(
         run_json(&rig, &["conversations", "search", "login", "--json"])
@@ -224,15 +292,13 @@ fn search_finds_messages_by_their_words() {
             .len(),
         2
     );
-    assert!(run_ok(&rig, &["conversations", "search", "absent"]).contains("--all"));
-    assert!(
-        run_ok(
-            &rig,
-            &["conversations", "search", "login", "--namespace", "other"]
-        )
-        .starts_with("Nothing found")
-    );
-    assert!(run_rejected(&rig, &["conversations", "search", "?!"]).contains("no word"));
+    insta::assert_snapshot!(rig.screen(&["conversations", "search", "absent"]), @"Nothing found in this project; `--all` searches every one.");
+    insta::assert_snapshot!(rig.screen(&["conversations", "search", "login", "--namespace", "other"]), @"Nothing found in this project; `--all` searches every one.");
+    insta::assert_snapshot!(rig.screen(&["conversations", "search", "?!"]), @"
+    -- errors
+    haft: `?!` holds no word to search for
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -241,18 +307,38 @@ fn show_starts_near_the_end_of_a_long_conversation() {
     for n in 1..=3 {
         rig.task(&["-c", &format!("question {n}")]);
     }
-    let shown = run_ok(&rig, &["conversations", "show", "--last", "2"]);
-    assert!(
-        shown.contains("4 earlier messages")
-            && shown.contains("question 3")
-            && !shown.contains("question 2"),
-        "{shown}"
-    );
-    let all = run_ok(&rig, &["conversations", "show", "--all"]);
-    assert!(
-        all.contains("question 1") && !all.contains("earlier"),
-        "{all}"
-    );
+    insta::assert_snapshot!(rig.screen(&["conversations", "show", "--last", "2"]), @"
+    question 1 (ID)
+
+    … 4 earlier messages; `--all` shows them
+
+    ID user TIME
+        question 3
+
+    ID assistant TIME
+        Answer 3: the quick brown fox, 快速的棕色狐狸.
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "show", "--all"]), @"
+    question 1 (ID)
+
+    ID user TIME
+        question 1
+
+    ID assistant TIME
+        Answer 1: the quick brown fox, 快速的棕色狐狸.
+
+    ID user TIME
+        question 2
+
+    ID assistant TIME
+        Answer 2: the quick brown fox, 快速的棕色狐狸.
+
+    ID user TIME
+        question 3
+
+    ID assistant TIME
+        Answer 3: the quick brown fox, 快速的棕色狐狸.
+    ");
     let stats = run_json(&rig, &["conversations", "stats", "--json"]);
     assert_eq!(
         (
@@ -262,7 +348,16 @@ fn show_starts_near_the_end_of_a_long_conversation() {
         ),
         (&json!(1), &json!(6), &json!(3))
     );
-    assert!(run_ok(&rig, &["conversations", "stats"]).contains("messages"));
+    insta::assert_snapshot!(without_numbers(&rig.screen(&["conversations", "stats"])), @"
+    WHAT  COUNT
+    conversations  N
+    in the trash  N
+    namespaces  N
+    messages  N
+    revisions of messages  N
+    logged requests  N
+    size of the database  N kB
+    ");
 }
 
 #[test]
@@ -314,6 +409,7 @@ fn fork_keeps_messages_up_to_the_given_one() {
         run_rejected(&rig, &["conversations", "fork", "--at", "ffffffff"])
             .contains("no message `ffffffff`")
     );
+    insta::assert_snapshot!(rig.screen(&["conversations", "fork", "--name", "Again"]), @"forked ID  Again");
 }
 
 #[test]
@@ -346,7 +442,11 @@ fn fork_session_leaves_the_original_unchanged() {
     // With an id, and without a conversation to copy.
     let again = rig.task(&["-r", id, "--fork-session", "third question"]);
     assert_ne!(again.result()["conversation_id"], original["id"]);
-    assert!(run_rejected(&rig, &["run", "--fork-session", "x"]).contains("--fork-session"));
+    insta::assert_snapshot!(rig.screen(&["run", "--fork-session", "x"]), @"
+    -- errors
+    haft: `--fork-session` copies a conversation; say which one with `-c` or `-r ID`
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -359,22 +459,23 @@ fn backup_can_be_restored() {
             .unwrap()
             .to_owned()
     };
-    run_ok(&rig, &["conversations", "backup"]);
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup"]), @"HOME/data/backups/haft-000001-TIME-ID.db (SIZE)");
     rig.task(&["-c", "second question"]);
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 4);
     let listed = run_json(&rig, &["conversations", "backup", "list", "--json"]);
     let made = listed.as_array().unwrap().len();
     assert!(run_ok(&rig, &["conversations", "backup", "list"]).contains(&name(made - 1)));
-    assert!(
-        run_rejected(&rig, &["conversations", "backup", "restore", "unknown"])
-            .contains("backup list")
-    );
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "restore", "unknown"]), @"
+    -- errors
+    haft: there is no backup `unknown`; `haft conversations backup list` shows them
+    -- exit 2
+    ");
     run_ok(
         &rig,
         &["conversations", "backup", "restore", &name(made - 1)],
     );
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
-    run_ok(&rig, &["conversations", "backup", "restore", "newest"]);
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "restore", "newest"]), @"restored HOME/data/backups/haft-000002-TIME-replaced.db; what was there before is the newest backup now");
     assert_eq!(
         rig.export()["messages"].as_array().unwrap().len(),
         4,
@@ -398,10 +499,7 @@ fn export_all_writes_one_file_per_conversation() {
         ],
     );
     let folder = rig.project().join("exported");
-    run_ok(
-        &rig,
-        &["conversations", "export", "--all", folder.to_str().unwrap()],
-    );
+    insta::assert_snapshot!(rig.screen(&["conversations", "export", "--all", "exported"]), @"exported 2 conversations to exported");
     let mut names: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -479,10 +577,11 @@ fn import_of_an_export_restores_everything() {
         &other,
         &["conversations", "import", folder.to_str().unwrap()],
     );
-    assert!(
-        again.contains("already there") && !again.contains("new"),
-        "{again}"
-    );
+    insta::assert_snapshot!(rig.mask_text(&again), @"
+    ID  NAME  MESSAGES  STATE  SKIPPED
+    ID  first question  2  already there  -
+    one  Conversation one  0  already there  -
+    ");
     // The agent continues the imported conversation.
     let ran = other.task(&["-r", id, "second question"]);
     assert_eq!(ran.result()["outcome"], "completed");
@@ -594,25 +693,21 @@ fn import_names_bad_files_and_continues_with_others() {
         "good.json",
         "[{\"role\": \"user\", \"content\": \"hello\"}]",
     );
-    let ran = rig.run(&[
-        "conversations",
-        "import",
-        "bad.json",
-        "missing.json",
-        "good.json",
-    ]);
-    assert_eq!(ran.code(), 1);
-    let told = ran.stderr();
-    assert!(
-        told.contains("bad.json: message 1: unknown role `robot`") && told.contains("missing.json"),
-        "{told}"
-    );
-    assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
-    let wrong = run_rejected(
-        &rig,
-        &["conversations", "import", "--format", "word", "good.json"],
-    );
-    assert!(wrong.contains("openai-chat"), "{wrong}");
+    insta::assert_snapshot!(rig.screen(&["conversations", "import", "bad.json", "missing.json", "good.json"]), @"
+    ID  NAME  MESSAGES  STATE  SKIPPED
+    ID  hello  1  new  -
+    -- errors
+    haft: bad.json: message 1: unknown role `robot`
+    haft: missing.json: No such file or directory (os error 2)
+    -- exit 1
+    ");
+    insta::assert_snapshot!(rig.screen(&["conversations", "import", "--format", "word", "good.json"]), @"
+    -- errors
+    error: invalid value 'word' for '--format <FORMAT>': `word` is not a format; the formats are document, openai-chat, claude-code, codex, trajectory, codex-exec, pi, openhands, swe-agent, cline, gemini-cli, opencode, goose, kimi-cli, auto-coder
+
+    For more information, try '--help'.
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -625,15 +720,13 @@ fn import_refuses_files_over_1_gib_before_reading_them() {
         "good.json",
         "[{\"role\": \"user\", \"content\": \"hello\"}]",
     );
-    let ran = rig.run(&["conversations", "import", "large.json", "good.json"]);
-    assert_eq!(ran.code(), 1);
-    assert!(
-        ran.stderr()
-            .contains("large.json: it is larger than 1024 MiB"),
-        "{}",
-        ran.stderr()
-    );
-    assert!(ran.stdout().contains("hello"), "{}", ran.stdout());
+    insta::assert_snapshot!(rig.screen(&["conversations", "import", "large.json", "good.json"]), @"
+    ID  NAME  MESSAGES  STATE  SKIPPED
+    ID  hello  1  new  -
+    -- errors
+    haft: large.json: it is larger than 1024 MiB
+    -- exit 1
+    ");
 }
 
 /// Runs and conversation commands with a store on a PostgreSQL server.

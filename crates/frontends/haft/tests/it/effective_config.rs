@@ -165,14 +165,11 @@ fn variables_that_the_repository_uses_are_known() {
 #[test]
 fn config_shows_values_in_force_with_their_reason() {
     let rig = rig();
-    let get = rig.run(&["config", "get", "context.safe_zone"]);
-    assert_eq!((get.code(), get.stdout().as_str()), (0, "131072\n"));
-    assert!(
-        get.stderr()
-            .contains("known prices and a cache lifetime under 30 minutes"),
-        "{}",
-        get.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["config", "get", "context.safe_zone"]), @"
+    131072
+    -- errors
+    haft: `context.safe_zone`: default for models with known prices and a cache lifetime under 30 minutes; 131,072 tokens for the main model
+    ");
     let json = rig.run(&["config", "get", "context", "--json"]).json();
     assert_eq!(json["context.prune_to"]["value"], json!(0.3));
     assert_eq!(json["context.compress"]["origin"], "built-in");
@@ -190,18 +187,13 @@ fn config_shows_values_in_force_with_their_reason() {
         line.contains("# built-in: default for models with known prices"),
         "{line}"
     );
-    let set = rig.run(&[
-        "config",
-        "get",
-        "context.prune_keep",
-        "--set",
-        "context.safe_zone=\"0.5\"",
-    ]);
-    assert_eq!(set.stdout(), "6\n");
-    assert!(
-        set.stderr().contains("cache lifetime under 30 minutes"),
-        "{}",
-        set.stderr()
+    insta::assert_snapshot!(
+        rig.screen(&["config", "get", "context.prune_keep", "--set", "context.safe_zone=\"0.5\""]),
+        @"
+    6
+    -- errors
+    haft: `context.prune_keep`: default for models with known prices and a cache lifetime under 30 minutes
+    "
     );
     let report = {
         rig.run(&["run", "hi"]);
@@ -259,12 +251,11 @@ fn config_get_follows_model_window_prices_locale_and_machine() {
         &[("LANG", "en_US.UTF-8")],
         &["config", "get", "language"],
     );
-    assert_eq!(language.stdout(), "en\n");
-    assert!(
-        language.stderr().contains("LANG=en_US.UTF-8"),
-        "{}",
-        language.stderr()
-    );
+    insta::assert_snapshot!(rig.mask(&language), @"
+    en
+    -- errors
+    haft: `language`: the locale, LANG=en_US.UTF-8
+    ");
     let sandbox = rig.run(&["config", "get", "sandbox.mode"]);
     assert!(
         ["namespace\n", "landlock\n", "off\n"].contains(&sandbox.stdout().as_str()),
@@ -332,6 +323,42 @@ fn config_get_prints_a_value_or_a_reason_for_every_key() {
 }
 
 #[test]
+fn config_get_of_an_unknown_key_suggests_a_known_one() {
+    let rig = rig();
+    insta::assert_snapshot!(rig.screen(&["config", "get", "context.safezone"]), @"
+    -- errors
+    haft: `context.safezone` is not a configuration key; did you mean `context.safe_zone`?
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["config", "get", "nothing"]), @"
+    -- errors
+    haft: `nothing` is not a configuration key
+    -- exit 2
+    ");
+}
+
+#[test]
+fn config_set_rejects_a_value_of_the_wrong_type() {
+    let rig = rig();
+    insta::assert_snapshot!(rig.screen(&["config", "get", "retry.attempts", "--set", "retry.attempts=many"]), @r#"
+    -- errors
+    haft: `--set retry.attempts=many`: invalid type: string "many", expected i32
+    -- exit 2
+    "#);
+    insta::assert_snapshot!(rig.screen(&["config", "get", "retry.attempts", "--set", "retry.atempts=3"]), @"
+    -- errors
+    haft: `--set retry.atempts=3`: unknown key `atempts`; did you mean `attempts`?
+    -- exit 2
+    ");
+}
+
+#[test]
+fn config_get_of_a_flag_names_the_flag_as_origin() {
+    let rig = rig();
+    insta::assert_snapshot!(rig.screen(&["config", "get", "retry.attempts", "--origin", "--set", "retry.attempts=9"]), @"retry.attempts = 9  # flag --set");
+}
+
+#[test]
 fn config_file_errors_are_all_reported() {
     let rig = rig();
     let before = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
@@ -340,7 +367,16 @@ fn config_file_errors_are_all_reported() {
         "{before}atempts = 3\nmax_delay_ms = \"x\"\n[web]\ncrawl = 1\nserch = 2\n[nothing]\n[permissions]\nallow = [\"a b\"]\n"
     ));
     let ran = rig.run(&["run", "hi"]);
-    assert_eq!(ran.code(), 2);
+    insta::assert_snapshot!(rig.mask(&ran), @r#"
+    -- errors
+    haft: HOME/config.toml:11:1: unknown key `atempts`; did you mean `attempts`?
+    haft: HOME/config.toml:12:16: invalid type: string "x", expected u64
+    haft: HOME/config.toml:14:9: invalid type: integer `1`, expected a boolean
+    haft: HOME/config.toml:15:1: unknown key `serch`; did you mean `search`?
+    haft: HOME/config.toml:16:2: unknown key `nothing`; the keys here are model, providers, models, model_aliases, currency_rates, model_roles, context, roles, prompt, permissions, tools, store, retry, sandbox, hooks, limits, groups, mcp_servers, rag, web, worker, language, log_level, tui
+    haft: HOME/config.toml:18:10: permissions: `a b` is not a rule; write `tool` or `tool(pattern)`, such as `execute_command(git status:*)`
+    -- exit 2
+    "#);
     let places: Vec<_> = ran
         .stderr()
         .lines()
@@ -371,13 +407,11 @@ fn config_file_errors_are_all_reported() {
 #[test]
 fn tools_that_need_a_setting_name_it() {
     let rig = rig();
-    let ran = rig.run(&["run", "--allowed-tools", "web_crawl", "hi"]);
-    assert_eq!(ran.code(), 2);
-    assert!(
-        ran.stderr().contains("`web.crawl = true`"),
-        "{}",
-        ran.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["run", "--allowed-tools", "web_crawl", "hi"]), @"
+    -- errors
+    haft: the tool `web_crawl` is not available here; it needs `web.crawl = true`
+    -- exit 2
+    ");
     let script = [
         Reply::call("web_crawl", json!({"url": "https://example.com/"})),
         Reply::text("Done."),

@@ -10,6 +10,7 @@ use haft_types::Api;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
+use crate::screen::without_costs;
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
@@ -37,6 +38,11 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Like [`Rig::screen`], without costs.
+fn screen(rig: &Rig, arguments: &[&str]) -> String {
+    without_costs(&rig.screen(arguments))
+}
+
 /// A command that creates `begun` and runs until it is killed.
 fn endless_command() -> Reply {
     Reply::call(
@@ -52,16 +58,12 @@ fn jobs_attach_prints_a_job_like_a_foreground_run() {
         Reply::text("Nothing here."),
     ]);
     let id = start_job(&rig, &["what is here?"]);
-    let attached = rig.run(&["jobs", "attach", &id]);
-    assert_eq!(
-        (attached.code(), attached.stdout().as_str()),
-        (0, "Nothing here.\n")
-    );
-    assert!(
-        attached.stderr().contains("• list_files ."),
-        "{}",
-        attached.stderr()
-    );
+    insta::assert_snapshot!(screen(&rig, &["jobs", "attach", &id]), @"
+    Nothing here.
+    -- errors
+    sandbox: commands run without a sandbox: there is none in permission mode `yolo`
+    • list_files .
+    ");
 
     let job = show_job(&rig, &id[..4]);
     assert_eq!(
@@ -72,11 +74,28 @@ fn jobs_attach_prints_a_job_like_a_foreground_run() {
     assert_eq!(job["conversation_id"], rig.export()["id"]);
     assert_eq!(job["process"], Value::Null);
 
-    let logs = rig.run(&["jobs", "logs", &id]).stdout();
-    assert!(
-        logs.ends_with("\n• list_files .\nNothing here.\n"),
-        "{logs}"
-    );
+    insta::assert_snapshot!(screen(&rig, &["jobs", "logs", &id]), @"
+    sandbox: commands run without a sandbox: there is none in permission mode `yolo`
+    • list_files .
+    Nothing here.
+    ");
+    insta::assert_snapshot!(screen(&rig, &["jobs", "list"]), @"
+    ID  STATE  STARTED  TIME  COST  FOLDER  TASK
+    ID  completed  TIME  DURATION  $COST  TEMPORARY  what is here?
+    ");
+    insta::assert_snapshot!(screen(&rig, &["jobs", "show", &id]), @"
+    job  ID
+    state  completed
+    task  what is here?
+    folder  PROJECT
+    started  TIME UTC
+    time  DURATION
+    conversation  ID
+    cost  $COST
+    why  The model answered.
+
+    Nothing here.
+    ");
     let events = rig.run(&["jobs", "logs", &id, "--json"]).events();
     assert_eq!(
         (&events[0]["type"], &events.last().unwrap()["type"]),
@@ -145,20 +164,12 @@ fn jobs_kill_leaves_no_process_and_allows_resuming() {
     });
     assert_eq!(show_job(&rig, &id)["state"], "running");
 
-    let killed = rig.run(&["jobs", "kill", &id]);
-    assert_eq!(
-        (killed.code(), killed.stdout()),
-        (0, format!("{id} ended (aborted)\n"))
-    );
+    insta::assert_snapshot!(screen(&rig, &["jobs", "kill", &id]), @"ID ended (aborted)");
     wait_until("the command is gone with it", || {
         !has_process_in(&rig.project())
     });
     assert_eq!(rig.run(&["jobs", "attach", &id]).code(), 130);
-    let again = rig.run(&["jobs", "kill", &id]);
-    assert_eq!(
-        (again.code(), again.stdout()),
-        (0, format!("{id} was not running (aborted)\n"))
-    );
+    insta::assert_snapshot!(screen(&rig, &["jobs", "kill", &id]), @"ID was not running (aborted)");
 
     assert_eq!(rig.task(&["-c"]).result()["text"], "Done after all.");
 }
@@ -191,22 +202,39 @@ fn jobs_attach_names_the_command_to_resume_a_dead_job() {
 }
 
 #[test]
+fn jobs_without_any_job_say_so() {
+    let rig = rig([]);
+    insta::assert_snapshot!(rig.screen(&["jobs", "list"]), @r#"No runs in the background yet. Start one with `haft run --bg "…"`."#);
+    insta::assert_snapshot!(rig.screen(&["jobs", "show", "abc"]), @"
+    -- errors
+    haft: there is no job `abc`; `haft jobs list` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["jobs", "kill", "abc"]), @"
+    -- errors
+    haft: there is no job `abc`; `haft jobs list` shows them
+    -- exit 2
+    ");
+}
+
+#[test]
 fn background_run_with_invalid_arguments_creates_no_job() {
     let rig = rig([]);
-    for (arguments, said) in [
-        (vec!["run", "--bg"], "what should the model do?"),
-        (vec!["run", "--bg", "-r", "nothing", "go on"], "nothing"),
-        (vec!["run", "--bg", "-m", "no/model", "x"], "no/model"),
-        (vec!["jobs", "show", "abc"], "there is no job `abc`"),
-    ] {
-        let ran = rig.run(&arguments);
-        assert_eq!(ran.code(), 2, "{arguments:?}: {}", ran.stderr());
-        assert!(
-            ran.stderr().contains(said),
-            "{arguments:?}: {}",
-            ran.stderr()
-        );
-    }
+    insta::assert_snapshot!(rig.screen(&["run", "--bg"]), @"
+    -- errors
+    haft: what should the model do? Give a prompt, or pipe one in
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "--bg", "-r", "nothing", "go on"]), @"
+    -- errors
+    haft: there is no conversation `nothing`; `haft conversations list --all` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "--bg", "-m", "no/model", "x"]), @"
+    -- errors
+    haft: `no/model`: no provider `no` is declared; declared are: …
+    -- exit 2
+    ");
     assert_eq!(rig.run(&["jobs", "list", "--json"]).json(), json!([]));
 }
 

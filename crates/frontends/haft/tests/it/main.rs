@@ -98,6 +98,7 @@ mod rewind;
 mod rig;
 mod running;
 mod sandbox;
+mod screen;
 mod secrets;
 mod serve;
 mod small_models;

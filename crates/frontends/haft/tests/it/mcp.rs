@@ -58,6 +58,18 @@ fn seen_requests(rig: &Rig) -> Vec<Seen> {
         .collect()
 }
 
+/// Returns the table of servers. A command is cut at a width, so its paths are left out.
+fn list_screen(rig: &Rig) -> String {
+    let shown = rig.run(&["mcp", "list"]);
+    assert_eq!(shown.code(), 0, "{}", shown.stderr());
+    let lines = shown.stdout();
+    let lines = lines.lines().map(|line| match line.split_once("/bin/sh ") {
+        Some((before, _)) => format!("{before}/bin/sh …\n"),
+        None => format!("{line}\n"),
+    });
+    rig.mask_text(&lines.collect::<String>())
+}
+
 fn tool_results(ran: &Ran) -> Vec<Value> {
     ran.events()
         .into_iter()
@@ -100,12 +112,46 @@ fn server_list_holds_known_tools_without_a_start() {
     let tested = rig.run(&["mcp", "test", "s", "--json"]);
     assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
     assert_eq!(tested.json()[0]["tools"][0]["name"], "show");
+    // Listing starts nothing either.
+    insta::assert_snapshot!(list_screen(&rig), @"
+    NAME  FROM  STATE  TOOLS  REACHED BY
+    s  user  known  2  /bin/sh …
+    ");
     rig.task(&["task"]);
     assert!(
         server_list(&seen_requests(&rig)[0])
             .contains("- `show`: Shows its environment.\n  arguments: {\"type\":\"object\"}")
     );
     assert_eq!(count_starts(&rig), 1, "only the test started it");
+}
+
+#[test]
+fn mcp_test_lists_the_tools_of_a_server() {
+    let there = McpServer::start(Revision::Current).unwrap();
+    let rig = rig([]);
+    add_web_server(&rig, &there);
+    insta::assert_snapshot!(rig.screen(&["mcp", "list"]), @"
+    NAME  FROM  STATE  TOOLS  REACHED BY
+    web  user  not connected yet  -  http://127.0.0.1:PORT/mcp
+    ");
+    insta::assert_snapshot!(rig.screen(&["mcp", "test", "web"]), @"
+    web: testkit 1, protocol 2026-07-28
+      echo  Says what it was told.
+      fail  Always fails.
+      picture  Shows a picture.
+      long  Says more than anybody reads.
+      structured  Answers with data alone.
+      slow  Takes its time and says so.
+      stuck  Never answers.
+      ask  Asks the user.
+      grow  Gets a new tool.
+      and 1 resource
+      and 1 prompt
+    ");
+    insta::assert_snapshot!(rig.screen(&["mcp", "list"]), @"
+    NAME  FROM  STATE  TOOLS  REACHED BY
+    web  user  known  9  http://127.0.0.1:PORT/mcp
+    ");
 }
 
 #[test]
@@ -127,11 +173,11 @@ fn tool_calls_need_approval_and_match_rules_by_name() {
     );
     let denied = rig.run(&["run", "--output-format", "stream-json", "first"]);
     assert_eq!(denied.code(), 3, "{}", denied.stdout());
-    let told = tool_results(&denied)[0]["text"].to_string();
-    assert!(
-        told.contains("haft permissions add") && told.contains("mcp__web__echo"),
-        "{told}"
-    );
+    let told = tool_results(&denied)[0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    insta::assert_snapshot!(rig.mask_text(&told), @r#"`use_mcp_tool` needs the user's permission (`use_mcp_tool` calls `echo` of the MCP server `web`, and no rule allows it), and nobody can be asked in this run (permission mode `ask`). The user can allow it with `haft permissions add "mcp__web__echo"`."#);
     let explain = || {
         rig.run(&[
             "permissions",
@@ -143,13 +189,11 @@ fn tool_calls_need_approval_and_match_rules_by_name() {
         .json()
     };
     assert_eq!(explain()["decision"], "ask");
-    let words = rig
-        .run(&["permissions", "explain", "--tool", "mcp__web__echo"])
-        .stdout();
-    assert!(
-        words.contains("haft permissions add 'mcp__web__echo'"),
-        "{words}"
-    );
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "--tool", "mcp__web__echo"]), @"
+    ask: `use_mcp_tool` calls `echo` of the MCP server `web`, and no rule allows it
+
+    To allow exactly this: haft permissions add 'mcp__web__echo'
+    ");
     assert!(!there.methods().contains(&"tools/call".to_owned()));
     assert_eq!(rig.run(&["permissions", "add", "mcp__web__echo"]).code(), 0);
     assert_eq!(
@@ -224,14 +268,16 @@ fn server_permission_allows_or_denies_all_tools() {
 #[test]
 fn permissions_explain_rejects_incomplete_tool_names() {
     let rig = rig([]);
-    for (name, words) in [
-        ("mcp__web", "write `mcp__SERVER__TOOL`"),
-        ("read_file", "`--tool` needs `--args`"),
-    ] {
-        let refused = rig.run(&["permissions", "explain", "--tool", name]);
-        assert_eq!(refused.code(), 2);
-        assert!(refused.stderr().contains(words), "{}", refused.stderr());
-    }
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "--tool", "mcp__web"]), @"
+    -- errors
+    haft: `mcp__web` does not name a tool of a server; write `mcp__SERVER__TOOL`
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "--tool", "read_file"]), @"
+    -- errors
+    haft: `--tool` needs `--args`, a JSON object
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -522,30 +568,34 @@ fn mcp_add_list_and_remove_change_the_configuration() {
         "/bin/sh",
         script.to_str().unwrap(),
     ]);
-    assert!(
-        added
-            .stdout()
-            .contains("mine: shell 1, protocol 2025-11-25\n  show  Shows its environment."),
-        "{}{}",
-        added.stdout(),
-        added.stderr()
-    );
+    insta::assert_snapshot!(rig.mask(&added), @"
+    Declared `mine` in `HOME/config.toml`.
+    mine: shell 1, protocol 2025-11-25
+      show  Shows its environment.
+      die
+    ");
     let listed = rig.run(&["mcp", "list", "--json"]).json();
     assert_eq!(
         (&listed[0]["name"], &listed[0]["tools"][0]["name"]),
         (&json!("mine"), &json!("show"))
     );
-    let table = rig.run(&["mcp", "list"]).stdout();
-    assert!(table.contains("mine  user  known      2  "), "{table}");
-    assert_eq!(rig.run(&["mcp", "remove", "mine"]).code(), 0);
+    insta::assert_snapshot!(list_screen(&rig), @"
+    NAME  FROM  STATE  TOOLS  REACHED BY
+    mine  user  known  2  /bin/sh …
+    ");
+    insta::assert_snapshot!(rig.screen(&["mcp", "remove", "mine"]), @"Removed `mine` from `HOME/config.toml`.");
     assert_eq!(rig.run(&["mcp", "list", "--json"]).json(), json!([]));
-    let unknown = rig.run(&["mcp", "test", "mine"]);
-    assert_eq!(unknown.code(), 2);
-    assert!(
-        unknown.stderr().contains("there is no MCP server `mine`"),
-        "{}",
-        unknown.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["mcp", "test", "mine"]), @"
+    -- errors
+    haft: there is no MCP server `mine`; there are none yet
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["mcp", "remove", "mine"]), @"
+    -- errors
+    haft: `HOME/config.toml` declares no MCP server `mine`; `haft mcp list` shows them
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["mcp", "list"]), @"There are no MCP servers. `haft mcp add NAME -- COMMAND` adds one.");
 }
 
 fn add_web_server(rig: &Rig, there: &McpServer) {
@@ -590,32 +640,32 @@ fn server_prompts_become_slash_commands() {
         (&command["name"], &command["argument_hint"]),
         (&json!("mcp__web__greet"), &json!("<whom>"))
     );
-    assert!(
-        rig.run(&["commands", "list"])
-            .stdout()
-            .contains("mcp__web__greet  Greets."),
-        "a row of the table"
-    );
-    assert!(
-        rig.run(&["commands", "show", "mcp__web__greet"])
-            .stdout()
-            .contains("whom (needed)")
-    );
-    for (prompt, words) in [
-        (
-            "/mcp__web__greet",
-            "`whom` is missing; write `/mcp__web__greet <whom>`",
-        ),
-        (
-            "/mcp__web__part",
-            "has no such prompt; it has /mcp__web__greet",
-        ),
-        ("/mcp__nowhere__x", "there is no MCP server `nowhere`"),
-    ] {
-        let refused = rig.task(&[prompt]);
-        assert_eq!(refused.code(), 2);
-        assert!(refused.stderr().contains(words), "{}", refused.stderr());
-    }
+    insta::assert_snapshot!(rig.screen(&["commands", "list"]), @"
+    NAME  DESCRIPTION  FROM  FILE
+    mcp__web__greet  Greets.  mcp  server web
+    ");
+    insta::assert_snapshot!(rig.screen(&["commands", "show", "mcp__web__greet"]), @"
+    mcp__web__greet <whom>
+    Greets.
+
+    Its text is fetched from the server `web` when it is used.
+    whom (needed):
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "/mcp__web__greet"]), @"
+    -- errors
+    haft: cannot use `/mcp__web__greet`: `whom` is missing; write `/mcp__web__greet <whom>`
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "/mcp__web__part"]), @"
+    -- errors
+    haft: cannot use `/mcp__web__part`: the MCP server `web` has no such prompt; it has /mcp__web__greet
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "/mcp__nowhere__x"]), @"
+    -- errors
+    haft: cannot use `/mcp__nowhere__x`: there is no MCP server `nowhere`; there is only `web`
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -706,7 +756,7 @@ fn sandboxed_server_cannot_write_outside_the_project() {
         }
         rig.write(
             "server.sh",
-            format!("touch {} inside\n{SHELL_MCP_SERVER}", planted.display()),
+            format!("touch '{}' inside\n{SHELL_MCP_SERVER}", planted.display()),
         );
         let key = format!("command = \"/bin/sh\"\nargs = [\"server.sh\"]\nsandbox = {sandbox}\n");
         append_config(&rig, &format!("[mcp_servers.s]\n{key}"));
@@ -738,12 +788,12 @@ fn mcp_add_saves_and_reports_an_unreachable_server() {
         .unwrap();
     let url = format!("http://{nobody}/mcp");
     let ran = rig.run(&["mcp", "add", "far", "--url", &url]);
-    assert_eq!(ran.code(), 1, "{}{}", ran.stdout(), ran.stderr());
+    insta::assert_snapshot!(rig.mask(&ran), @"
+    Declared `far` in `HOME/config.toml`.
+    far: the MCP server `far` could not be started: `http://127.0.0.1:PORT/mcp`: it cannot be reached: Connection refused (os error 111)
+    -- exit 1
+    ");
     let told = ran.stdout();
-    assert!(
-        told.contains("it cannot be reached") && told.contains("refused"),
-        "{told}"
-    );
     for name in ["::", "rmcp", "reqwest", "Client", "Transport", "Error("] {
         assert!(!told.contains(name), "{name}: {told}");
     }

@@ -44,6 +44,47 @@ fn models_list_shows_built_in_models_with_a_key() {
 }
 
 #[test]
+fn models_list_is_a_table_of_usable_models() {
+    let rig = rig([Reply::text("Hello.")]);
+    insta::assert_snapshot!(rig.screen(&["models", "list"]), @"
+    MODEL  API  KEY  WINDOW  OUTPUT  USD/M IN  CACHED  OUT
+    mock/gemini-3-scripted (main)  openai-chat  none  200000  8192  3  0.3  15
+    ");
+}
+
+#[test]
+fn models_test_prints_reply_and_cost() {
+    let usage = Usage {
+        input: 30,
+        output: 2,
+        ..Usage::default()
+    };
+    let rig = rig([Reply::text("OK").with_usage(usage)]);
+    insta::assert_snapshot!(rig.screen(&["models", "test"]), @r#"
+    mock/gemini-3-scripted over openai-chat at http://127.0.0.1:PORT/v1
+    list  1 model, not this one
+    answer  "OK" after DURATION, first token after DURATION
+    usage  30 input, 0 read from the cache, 0 written to it, 2 output, $0.00012
+    cache  declared as automatic, from 1024 tokens, for 5m (`--cache` tries it)
+    "#);
+}
+
+#[test]
+fn unknown_models_are_usage_errors_with_a_suggestion() {
+    let rig = rig([Reply::text("Hello.")]);
+    insta::assert_snapshot!(rig.screen(&["run", "-m", "mock", "hi"]), @"
+    -- errors
+    haft: `mock` is not a model name; write `provider/model`, such as `anthropic/claude-fable-5-1`
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["run", "-m", "anthropic/claude-opus", "hi"]), @"
+    -- errors
+    haft: no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY` is not set; export it, or change `providers.anthropic.api_key_env`
+    -- exit 2
+    ");
+}
+
+#[test]
 fn built_in_model_needs_its_key_only_when_used() {
     let rig = rig([Reply::text("Hello.")]);
     assert_eq!(
@@ -51,13 +92,11 @@ fn built_in_model_needs_its_key_only_when_used() {
         0,
         "no key of the others is asked for"
     );
-    let ran = rig.run(&["run", "-m", "anthropic/claude-opus-5", "hi"]);
-    assert_eq!(ran.code(), 2);
-    assert!(
-        ran.stderr().contains(
-            "no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY`"
-        )
-    );
+    insta::assert_snapshot!(rig.screen(&["run", "-m", "anthropic/claude-opus-5", "hi"]), @"
+    -- errors
+    haft: no key for provider `anthropic`: the environment variable `ANTHROPIC_API_KEY` is not set; export it, or change `providers.anthropic.api_key_env`
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -95,20 +134,66 @@ fn models_show_reports_the_origin_of_each_value() {
             .unwrap()
             .starts_with("https://")
     );
-    let text = rig
-        .run(&["models", "show", "anthropic/claude-opus-5"])
-        .stdout();
-    assert!(
-        text.contains("as of 2026-") && text.contains("# built-in"),
-        "{text}"
-    );
-    let unknown = rig.run(&["models", "show", "antropic/claude"]);
-    assert_eq!(unknown.code(), 2);
-    assert!(
-        unknown.stderr().contains("did you mean `anthropic`"),
-        "{}",
-        unknown.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["models", "show", "anthropic/claude-opus-5"]), @r#"
+    anthropic/claude-opus-5 (key: no)
+    Profile: `full`, the default
+    models."anthropic/claude-opus-5".cache.look_back = 20  # built-in
+    models."anthropic/claude-opus-5".cache.min = 512  # built-in
+    models."anthropic/claude-opus-5".cache.rule = "anthropic"  # built-in
+    models."anthropic/claude-opus-5".cache.ttl = "5m"  # default
+    models."anthropic/claude-opus-5".cache.ttls = ["5m", "1h"]  # built-in
+    models."anthropic/claude-opus-5".capabilities.images = true  # built-in
+    models."anthropic/claude-opus-5".capabilities.max_tokens = false  # default
+    models."anthropic/claude-opus-5".capabilities.prefill = false  # default
+    models."anthropic/claude-opus-5".capabilities.reasoning = true  # built-in
+    models."anthropic/claude-opus-5".capabilities.reasoning_back = false  # default
+    models."anthropic/claude-opus-5".capabilities.user_after_tool = true  # default
+    models."anthropic/claude-opus-5".context_window = 1000000  # built-in
+    models."anthropic/claude-opus-5".max_output_tokens = 128000  # built-in
+    models."anthropic/claude-opus-5".price.cache_write = 6.25  # built-in
+    models."anthropic/claude-opus-5".price.cached_input = 0.5  # built-in
+    models."anthropic/claude-opus-5".price.input = 5.0  # built-in
+    models."anthropic/claude-opus-5".price.output = 25.0  # built-in
+    models."anthropic/claude-opus-5".profile = "full"  # default
+    models."anthropic/claude-opus-5".tokenizer_factor = 1.5  # built-in
+    models."anthropic/claude-opus-5".tool_protocol = "native"  # default
+    providers.anthropic.api = "anthropic"  # built-in
+    providers.anthropic.api_key_env = "ANTHROPIC_API_KEY"  # built-in
+    providers.anthropic.base_url = "https://api.anthropic.com"  # built-in
+    providers.anthropic.stream = true  # default
+    anthropic/claude-opus-5: https://platform.claude.com/docs/en/models/opus-5/overview as of DATE
+    anthropic: https://platform.claude.com/docs/en/api/overview as of DATE
+    "#);
+    insta::assert_snapshot!(rig.screen(&["models", "show", "mock/gemini-3-scripted"]), @r#"
+    mock/gemini-3-scripted (key: none)
+    Profile: `full`, the default
+    models."mock/gemini-3-scripted".cache.min = 1024  # default
+    models."mock/gemini-3-scripted".cache.rule = "automatic"  # default
+    models."mock/gemini-3-scripted".cache.ttl = "5m"  # default
+    models."mock/gemini-3-scripted".capabilities.images = true  # default
+    models."mock/gemini-3-scripted".capabilities.max_tokens = false  # default
+    models."mock/gemini-3-scripted".capabilities.prefill = false  # default
+    models."mock/gemini-3-scripted".capabilities.reasoning = false  # default
+    models."mock/gemini-3-scripted".capabilities.reasoning_back = false  # default
+    models."mock/gemini-3-scripted".capabilities.user_after_tool = true  # default
+    models."mock/gemini-3-scripted".context_window = 200000  # HOME/config.toml
+    models."mock/gemini-3-scripted".max_output_tokens = 8192  # HOME/config.toml
+    models."mock/gemini-3-scripted".price.cache_write = 3.75  # HOME/config.toml
+    models."mock/gemini-3-scripted".price.cached_input = 0.3  # HOME/config.toml
+    models."mock/gemini-3-scripted".price.input = 3.0  # HOME/config.toml
+    models."mock/gemini-3-scripted".price.output = 15.0  # HOME/config.toml
+    models."mock/gemini-3-scripted".profile = "full"  # default
+    models."mock/gemini-3-scripted".tokenizer_factor = 1.0  # default
+    models."mock/gemini-3-scripted".tool_protocol = "native"  # default
+    providers.mock.api = "openai-chat"  # HOME/config.toml
+    providers.mock.base_url = "http://127.0.0.1:PORT/v1"  # HOME/config.toml
+    providers.mock.stream = true  # default
+    "#);
+    insta::assert_snapshot!(rig.screen(&["models", "show", "antropic/claude"]), @"
+    -- errors
+    haft: `antropic/claude`: no provider `antropic` is declared; did you mean `anthropic`? declared are: …
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -126,13 +211,24 @@ fn models_add_makes_the_model_usable_at_once() {
         &base_url,
         "--main",
     ]);
-    assert_eq!(added.code(), 0, "{}", added.stderr());
+    insta::assert_snapshot!(rig.mask(&added), @"Declared `local/m` in `HOME/config.toml`. `haft models test local/m` tries it.");
     let text = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    assert!(text.contains("# nothing yet"), "{text}");
+    insta::assert_snapshot!(rig.mask_text(&text), @r#"
+    model = "local/m"
+
+    [providers.local]
+    api = "openai-chat"
+    base_url = "http://127.0.0.1:PORT/v1"
+
+    [models."local/m"]
+    # nothing yet
+    "#);
     assert_eq!(rig.run(&["run", "hi"]).stdout(), "Hello.\n");
-    let again = rig.run(&["models", "add", "local/m"]);
-    assert_eq!(again.code(), 2);
-    assert!(again.stderr().contains("already"), "{}", again.stderr());
+    insta::assert_snapshot!(rig.screen(&["models", "add", "local/m"]), @"
+    -- errors
+    haft: `local/m` is already declared in `HOME/config.toml`; change it there
+    -- exit 2
+    ");
     assert_eq!(
         std::fs::read_to_string(rig.home().join("config.toml")).unwrap(),
         text,
@@ -184,12 +280,15 @@ fn models_test_with_cache_flag_reports_cached_tokens() {
         .unwrap()
         .with_models([MODEL]);
     let rig = Rig::new(Api::OpenaiChat, script);
-    let told = rig.run(&["models", "test", "--cache"]).stdout();
-    assert!(
-        told.contains("works: the second request read 1400 tokens"),
-        "{told}"
-    );
-    assert!(told.contains("list     1 model, this one\n"), "{told}");
+    insta::assert_snapshot!(rig.screen(&["models", "test", "--cache"]), @r#"
+    mock/gemini-3-scripted over openai-chat at http://127.0.0.1:PORT/v1
+    list  1 model, this one
+    answer  "OK" after DURATION, first token after DURATION
+    usage  1500 input, 0 read from the cache, 0 written to it, 2 output, $0.00453
+    answer  "OK" after DURATION, first token after DURATION
+    usage  100 input, 1400 read from the cache, 0 written to it, 2 output, $0.00075
+    cache  works: the second request read 1400 tokens from it
+    "#);
     let bodies: Vec<_> = rig
         .server
         .generation_requests()
@@ -204,18 +303,24 @@ fn models_test_with_cache_flag_reports_cached_tokens() {
 fn models_test_distinguishes_bad_addresses_from_failures() {
     let rig = rig([Reply::text("Hello.")]);
     let dead = "providers.mock.base_url=\"http://127.0.0.1:1/v1\"";
-    let ran = rig.run(&["models", "test", "--set", dead]);
-    assert_eq!(ran.code(), 2, "{}", ran.stdout());
-    assert!(
-        ran.stdout().contains("failed") && ran.stdout().contains("127.0.0.1:1"),
-        "{}",
-        ran.stdout()
-    );
+    insta::assert_snapshot!(rig.screen(&["models", "test", "--set", dead]), @"
+    mock/gemini-3-scripted over openai-chat at http://127.0.0.1:1/v1
+    list  none: cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check `base_url` and the network
+    cache  declared as automatic, from 1024 tokens, for 5m (`--cache` tries it)
+    failed  cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check `base_url` and the network
+    -- exit 2
+    ");
     let failing = Rig::new(
         Api::OpenaiChat,
         Script::replies([Reply::error(503, "Overloaded.")]).unwrap(),
     );
-    assert_eq!(failing.run(&["models", "test"]).code(), 1);
+    insta::assert_snapshot!(failing.screen(&["models", "test"]), @"
+    mock/gemini-3-scripted over openai-chat at http://127.0.0.1:PORT/v1
+    list  1 model, not this one
+    cache  declared as automatic, from 1024 tokens, for 5m (`--cache` tries it)
+    failed  the provider answered status 503 (server_error): Overloaded.
+    -- exit 1
+    ");
 }
 
 /// DeepSeek and Kimi reject a tool loop with status 400 if their reasoning is not sent back.
@@ -284,18 +389,30 @@ fn model_roles_all_resolve_to_a_model() {
         vision["asked"] == true && vision["for"].as_str().unwrap().contains("images"),
         "{vision}"
     );
-    let unknown = rig.run(&[
-        "models",
-        "roles",
-        "--set",
-        "model_roles.title=\"mok/small\"",
-    ]);
-    assert_eq!(unknown.code(), 2);
-    assert!(
-        unknown.stderr().contains("did you mean `mock`"),
-        "{}",
-        unknown.stderr()
+    insta::assert_snapshot!(
+        rig.screen(&["models", "roles", "--set", "model_roles.title=\"mok/small\""]),
+        @"
+    -- errors
+    haft: `mok/small`: no provider `mok` is declared; did you mean `mock`? declared are: …
+    -- exit 2
+    "
     );
+    insta::assert_snapshot!(rig.screen(&["models", "roles"]), @"
+    ROLE  MODEL  THEN  FOR
+    main  mock/gemini-3-scripted  the work, and every role that is not set
+    code  mock/gemini-3-scripted (as main)  the coding agent; the next in the list while th…
+    chat  mock/gemini-3-scripted (as main)  `haft chat`
+    summary  mock/gemini-3-scripted (as main)  summaries of archived rounds, descriptions of f…
+    prune  -  nothing in this build
+    sub_agent  mock/gemini-3-scripted (as main)  agents whose file names no model
+    title  -  nothing in this build
+    index  -  nothing in this build
+    embedding  mock/gemini-3-scripted (as main)  vectors for collections; keywords only where it…
+    vision  mock/gemini-3-scripted (as main)  descriptions of images for a main model that ta…
+    planner  -  nothing in this build
+    designer  -  nothing in this build
+    commit  mock/gemini-3-scripted (as main)  commit messages
+    ");
 }
 
 #[test]
@@ -595,11 +712,12 @@ fn cost_is_reported_per_request_and_class() {
         "{}",
         shown["total"]
     );
-    let table = rig.run(&["conversations", "show", "--cost"]).stdout();
-    assert!(
-        table.contains("0.7500") && table.contains(&format!("{total:.4}")),
-        "{table}"
-    );
+    insta::assert_snapshot!(rig.screen(&["conversations", "show", "--cost"]), @"
+    MESSAGE  ROUND  MODEL  INPUT  CACHED  WRITTEN  OUTPUT  USD IN  CACHED  WRITTEN  OUT  TOTAL
+    ID  1  mock/gemini-3-scripted  100000  0  200000  1000  0.3000  0.0000  0.7500  0.0150  1.0650
+    ID  1  mock/gemini-3-scripted  1000  300000  0  2000  0.0030  0.0900  0.0000  0.0300  0.1230
+                     total  101000  300000  200000  3000  0.3030  0.0900  0.7500  0.0450  1.1880
+    ");
 }
 
 #[test]
@@ -626,14 +744,17 @@ fn count_reports_tokens_of_files() {
         (&scaled["files"][0]["tokens"], &scaled["total"]),
         (&json!(3), &json!(9))
     );
-    assert!(
-        rig.run(&["count", "a.txt", "b.txt"])
-            .stdout()
-            .ends_with("total\n")
-    );
-    let missing = rig.run(&["count", "nothing.txt"]);
-    assert_eq!(missing.code(), 2);
-    assert!(missing.stderr().contains("`nothing.txt`"));
+    insta::assert_snapshot!(rig.screen(&["count", "a.txt", "b.txt"]), @"
+    TOKENS  BYTES  FILE
+         2  11  a.txt
+         4  18  b.txt
+         6  29  total
+    ");
+    insta::assert_snapshot!(rig.screen(&["count", "nothing.txt"]), @"
+    -- errors
+    haft: cannot read `nothing.txt`: No such file or directory (os error 2)
+    -- exit 2
+    ");
 }
 
 #[test]

@@ -80,10 +80,70 @@ fn explain_reports_decision_rule_and_parts() {
     );
     let told = explain(&rig, &["--permission-mode", "plan", "git status"]);
     assert_eq!(told["decision"], "deny");
-    let words = rig.run(&["permissions", "explain", "make check"]).stdout();
-    assert_eq!(
-        words,
-        "ask: no rule allows `make check`\n\nTo allow exactly this: haft permissions add 'execute_command(make check)'\n"
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "make check"]), @"
+    ask: no rule allows `make check`
+
+    To allow exactly this: haft permissions add 'execute_command(make check)'
+    ");
+    insta::assert_snapshot!(
+        rig.screen(&["permissions", "explain", "git status && sudo rm x"]),
+        @"
+    deny: the rule `execute_command(rm:*)` denies `rm x`
+
+    DECISION  PART  RULE
+    allow  git status  execute_command(git status:*)
+    ask  sudo rm x  (none)
+    deny  rm x  execute_command(rm:*)
+    "
+    );
+}
+
+#[test]
+fn explain_names_the_file_rule_that_decides() {
+    let rig = rig(
+        [],
+        "allow = [\"write_to_file(src/**)\"]\ndeny = [\"read_file(**/.env)\"]",
+    );
+    let explained = |tool: &str, path: &str| {
+        let arguments = json!({ "path": path, "content": "x" }).to_string();
+        rig.screen(&[
+            "permissions",
+            "explain",
+            "--tool",
+            tool,
+            "--args",
+            &arguments,
+        ])
+    };
+    insta::assert_snapshot!(explained("write_to_file", "src/a"), @"allow: `write_to_file(src/**)` allows it");
+    insta::assert_snapshot!(explained("write_to_file", "/nowhere/a"), @"
+    ask: `/nowhere/a` is `/nowhere/a`, which is outside the project `PROJECT`
+
+    To allow exactly this: haft permissions add 'write_to_file(/nowhere/a)'
+    ");
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "cat .env"]), @"deny: the rule `read_file(**/.env)` denies `.env`");
+}
+
+#[test]
+fn explain_says_why_a_line_cannot_be_judged() {
+    let rig = rig([], "allow = [\"execute_command(echo:*)\"]");
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo 'open"]), @"ask: the line has a quote without its end");
+    insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo $(make) > log"]), @"
+    ask: no rule allows `make`; it writes `log`, which no rule on a command covers; `write_to_file(…)` would
+
+    DECISION  PART  RULE
+    ask  make  (none)
+    ask  > log  (none)
+    allow  echo $(make)  execute_command(echo:*)
+    ");
+}
+
+#[test]
+fn explain_in_plan_mode_denies_commands_that_may_write() {
+    let rig = rig([], "");
+    insta::assert_snapshot!(
+        rig.screen(&["permissions", "explain", "--permission-mode", "plan", "make"]),
+        @"deny: `execute_command` runs commands, and this run may only read (permission mode `plan`)"
     );
 }
 
@@ -103,19 +163,9 @@ fn explain_reports_invalid_arguments() {
         let told = explain(&rig, &["--tool", tool, "--args", &arguments.to_string()]);
         assert_eq!(told["decision"], "invalid", "{tool} {arguments}: {told}");
     }
-    let words = rig
-        .run(&[
-            "permissions",
-            "explain",
-            "--tool",
-            "read_file",
-            "--args",
-            "{\"path\": 1}",
-        ])
-        .stdout();
-    assert!(
-        words.starts_with("invalid: `read_file` would refuse these arguments: "),
-        "{words}"
+    insta::assert_snapshot!(
+        rig.screen(&["permissions", "explain", "--tool", "read_file", "--args", "{\"path\": 1}"]),
+        @r#"invalid: `read_file` would refuse these arguments: 1 is not of type "string" at `/path`"#
     );
     let arguments = json!({ "command": "ls", "requires_approval": false }).to_string();
     assert_eq!(
@@ -137,8 +187,10 @@ fn add_writes_the_file_and_list_reads_it() {
         [Reply::text("never")],
         "# mine\nallow = [\"execute_command(ls:*)\"] # reading",
     );
-    let added = rig.run(&["permissions", "add", "--deny", "execute_command(rm:*)"]);
-    assert_eq!(added.code(), 0, "{}", added.stderr());
+    insta::assert_snapshot!(
+        rig.screen(&["permissions", "add", "--deny", "execute_command(rm:*)"]),
+        @"Added 1 deny rule to `HOME/config.toml`."
+    );
     let mut listed = rig.run(&["permissions", "list", "--json"]).json();
     listed["rules"]
         .as_array_mut()
@@ -156,13 +208,11 @@ fn add_writes_the_file_and_list_reads_it() {
         config.contains("# mine\nallow = [\"execute_command(ls:*)\"] # reading\ndeny = [\"execute_command(rm:*)\"]"),
         "{config}"
     );
-    let refused = rig.run(&["permissions", "add", "execute_command(a; b)"]);
-    assert_eq!(refused.code(), 2);
-    assert!(
-        refused.stderr().contains("execute_command(a; b)"),
-        "{}",
-        refused.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["permissions", "add", "execute_command(a; b)"]), @"
+    -- errors
+    haft: `execute_command(a; b)` does not name the words of one command (it has more or less than one plain command); quote what is special to the shell, and write `:*` at the end for any further words
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -171,14 +221,11 @@ fn rule_that_fails_its_examples_is_a_configuration_error() {
         [Reply::text("never")],
         "[[permissions.rules]]\nrule = \"execute_command(git log:*)\"\ndecision = \"allow\"\nmatch = [\"git log -p\", \"git log > f\"]",
     );
-    let ran = rig.run(&["run", "x"]);
-    assert_eq!(ran.code(), 2);
-    assert!(
-        ran.stderr()
-            .contains("`execute_command(git log:*)` must match its example `git log > f`"),
-        "{}",
-        ran.stderr()
-    );
+    insta::assert_snapshot!(rig.screen(&["run", "x"]), @"
+    -- errors
+    haft: HOME/config.toml:13:1: permissions: the allow rule `execute_command(git log:*)` must match its example `git log > f`, but it does not (it writes `f`, which no rule on a command covers; `write_to_file(…)` would)
+    -- exit 2
+    ");
 }
 
 #[test]
@@ -229,12 +276,11 @@ fn ask_flag_needs_a_terminal() {
     let Some(ran) = run_in_rig(&rig, command) else {
         return;
     };
-    assert_eq!(ran.code(), 2, "{}", ran.stderr());
-    assert!(
-        ran.stderr().contains("`--ask` needs a terminal"),
-        "{}",
-        ran.stderr()
-    );
+    insta::assert_snapshot!(rig.mask(&ran), @"
+    -- errors
+    haft: `--ask` needs a terminal to ask on, and there is none (No such device or address (os error 6)); leave it out, or allow what is needed with `haft permissions add`
+    -- exit 2
+    ");
 }
 
 /// Runs a command in the home and project of the rig. Returns `None`, and prints why, if the

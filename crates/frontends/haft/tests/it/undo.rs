@@ -96,7 +96,6 @@ fn undo_and_redo_apply_to_edits_and_commands() {
         )
         .unwrap();
     }
-    assert_eq!(rig.run(&["undo"]).code(), 2, "there is no conversation yet");
     let ran = rig.task(&["do it"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     let pairs = [
@@ -112,34 +111,32 @@ fn undo_and_redo_apply_to_edits_and_commands() {
     );
 
     let table = rig.run(&["changes"]).stdout();
-    let lines: Vec<Vec<&str>> = table
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            vec!["CHANGE", "FILE", "LINES"],
-            vec!["modified", "a.txt", "+1", "-1"],
-            vec!["modified", "b.txt", "+1", "-1"],
-            vec!["moved", "c.txt", "→", "new/deep/c.txt", "+0", "-0"],
-            vec!["modified", "script", "+0", "-0"],
-        ]
-    );
-    let diff = rig.run(&["changes", "--diff"]).stdout();
-    let (first, second) = diff.split_once("== execute_command (").expect("in order");
-    assert!(
-        first.starts_with("== replace_in_file (") && first.contains("-one\n+uno\n"),
-        "{diff}"
-    );
-    assert!(
-        second.contains("--- a/b.txt\n+++ b/b.txt\n") && second.contains("-two\n+zwei\n"),
-        "{diff}"
-    );
-    assert!(
-        second.contains("modified script (mode 644 → 755)")
-            && second.contains("moved c.txt → new/deep/c.txt")
-    );
+    insta::assert_snapshot!(rig.screen(&["changes"]), @"
+    CHANGE  FILE  LINES
+    modified  a.txt  +1 -1
+    modified  b.txt  +1 -1
+    moved  c.txt → new/deep/c.txt  +0 -0
+    modified  script  +0 -0
+    ");
+    insta::assert_snapshot!(rig.screen(&["changes", "--diff"]), @"
+    == replace_in_file (toolu_1_1_1), TIME
+    modified a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1 +1 @@
+    -one
+    +uno
+
+    == execute_command (toolu_3_2_1), TIME
+    modified b.txt
+    --- a/b.txt
+    +++ b/b.txt
+    @@ -1 +1 @@
+    -two
+    +zwei
+    moved c.txt → new/deep/c.txt
+    modified script (mode 644 → 755)
+    ");
     let record = rig
         .run(&["changes", "--json", "--diff", "--content"])
         .json();
@@ -154,6 +151,15 @@ fn undo_and_redo_apply_to_edits_and_commands() {
             .contains("+uno")
     );
 
+    insta::assert_snapshot!(rig.screen(&["undo", "--dry-run"]), @"
+    Would undo the changes of `execute_command` (toolu_3_2_1):
+      restored  b.txt
+      recreated  c.txt
+      removed  new
+      removed  new/deep
+      removed  new/deep/c.txt
+      restored  script
+    ");
     let dry = rig.run(&["undo", "--dry-run", "--json"]).json();
     assert_eq!(
         reported_actions(&dry),
@@ -172,15 +178,15 @@ fn undo_and_redo_apply_to_edits_and_commands() {
     );
     assert_eq!(file_text(&rig, "b.txt"), "zwei\n", "nothing was done yet");
 
-    let undone = rig.run(&["undo"]);
-    assert_eq!(undone.code(), 0, "{}", undone.stderr());
-    assert!(
-        undone
-            .stdout()
-            .starts_with("Undid the changes of `execute_command` ("),
-        "{}",
-        undone.stdout()
-    );
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    Undid the changes of `execute_command` (toolu_3_2_1):
+      restored  b.txt
+      recreated  c.txt
+      removed  new
+      removed  new/deep
+      removed  new/deep/c.txt
+      restored  script
+    ");
     assert_eq!(
         (
             file_text(&rig, "b.txt"),
@@ -196,16 +202,11 @@ fn undo_and_redo_apply_to_edits_and_commands() {
     );
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(file_text(&rig, "a.txt"), "one\n");
-    let nothing = rig.run(&["undo"]);
-    assert!(
-        nothing.code() == 0 && nothing.stderr().contains("nothing to undo"),
-        "{}",
-        nothing.stderr()
-    );
-    assert_eq!(
-        rig.run(&["changes"]).stdout(),
-        "Everything this conversation changed was undone.\n"
-    );
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    -- errors
+    haft: there is nothing to undo: no changes of files are recorded, or all of them were taken back
+    ");
+    insta::assert_snapshot!(rig.screen(&["changes"]), @"Everything this conversation changed was undone.");
 
     assert_eq!(
         reported_actions(&rig.run(&["redo", "--json"]).json()),
@@ -217,7 +218,10 @@ fn undo_and_redo_apply_to_edits_and_commands() {
         ("three\n".into(), 0o755)
     );
     assert_eq!(rig.run(&["changes"]).stdout(), table);
-    assert!(rig.run(&["redo"]).stderr().contains("nothing to redo"));
+    insta::assert_snapshot!(rig.screen(&["redo"]), @"
+    -- errors
+    haft: there is nothing to redo: no undo is left to be reversed
+    ");
     assert_eq!(rig.run(&["undo", "--session"]).code(), 0);
     assert_eq!(
         ["a.txt", "b.txt", "c.txt"].map(|name| file_text(&rig, name)),
@@ -230,6 +234,26 @@ fn undo_and_redo_apply_to_edits_and_commands() {
 }
 
 #[test]
+fn undo_without_a_conversation_is_a_usage_error() {
+    let rig = rig([]);
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["redo"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
+    insta::assert_snapshot!(rig.screen(&["changes"]), @"
+    -- errors
+    haft: there is no current conversation in this project; give an id
+    -- exit 2
+    ");
+}
+
+#[test]
 fn undo_keeps_files_changed_since_and_exits_with_3() {
     let rig = rig([
         command_call("echo by haft | tee a.txt b.txt"),
@@ -237,14 +261,13 @@ fn undo_keeps_files_changed_since_and_exits_with_3() {
     ]);
     rig.task(&["do it"]);
     rig.write("a.txt", "by hand\n");
-    let ran = rig.run(&["undo"]);
-    assert_eq!(ran.code(), 3, "{}", ran.stderr());
-    assert!(
-        ran.stdout()
-            .contains("left       a.txt: someone else changed it since\n"),
-        "{}",
-        ran.stdout()
-    );
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    Undid the changes of `execute_command` (toolu_1_1_1):
+      left  a.txt: someone else changed it since
+      removed  b.txt
+    Files that were skipped are unchanged. Change them by hand, or undo other calls first.
+    -- exit 3
+    ");
     assert_eq!(file_text(&rig, "a.txt"), "by hand\n");
     assert!(!rig.project().join("b.txt").exists());
 }
@@ -273,7 +296,11 @@ fn undo_selects_one_call_or_message() {
         2,
         "twice is once too often"
     );
-    assert_eq!(rig.run(&["undo", "--call", "nobody"]).code(), 2);
+    insta::assert_snapshot!(rig.screen(&["undo", "--call", "nobody"]), @"
+    -- errors
+    haft: no call `nobody` changed files; `haft changes` lists those that did
+    -- exit 2
+    ");
     assert_eq!(
         rig.run(&["undo", "--message", &id(1, "message_id")[..8]])
             .code(),
@@ -301,7 +328,10 @@ fn undo_selects_one_call_or_message() {
         assert_eq!(rig.run(wrong).code(), 2, "{wrong:?}");
     }
     let conversation = export["id"].as_str().unwrap();
-    assert_eq!(rig.run(&["undo", conversation, "--session"]).code(), 0);
+    insta::assert_snapshot!(rig.screen(&["undo", conversation, "--session"]), @"
+    Undid the changes of `write_to_file` (toolu_7_4_1):
+      removed  c
+    ");
     assert_eq!(there(), [false, false, false]);
 }
 
@@ -339,7 +369,14 @@ fn undo_edit_reverts_the_last_edit_of_the_model() {
     assert_eq!(results[4]["error"]["code"], "nothing_to_undo");
     assert_eq!(changed_files(&ran).len(), 5);
     assert_eq!(file_text(&rig, "a.txt"), "last\ntwo\n");
-    assert_eq!(rig.run(&["undo"]).code(), 0);
+    insta::assert_snapshot!(rig.screen(&["changes"]), @"
+    CHANGE  FILE  LINES
+    modified  a.txt  +1 -1
+    ");
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    Undid the changes of `replace_in_file` (toolu_11_6_1):
+      restored  a.txt
+    ");
     assert_eq!(file_text(&rig, "a.txt"), "one\ntwo\n");
 }
 
@@ -348,7 +385,10 @@ fn undo_requires_the_model_to_read_the_file_again() {
     let rig = rig([edit_call("a.txt", "one", "two"), Reply::text("Done.")]);
     rig.write("a.txt", "one\n");
     rig.task(&["fix it"]);
-    assert_eq!(rig.run(&["undo"]).code(), 0);
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    Undid the changes of `replace_in_file` (toolu_1_1_1):
+      restored  a.txt
+    ");
     let script =
         Script::replies([edit_call("a.txt", "two", "three"), Reply::text("I see.")]).unwrap();
     let rig = rig.with_script(script, Api::Anthropic);
@@ -379,7 +419,12 @@ fn undo_reports_uncovered_files_once() {
         "{}",
         texts[1]
     );
-    assert_eq!(rig.run(&["undo"]).code(), 3);
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    Undid the changes of `execute_command` (toolu_3_2_1):
+      left  large.bin: what it held before was not saved: it was too large, unreadable or ignored
+    Files that were skipped are unchanged. Change them by hand, or undo other calls first.
+    -- exit 3
+    ");
 }
 
 #[test]
@@ -390,10 +435,11 @@ fn run_without_changes_stores_no_versions() {
     ]);
     rig.task(&["look"]);
     assert!(!rig.home().join("data/versions").exists());
-    assert_eq!(
-        rig.run(&["changes"]).stdout(),
-        "This conversation has changed no files.\n"
-    );
+    insta::assert_snapshot!(rig.screen(&["changes"]), @"This conversation has changed no files.");
+    insta::assert_snapshot!(rig.screen(&["undo"]), @"
+    -- errors
+    haft: there is nothing to undo: no changes of files are recorded, or all of them were taken back
+    ");
     assert!(
         !Path::new(&rig.home().join("data/versions")).exists(),
         "looking makes none either"
@@ -413,6 +459,16 @@ fn undo_restores_masked_keys() {
         let shown = rig.run(arguments).stdout();
         assert!(shown.contains("two") && !shown.contains(&key), "{shown}");
     }
+    insta::assert_snapshot!(rig.screen(&["changes", "--diff"]), @"
+    == replace_in_file (toolu_1_1_1), TIME
+    modified a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+    -one
+    +two
+     [masked: GitHub token]
+    ");
     assert_eq!(rig.run(&["undo"]).code(), 0);
     assert_eq!(file_text(&rig, "a.txt"), format!("one\n{key}\n"));
 }
