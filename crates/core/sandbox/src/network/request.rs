@@ -11,8 +11,10 @@ use super::hosts::{CanonicalHost, parse_port};
 pub(super) const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 100;
 
-/// Headers that are not forwarded: hop-by-hop headers, and headers that are written anew.
+/// Headers that are not forwarded: hop-by-hop headers, headers that are written anew, and `close`,
+/// which the written `Connection: close` makes a hop-by-hop header.
 const DROPPED_HEADERS: &[&str] = &[
+    "close",
     "connection",
     "content-length",
     "expect",
