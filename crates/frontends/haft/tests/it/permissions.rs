@@ -117,7 +117,7 @@ fn explain_names_the_file_rule_that_decides() {
     };
     insta::assert_snapshot!(explained("write_to_file", "src/a"), @"allow: `write_to_file(src/**)` allows it");
     insta::assert_snapshot!(explained("write_to_file", "/nowhere/a"), @"
-    ask: `/nowhere/a` is outside the project `PROJECT`
+    ask: `/nowhere/a` is `/nowhere/a`, which is outside the project `PROJECT`
 
     To allow exactly this: haft permissions add 'write_to_file(/nowhere/a)'
     ");
@@ -129,7 +129,7 @@ fn explain_says_why_a_line_cannot_be_judged() {
     let rig = rig([], "allow = [\"execute_command(echo:*)\"]");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo 'open"]), @"ask: the line has a quote without its end");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo $(make) > log"]), @"
-    ask: it writes `log`, which no rule on a command covers; `write_to_file(…)` would
+    ask: no rule allows `make`; it writes `log`, which no rule on a command covers; `write_to_file(…)` would
 
     DECISION  PART  RULE
     ask  make  (none)
