@@ -16,6 +16,10 @@ use crate::reduce::compress::{compress_rounds_before, compressed_tokens, is_comp
 use crate::reduce::prune::MIN_SAVING_DIVISOR;
 use crate::snapshot::Snapshot;
 
+/// For each of this many past requests, one more is expected in which a compressed result saves
+/// tokens.
+const PAST_PER_EXPECTED: u64 = 16;
+
 /// A change of messages that were sent before, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixEdit {
@@ -128,15 +132,15 @@ pub(crate) fn compress_when_free(
         saved: before.saturating_sub(after),
         rewritten: after,
     };
-    // The longer a conversation has lasted, the longer it is likely to last. Half of the
-    // conversations that reach a given length end before they are twice as long, so only half of
-    // the past requests are counted on: compression should pay for most conversations.
+    // The longer a conversation has lasted, the longer it is likely to last. But what is compressed
+    // now would often be cleared or compressed for nothing soon: when half of the past requests
+    // were counted on, a change of a warm prefix made a third of the conversations dearer.
     let requests = line
         .items
         .iter()
         .filter(|item| item.role() == Role::Assistant)
         .count() as u64
-        / 2;
+        / PAST_PER_EXPECTED;
     let needed = is_over && edit.saved * MIN_SAVING_DIVISOR >= target;
     let free =
         needed || is_rewritten(line, first, snapshot) || edit.pays_off(requests, snapshot.model);

@@ -219,8 +219,13 @@ fn compression_on_a_warm_cache_depends_on_the_price() {
         None,
         "two requests do not pay for writing the round again"
     );
-    let rounds = format!("{}U", "UATa".repeat(60));
-    world.send(&rounds);
+    let rounds = |count: usize| format!("{}U", "UATa".repeat(count));
+    world.send(&rounds(20));
+    assert_eq!(
+        world.carried.compressed_rounds, 0,
+        "after forty requests too few more are expected"
+    );
+    world.send(&rounds(60));
     assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
 }
 
