@@ -13,7 +13,7 @@ use crate::places::Places;
 
 /// The current version of the defaults. A notice about a change is shown to users of all versions
 /// before the change.
-const EDITION: u32 = 6;
+const EDITION: u32 = 7;
 
 /// The maximum size of the file that records the version, in bytes.
 const MAX_BYTES: u64 = 64;
@@ -38,6 +38,11 @@ const IN_VIEW: &str = "old results are cleared later now, and what the model is 
     answered, and the newest reads of files being changed. Models with a long-lived cache clear from 100k tokens on instead of \
     48k, and each of `context.safe_zone`, `prune_to`, `prune_keep` and `compress` depends on the model unless it is set itself. \
     `haft config` shows the values in force. This is said once.";
+
+const SMALL_WINDOWS: &str = "for models with a long-lived cache, old results are no longer compressed, because clearing alone \
+    costs about as little there; for models with known prices and a small window, clearing stops at 0.7 of the safe zone \
+    instead of 0.3. `context.compress` and `context.prune_to` set other values; `haft config` shows those in force. This is said \
+    once.";
 
 /// Returns the notices that are due, and records that they were shown.
 pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> {
@@ -64,14 +69,17 @@ pub(crate) fn take_due_notices(places: &Places, config: &Config) -> Vec<Notice> 
     let by_model = due(4, "defaults_by_model", DEFAULTS_BY_MODEL).filter(|_| seen >= 2);
     let apart = due(5, "servers_apart", SERVERS_APART)
         .filter(|_| config.sections.contains_key("mcp_servers"));
-    // Users of versions before 4 are told of these defaults by the notices above.
+    // Users of versions before 4 are told of these defaults by the notices above, and users of
+    // versions before 6 of the newest ones by the notice of version 6.
     let in_view = due(6, "defaults_in_view", IN_VIEW).filter(|_| seen >= 4);
+    let small_windows = due(7, "defaults_small_windows", SMALL_WINDOWS).filter(|_| seen >= 6);
     due(2, "defaults_changed", DEFAULTS_CHANGED)
         .into_iter()
         .chain(hooks)
         .chain(by_model)
         .chain(apart)
         .chain(in_view)
+        .chain(small_windows)
         .collect()
 }
 
@@ -132,7 +140,8 @@ mod tests {
             ("3\n", vec!["defaults_by_model"]),
             ("4\n", vec!["defaults_in_view"]),
             ("5\n", vec!["defaults_in_view"]),
-            ("6\n", vec![]),
+            ("6\n", vec!["defaults_small_windows"]),
+            ("7\n", vec![]),
         ] {
             std::fs::write(places.seen_defaults_file(), left).unwrap();
             assert_eq!(taken(&places, &hooked), codes, "{left:?}");

@@ -1,8 +1,8 @@
 //! Chooses how much is cleared and compressed, depending on the model's cache.
 //!
 //! Compression waits for a moment when the prefix is sent anew anyway. A cache that outlives the
-//! user's pauses offers few such moments, so clearing more and earlier is cheaper there; elsewhere
-//! clearing can wait until the request is large. The values are based on the measurements in
+//! user's pauses offers few such moments, so nothing is compressed there, and clearing more and
+//! earlier is cheaper; elsewhere clearing can wait until the request is large. The values are based on the measurements in
 //! `docs/context-lab.md`, which count tokens as haft does: for a model that makes more of them, the
 //! zones are larger by its tokenizer factor.
 
@@ -20,6 +20,10 @@ const LONG_CACHE_LIFETIME: Duration = Duration::from_mins(30);
 const HOSTED_WINDOW: u32 = 200_000;
 /// The maximum default safe zone, as a share of the size above which a model's prices rise.
 const BELOW_LONG_PRICE: f64 = 0.9;
+
+/// The share at which clearing stops in a zone that the window keeps small. A lower share leaves
+/// too little text in view: more edits would be blind.
+const SMALL_WINDOW_SHARE: f64 = 0.7;
 
 /// The treatment of old results: four settings that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,11 +75,11 @@ impl Reduction {
             .cache
             .entry_lifetime()
             .is_some_and(|life| life >= LONG_CACHE_LIFETIME);
-        let (thousands, prune_to, reason) = match model.price {
-            Some(_) if outlives_pauses => (100, 0.1, ReductionReason::LongCache),
-            Some(_) => (128, 0.3, ReductionReason::ShortCache),
+        let (thousands, prune_to, compress, reason) = match model.price {
+            Some(_) if outlives_pauses => (100, 0.1, Compress::Never, ReductionReason::LongCache),
+            Some(_) => (128, 0.3, Compress::WhenFree, ReductionReason::ShortCache),
             None if model.context_window >= HOSTED_WINDOW => {
-                (128, 0.3, ReductionReason::LargeWindow)
+                (128, 0.3, Compress::WhenFree, ReductionReason::LargeWindow)
             }
             None => return (usual, ReductionReason::NoPrice),
         };
@@ -87,9 +91,17 @@ impl Reduction {
                 let chosen = Self {
                     safe_zone,
                     prune_to,
+                    compress,
                     ..usual
                 };
                 (chosen, reason, tokens)
+            }
+            Ok(usual_tokens) if model.price.is_some() => {
+                let small = Self {
+                    prune_to: SMALL_WINDOW_SHARE,
+                    ..usual
+                };
+                (small, ReductionReason::SmallWindow, usual_tokens)
             }
             Ok(usual_tokens) => (usual, ReductionReason::SmallWindow, usual_tokens),
             Err(_) => return (usual, ReductionReason::SmallWindow),
@@ -217,7 +229,8 @@ mod tests {
         };
         let usual = ("0.8".to_owned(), 0.3, 6, Compress::WhenFree);
         let short = ("131072".to_owned(), 0.3, 6, Compress::WhenFree);
-        let long = ("102400".to_owned(), 0.1, 6, Compress::WhenFree);
+        let long = ("102400".to_owned(), 0.1, 6, Compress::Never);
+        let small = ("0.8".to_owned(), 0.7, 6, Compress::WhenFree);
         let unset = Policy::default();
         assert_eq!(chosen(&unset, &model_with("5m", 200_000, price)), short);
         assert_eq!(chosen(&unset, &model_with("30m", 200_000, price)), long);
@@ -234,12 +247,12 @@ mod tests {
         );
         assert_eq!(
             chosen(&unset, &model_with("5m", 160_000, price)),
-            usual,
+            small,
             "0.8 of this window comes first"
         );
         assert_eq!(
             chosen(&unset, &model_with("1h", 32_000, price)),
-            usual,
+            small,
             "and of this one"
         );
     }
@@ -276,15 +289,15 @@ mod tests {
             ..default
         };
         assert_eq!(keeps_three.reduction(&model), expected);
-        let uncompressed = Policy {
-            compress: Some(Compress::Never),
+        let compressed = Policy {
+            compress: Some(Compress::RoundEnd),
             ..Policy::default()
         };
         let expected = Reduction {
-            compress: Compress::Never,
+            compress: Compress::RoundEnd,
             ..default
         };
-        assert_eq!(uncompressed.reduction(&model), expected);
+        assert_eq!(compressed.reduction(&model), expected);
     }
 
     #[test]

@@ -22,12 +22,13 @@ const MAX_NAME_CHARS: usize = 64;
 /// The codes of notices whose text haft writes itself: it contains files, settings, models, and
 /// numbers. Other notices and errors repeat text of a model, a server, or a hook, so only their
 /// code is logged.
-const LOGGABLE_NOTICE_CODES: [&str; 23] = [
+const LOGGABLE_NOTICE_CODES: [&str; 24] = [
     "agent_tools",
     "context_warning",
     "defaults_by_model",
     "defaults_changed",
     "defaults_in_view",
+    "defaults_small_windows",
     "document",
     "hooks",
     "hooks_confined",
