@@ -21,6 +21,7 @@ use haft_model::O200k;
 use crate::figures;
 use crate::recorded;
 
+use catalogue::UnfairPolicies;
 use cost::{Costs, Experiments};
 use predict::CorpusErrors;
 
@@ -35,8 +36,9 @@ pub(crate) fn run_benchmark(
     haft: &Path,
 ) -> anyhow::Result<()> {
     let experiments = cost::build_experiments()?;
+    let mut unfair = UnfairPolicies::default();
     match path {
-        Some(path) => measure_recorded(&path, &experiments)?,
+        Some(path) => measure_recorded(&path, &experiments, &mut unfair)?,
         None => figures::print_line(
             "recorded: skipped, set HAFT_TRAJECTORIES to a file of recorded conversations",
         ),
@@ -68,11 +70,15 @@ pub(crate) fn run_benchmark(
         cost::read_conversation(export, ImportFormat::Document, cost::REMINDERS)
     })?;
     let conversations: Vec<_> = conversations.into_iter().flatten().collect();
-    catalogue::print_tables("had by haft itself", &conversations, THREADS)
+    catalogue::print_tables("had by haft itself", &conversations, THREADS, &mut unfair)
 }
 
 /// Prints the errors of the simulation and the costs of the recorded conversations.
-fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()> {
+fn measure_recorded(
+    path: &Path,
+    experiments: &Experiments,
+    unfair: &mut UnfairPolicies,
+) -> anyhow::Result<()> {
     let measured = map_parallel(
         recorded::read_lines(path)?.map(|line| Ok(line?)),
         |line: &String| {
@@ -101,7 +107,7 @@ fn measure_recorded(path: &Path, experiments: &Experiments) -> anyhow::Result<()
         |line: &String| cost::read_conversation(line, ImportFormat::Trajectory, cost::REMINDERS),
     )?;
     let conversations: Vec<_> = conversations.into_iter().flatten().collect();
-    catalogue::print_tables("recorded", &conversations, THREADS)
+    catalogue::print_tables("recorded", &conversations, THREADS, unfair)
 }
 
 /// Calls `measure` for each conversation in parallel, and returns the results in order.

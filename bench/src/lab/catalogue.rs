@@ -3,9 +3,11 @@
 //! text the model can see.
 //!
 //! A policy is fair if it keeps the text in view: no result is cleared unseen, fewer than 1 in 100
-//! edits are blind, every required fact is kept and every request fits. Costs are with re-reads.
+//! edits are blind, every required fact is kept and every request fits. Costs are with re-reads. A
+//! policy that is not fair in one corpus does not count in the ones measured after it: haft's own
+//! sessions read every text just before they edit it, so no edit can be blind there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_context::Policy;
@@ -40,6 +42,10 @@ const BLIND_GOAL: f64 = 0.01;
 const COMPRESSION_GOAL: f64 = 0.95;
 /// The minimum number of requests of a conversation that counts for the medians.
 const LONG: usize = 60;
+
+/// The policies that are not fair in a corpus measured before, each with the first of the models.
+#[derive(Default)]
+pub(super) struct UnfairPolicies(BTreeSet<(String, &'static str)>);
 
 /// The figures of one conversation under one policy.
 #[derive(Clone, Copy, Default)]
@@ -126,11 +132,12 @@ fn group_equal_models() -> anyhow::Result<Vec<(Vec<String>, ModelSpec)>> {
 }
 
 /// Replays the conversations with every priced model, on `threads` threads, and prints a row for
-/// each group of equal models.
+/// each group of equal models. Adds the policies that are not fair to `unfair`.
 pub(super) fn print_tables(
     corpus: &str,
     conversations: &[RecordedConversation],
     threads: usize,
+    unfair: &mut UnfairPolicies,
 ) -> anyhow::Result<()> {
     let groups = group_equal_models()?;
     let priced: usize = groups.iter().map(|(names, _)| names.len()).sum();
@@ -166,7 +173,14 @@ pub(super) fn print_tables(
         };
         let sums: Vec<Figures> = (0..variants.len()).map(all).collect();
         let default = sums[0];
-        let fair = sums.iter().enumerate().filter(|(_, sum)| sum.is_fair());
+        let hidden = sums.iter().zip(POLICIES).filter(|(sum, _)| !sum.is_fair());
+        let found = hidden.map(|(_, policy)| (names[0].clone(), policy));
+        unfair.0.extend(found);
+        let is_fair = |policy: usize| !unfair.0.contains(&(names[0].clone(), POLICIES[policy]));
+        let fair = sums
+            .iter()
+            .enumerate()
+            .filter(|(policy, _)| is_fair(*policy));
         let cheapest =
             fair.min_by(|(_, one), (_, other)| one.with_rereads.total_cmp(&other.with_rereads));
         let (best, name) =
