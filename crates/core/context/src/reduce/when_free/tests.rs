@@ -220,13 +220,13 @@ fn compression_on_a_warm_cache_depends_on_the_price() {
         "two requests do not pay for writing the round again"
     );
     let rounds = |count: usize| format!("{}U", "UATa".repeat(count));
-    world.send(&rounds(60));
+    world.send(&rounds(20));
     assert_eq!(
         world.carried.compressed_rounds, 0,
-        "after a hundred requests few more are expected"
+        "after forty requests too few more are expected"
     );
-    world.send(&rounds(160));
-    assert_eq!(world.carried.compressed_rounds, 161, "enough are");
+    world.send(&rounds(60));
+    assert_eq!(world.carried.compressed_rounds, 61, "sixty requests do");
 }
 
 /// Returns a conversation whose safe zone holds three whole results.
