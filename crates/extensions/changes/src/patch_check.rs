@@ -46,7 +46,9 @@ fn write_section(out: &mut String, PatchSection { path, action }: &PatchSection)
             if let Some(to) = move_to {
                 let _ = writeln!(out, "*** Move to: {to}");
             }
-            chunks.iter().for_each(|chunk| write_chunk(out, chunk));
+            for chunk in chunks {
+                write_chunk(out, chunk);
+            }
         }
     }
 }
