@@ -307,10 +307,14 @@ fn messages_naming_yolo() -> Vec<String> {
         "messages/messages/zh-CN",
         "haft/messages/en",
         "haft/messages/zh-CN",
+        "inspect/messages/en",
+        "inspect/messages/zh-CN",
         "serve/messages/en",
         "serve/messages/zh-CN",
         "tui/messages/en",
         "tui/messages/zh-CN",
+        "worker/messages/en",
+        "worker/messages/zh-CN",
     ] {
         for file in std::fs::read_dir(frontends.join(folder))
             .unwrap()
@@ -348,7 +352,7 @@ fn messages_do_not_recommend_yolo() {
     let found: Vec<_> = messages_naming_yolo();
     // This message refuses the mode.
     assert!(
-        found.iter().all(|line| line.starts_with("queue-yolo = ")),
+        found.iter().all(|line| line.starts_with("task-yolo = ")),
         "{found:#?}"
     );
     assert_eq!(found.len(), 2, "in both languages: {found:#?}");
