@@ -3,12 +3,11 @@
 
 /// The texts with which notices begin. The last text is no longer sent: earlier versions put it
 /// inside arguments, and old conversations may contain copies.
-const BEGINNINGS: [&str; 6] = [
+const BEGINNINGS: [&str; 5] = [
     "[Cleared: result of `",
     "[The arguments of this call are shortened here; ",
     "[This result did not fit the window: ",
     "[Masked by the user",
-    "[Hint: message_id: ",
     " more characters are cleared: ",
 ];
 /// The length, in bytes, that every notice stays below; a notice may contain a path.
@@ -46,12 +45,11 @@ fn counts_left_out(line: &str) -> bool {
 
 /// True if `notice` contains a message's id, or at least its short id, where notices have it.
 fn mentions_message_id(notice: &str) -> bool {
-    const BEFORE_ID: [&str; 6] = [
+    const BEFORE_ID: [&str; 5] = [
         "`recall` ",
         "message ",
         "Message ",
         "message id ",
-        "message_id: ",
         "result-",
     ];
     BEFORE_ID.iter().any(|word| {
@@ -80,7 +78,6 @@ mod tests {
              `/spill/result-d5d3bc96-0d1e-4c3b-8f3a-2b1c0d9e8f7a.txt`: read it by range, or search it.]",
             "[Masked by the user. The text is kept under message id d5d3bc96.]",
             "[Masked by the user: result of `read_file` (success). Its text is kept under message id d5d3bc96.]",
-            "[Hint: message_id: d5d3bc96]",
         ];
         for notice in notices {
             let text = format!("fn main() {{\n    // [1200 {notice}\n}}\n");
@@ -99,7 +96,8 @@ mod tests {
             "print(\"[12 lines left out]\")",
             "[{} lines left out]",
             "[ lines left out]",
-            "[Hint: message_id: ID]",
+            // haft removes hints from replies, and keeps lines in parameters that look like hints.
+            "[Hint: message_id: d5d3bc96]",
             "[This result did not fit the window: {} of {} bytes are omitted. ",
             "[Cleared: result of `read_file` (success); `recall` ID brings it back.]",
             "[Cleared: result of `{}` ({status}); {where_it_is}.]",

@@ -115,7 +115,7 @@ const ALLOWED: [(&str, &str); 26] = [
         "writes into the temporary folder",
     ),
     (
-        "frontends/haft/src/commands/worker/workflow.rs",
+        "frontends/worker/src/workflow_task.rs",
         "describes a file that the queue keeps",
     ),
     (
