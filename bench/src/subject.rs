@@ -9,7 +9,7 @@ use haft_testkit::ScriptedServer;
 use haft_types::Api;
 use tempfile::TempDir;
 
-/// A home and a project for one run.
+/// A temporary haft home folder and a temporary project folder for one run.
 pub(crate) struct Workspace {
     home: TempDir,
     project: TempDir,

@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::{RunningProxy, time_exchange};
 use crate::figures;
 
-/// Turns of each conversation whose storage is measured.
+/// The number of turns in each conversation of the storage measurement.
 const TURNS: usize = 200;
-/// Requests of the conversation that is opened on the page.
+/// The number of requests in the conversation that is opened on the page.
 const PAGE_REQUESTS: usize = 1_000;
 
 /// Records 10,000 requests in conversations of 200 turns, and checks that the bytes stored per new

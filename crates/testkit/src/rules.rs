@@ -69,7 +69,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Checks a request; returns the error of the real service if it breaks this rule.
+    /// Checks a request against this rule. If the request breaks the rule, returns the error that
+    /// the real service would return.
     pub fn check(&self, body: &Value, info: &RequestInfo) -> Result<(), Refusal> {
         (self.check)(body, info).map_err(|problem| Refusal {
             rule: self.id,

@@ -20,7 +20,7 @@ pub struct Policy {
     /// The maximum number of messages between the reminders and the end of the request. Applies to
     /// `cache-aware`, and to `after-tool-result` if the user has written since the tool result.
     pub max_distance: u32,
-    /// The messages that are sent with their id, which the model needs to refer to a message.
+    /// The messages that are sent with their ids. The model can refer to a message only by its id.
     pub message_ids: MessageIds,
     /// The language of haft's own texts for the model.
     pub prompt_language: PromptLanguage,

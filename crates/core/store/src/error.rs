@@ -37,7 +37,7 @@ pub enum StoreError {
     UnknownMessage {
         /// The id of the conversation.
         conversation: ConversationId,
-        /// The id of the message.
+        /// The id that was not found in the conversation.
         message: MessageId,
     },
 

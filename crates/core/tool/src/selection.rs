@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::registry::Offer;
 use crate::{Access, Availability, Group, Registry, Tool};
 
-/// The tools offered to a model with a small window, which do most of the work.
+/// The tools that are offered to a model with a small window: those that do most of the work.
 const MINIMAL_TOOLS: [&str; 8] = [
     "read_file",
     "write_to_file",

@@ -24,7 +24,7 @@ const SECTION: &str = "rag";
 /// The notice that a run does not use the configured embedding model, because it has a cost limit.
 const VECTORS_NOT_COUNTED: &str = "collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before";
 
-/// Adds a tool to each session that queries the user's collections.
+/// Adds to each session a tool that queries the user's collections.
 pub struct RagExtension;
 
 impl Extension for RagExtension {

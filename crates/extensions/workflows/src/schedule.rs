@@ -186,8 +186,8 @@ impl WorkflowRun {
 }
 
 impl SharedRun {
-    /// Renders the prompt of a step and checks the limits of the run. The error is the result of a
-    /// step that cannot start.
+    /// Renders the prompt of a step and checks the limits of the run. If the step cannot start, the
+    /// `Err` value is the result to record for it.
     fn prepare_step(
         &self,
         step: &WorkflowStep,

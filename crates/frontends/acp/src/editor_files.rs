@@ -39,8 +39,8 @@ pub(crate) struct EditorFiles {
 }
 
 impl EditorFiles {
-    /// Creates the access to the editor's files, or returns `None` if the editor offers neither
-    /// files nor terminals.
+    /// Creates a handle to the editor's files, or returns `None` if the editor offers neither files
+    /// nor terminals.
     pub(crate) fn new(
         editor: ConnectionTo<Client>,
         session: SessionId,

@@ -46,8 +46,8 @@ pub struct OpenRequest {
     /// The contribution of the client to the session: observers, and access to files that the
     /// client's user has changed but not saved.
     pub client: Contribution,
-    /// The limits of each run, and the approver of its calls. By default, background tasks continue
-    /// between turns.
+    /// The settings of each run, such as its limits and the approver of its calls. By default,
+    /// background tasks continue between turns.
     pub task: TaskSettings,
 }
 

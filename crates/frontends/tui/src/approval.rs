@@ -228,7 +228,8 @@ impl ApprovalDialog {
         }
     }
 
-    /// Opens the input for `stage`.
+    /// Switches to `stage`, and remembers the letter whose key opens its text input, if there is
+    /// one.
     pub(crate) fn open_input(&mut self, stage: ApprovalStage) {
         self.stage = stage;
         self.opened_by = match stage {

@@ -193,7 +193,7 @@ impl OpenList {
         }
     }
 
-    /// Returns the rows of the list in front that contain every word of the filter.
+    /// Returns the rows of this list that contain every word of the filter.
     fn matching_rows(&self) -> Vec<&PickerRow> {
         let words: Vec<_> = self
             .filter

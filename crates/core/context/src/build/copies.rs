@@ -100,8 +100,8 @@ pub(crate) fn lay_out_with_copies(
     (segments, kept)
 }
 
-/// Returns the index at which to insert a copy that was sent after the message `after`: behind that
-/// message and the rest of its block. Returns `None` if the message is gone.
+/// Returns the index at which to insert a copy that was sent after the message `after`: just past
+/// that message and the rest of its block. Returns `None` if the message is gone.
 fn find_copy_index(items: &[TimelineItem], after: MessageId) -> Option<usize> {
     let mut index = items.iter().rposition(|item| item.id() == after)? + 1;
     while index < items.len() && items[index].block == items[index - 1].block {

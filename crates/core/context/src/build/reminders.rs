@@ -183,7 +183,7 @@ pub struct RoleParts<'a> {
     pub role: Option<&'a str>,
     /// The content of the project's AGENTS.md.
     pub agents_md: Option<&'a str>,
-    /// A description of the environment.
+    /// The operating system, the shell and the working folder.
     pub environment: Option<&'a str>,
     /// Advice for the platform that haft runs on.
     pub platform: Option<&'a str>,

@@ -76,7 +76,7 @@ pub struct SystemInput<'a> {
     pub environment: &'a Environment,
     /// The paths of the files on which the user has set the focus.
     pub focus_files: &'a [String],
-    /// A text by the user, appended as the last section.
+    /// Text from the user, appended as the last section.
     pub append: Option<&'a str>,
     /// Replacements for built-in sections, and their order.
     pub sections: &'a PromptSections,
@@ -115,7 +115,7 @@ pub enum SystemSection {
     DefaultWorkflow,
     /// The files on which the user has set the focus.
     FocusFiles,
-    /// A text by the user, appended as the last section.
+    /// Text from the user, appended as the last section.
     Append,
 }
 

@@ -19,8 +19,8 @@ const LONG_CACHE_LIFETIME: Duration = Duration::from_mins(30);
 /// The minimum window, in tokens, of a model that is assumed to be hosted even if its prices are
 /// unknown.
 const HOSTED_WINDOW: u32 = 200_000;
-/// The maximum of the default safe zone, as a share of the input size above which a model's prices
-/// rise.
+/// The upper limit of the default safe zone, as a fraction of the input size at which a model's
+/// long-input prices begin.
 const BELOW_LONG_PRICE: f64 = 0.9;
 
 /// The share at which clearing stops in a zone that the window keeps small. A lower share leaves

@@ -140,8 +140,9 @@ pub(crate) fn record_output(
     }
 }
 
-/// Counts the effect of a call that may write files or run programs. Failures of MCP servers and
-/// other agents are not counted, because the engine cannot judge them.
+/// Adds the outcome of a call that may write files or run programs to `counts`. Calls to MCP
+/// servers, terminal sessions and other agents are counted only if they took effect, because the
+/// engine cannot tell what they would have changed.
 pub(crate) fn count_effect(
     call: &ToolCall,
     fate: CallOutcome,

@@ -245,8 +245,8 @@ impl Session {
         self.hooks.take_stop_reason().map_or(Ok(()), Err)
     }
 
-    /// Reads the project's documents again if they have changed, and calls the hooks for the
-    /// beginning and the end of the reading.
+    /// Rereads the project's documents if they have changed, and runs the hooks before and after
+    /// doing so.
     pub(crate) async fn refresh_documents(
         &mut self,
         io: &mut TurnIo<'_>,

@@ -52,7 +52,7 @@ static BUILT_IN: BuiltIn = BuiltIn(files![
 pub struct Provenance {
     /// The URL of a public page.
     pub source: String,
-    /// The day on which the page was last checked, as `YYYY-MM-DD`.
+    /// The day on which the page at `source` was last checked, as `YYYY-MM-DD`.
     pub as_of: String,
     /// A remark on costs or conditions that the numbers do not express.
     pub note: Option<String>,

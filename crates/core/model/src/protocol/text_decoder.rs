@@ -38,8 +38,8 @@ struct TextDecoder {
     /// The parser of the text that has arrived so far, for live output; `None` once the message is
     /// complete.
     live: Option<TextParser>,
-    /// The parser of the complete text. It keeps thinking and text in the order in which the API's
-    /// decoder returns them.
+    /// The parser of the complete text, used once the API's decoder has returned all parts.
+    /// Thinking parts and text parts keep the decoder's order.
     whole: TextParser,
     protocol: ToolProtocol,
     teller: DeltaReporter,

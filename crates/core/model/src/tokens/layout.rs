@@ -25,11 +25,9 @@ pub(crate) mod class {
     pub(crate) const MARK: u8 = 1 << 3;
     /// Numbers, `\p{N}`.
     pub(crate) const NUMBER: u8 = 1 << 4;
-    /// White space except line breaks: `\s` without `\r` and `
-    /// `.
+    /// White space except line breaks: `\s` without `\r` and `\n`.
     pub(crate) const SPACE: u8 = 1 << 5;
-    /// Line breaks, `\r` and `
-    /// `.
+    /// Line breaks: `\r` and `\n`.
     pub(crate) const NEWLINE: u8 = 1 << 6;
     /// All other characters: punctuation, symbols, control characters, unassigned code points.
     pub(crate) const OTHER: u8 = 1 << 7;

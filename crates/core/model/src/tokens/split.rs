@@ -21,8 +21,8 @@
 use super::layout::class::{CASELESS, LOWER, MARK, NEWLINE, NUMBER, OTHER, SPACE, UPPER};
 use super::table;
 
-/// `[^\r
-/// \p{L}\p{N}]`: the character that may precede the letters of a word.
+/// The pattern `[^\r\n\p{L}\p{N}]`: the classes of the character that may precede the letters of a
+/// word.
 const LEAD: u8 = MARK | SPACE | OTHER;
 /// The pattern `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the classes in the upper-case part at the
 /// beginning of a word.
@@ -31,7 +31,7 @@ const HEAD: u8 = UPPER | CASELESS | MARK;
 /// word.
 const TAIL: u8 = LOWER | CASELESS | MARK;
 
-/// Iterates over the pieces of a text.
+/// Iterates over the pieces into which a text is split before tokenization.
 pub(super) struct TokenPieces<'a> {
     rest: &'a str,
 }
@@ -118,8 +118,7 @@ fn match_number(text: &str) -> Option<usize> {
     (at > 0).then_some(at)
 }
 
-/// Returns the end of a match of ` ?[^\s\p{L}\p{N}]+[\r
-/// /]*`.
+/// Returns the end of a match of ` ?[^\s\p{L}\p{N}]+[\r\n/]*`.
 fn match_punctuation(text: &str) -> Option<usize> {
     let start = usize::from(text.starts_with(' '));
     let end = skip_class(text, start, OTHER | MARK);

@@ -139,7 +139,7 @@ fn draft_path(draft: &FileDraft) -> &Path {
     }
 }
 
-/// Drafts the first edit of a file in the call.
+/// Drafts the first of the call's edits to a file.
 fn draft_first_edit(
     scope: &FileScope,
     path: &Path,

@@ -106,8 +106,8 @@ impl CallRecorder {
         Ok(())
     }
 
-    /// Records the current version of all saved paths whose final version is not recorded yet, once
-    /// the call has ended. Returns a message for the user if the recording failed.
+    /// After the call has ended, records the final version of each saved path that has none yet.
+    /// Returns a message for the user if that fails.
     pub(super) fn record_remaining(&self) -> Option<String> {
         let open: Vec<PathBuf> = self.lock_open_paths().iter().cloned().collect();
         let paths: Vec<&Path> = open.iter().map(PathBuf::as_path).collect();

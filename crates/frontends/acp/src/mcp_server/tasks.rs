@@ -67,7 +67,7 @@ pub struct DelegatedTask {
     /// The id of the task's conversation.
     pub id: ConversationId,
     cwd: PathBuf,
-    /// The first prompt, as long as the task is not stored.
+    /// The first prompt, kept until the task is stored.
     unstored_prompt: Mutex<Option<String>>,
     state: watch::Sender<TaskState>,
     choices: Mutex<RunSettings>,

@@ -169,8 +169,8 @@ fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) 
     ))
 }
 
-/// Returns the hint for a text that is similar to no line of the file. The hint contains a short
-/// file completely.
+/// Returns the hint for text that resembles no line of the file. If the file is short, the hint
+/// lists all its lines.
 fn hint_nothing_similar(lines: &[TextLine<'_>], next: &str) -> String {
     const MAX_WHOLE_LINES: usize = 12;
     if lines.is_empty() || lines.len() > MAX_WHOLE_LINES {

@@ -104,8 +104,8 @@ pub(crate) struct FreePath {
 }
 
 impl FreePath {
-    /// Resolves a path at which no file may exist. `hint` completes the error message if a file
-    /// exists.
+    /// Resolves a path, failing if a file or folder already exists there; `hint` is appended to
+    /// that error message.
     pub(crate) fn resolve(
         scope: &FileScope,
         given: &str,

@@ -44,7 +44,8 @@ struct SandboxTest {
     open: Vec<Finding>,
     /// Ordinary operations that were refused.
     closed: Vec<Finding>,
-    /// Successful escape attempts and refused operations that are known limits of this layer.
+    /// Known limits of the tested layer: escape attempts that succeeded and ordinary operations
+    /// that were refused. They do not fail the test.
     limits: Vec<Finding>,
     /// Changed files and network contacts that were observed from outside the sandbox.
     noticed: Vec<String>,
