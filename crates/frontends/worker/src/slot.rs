@@ -103,8 +103,8 @@ impl Slot {
     }
 }
 
-/// A run of a task, with the folder, queue and slot that a [`TaskHost`](crate::TaskHost) needs for
-/// it.
+/// A run of a task, with the folder, queue and slot that a [`TaskRunner`](crate::TaskRunner) needs
+/// for it.
 #[derive(Clone)]
 pub struct TaskRun {
     /// The task, as it was taken from the queue.
