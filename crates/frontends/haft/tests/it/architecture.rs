@@ -9,10 +9,11 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 /// A row of the table.
 struct Row {
     folder: String,
+    charter: String,
     uses: BTreeSet<String>,
 }
 
-/// Returns the folder and the allowed dependencies of each crate, from the table.
+/// Returns the row of each crate, by its name.
 fn crate_table() -> BTreeMap<String, Row> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ARCHITECTURE.md");
     let text = std::fs::read_to_string(page).unwrap();
@@ -31,6 +32,7 @@ fn crate_table() -> BTreeMap<String, Row> {
                 cells[1].trim_matches('`').to_owned(),
                 Row {
                     folder: cells[0].to_owned(),
+                    charter: cells[2].to_owned(),
                     uses: uses.collect(),
                 },
             )
@@ -241,44 +243,81 @@ fn pages_link_to_files_that_exist() {
     }
 }
 
+/// The endings of quoted names that are paths of files.
+const FILE_ENDINGS: [&str; 6] = [".rs", ".toml", ".txt", ".md", ".ftl", ".sql"];
+
+/// Files of the projects that haft works in.
+const PROJECT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+
+/// True for quoted names that are the path of a file of the repository, or the end of such a path.
+fn is_file_path(quoted: &str) -> bool {
+    let has_file_ending = FILE_ENDINGS.iter().any(|ending| quoted.ends_with(ending));
+    let is_path = has_file_ending && !quoted.contains([' ', '(']) || quoted.starts_with("crates/");
+    let is_bare_ending = quoted.starts_with('.') && !quoted.contains('/');
+    is_path && !is_bare_ending && !quoted.starts_with('/') && !PROJECT_FILES.contains(&quoted)
+}
+
+/// True for parts of a path in capitals, which stand for any name.
+fn is_placeholder(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or_default();
+    stem.len() > 1 && stem.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// True if consecutive parts of `file` match the parts of `path`. A placeholder in `path` matches
+/// any name with an equal extension.
+fn contains_path(file: &str, path: &str) -> bool {
+    let parts: Vec<_> = path.split('/').collect();
+    let names: Vec<_> = file.split('/').collect();
+    names.windows(parts.len()).any(|window| {
+        window.iter().zip(&parts).all(|(name, part)| {
+            name == part
+                || is_placeholder(part)
+                    && Path::new(name).extension() == Path::new(part).extension()
+        })
+    })
+}
+
 #[test]
 fn pages_name_files_that_exist() {
     let files = files();
-    let endings = [".rs", ".toml", ".txt", ".md", ".ftl", ".sql"];
     for name in PAGES {
         for path in quoted_names(&read_page(name)) {
-            let is_path = endings.iter().any(|ending| path.ends_with(ending))
-                && !path.contains([' ', '('])
-                || path.starts_with("crates/");
-            // Parts in capitals stand for a name.
-            let parts: Vec<_> = path.split('/').collect();
-            let is_pattern = |part: &str| {
-                part.split('.').next().is_some_and(|stem| {
-                    stem.len() > 1
-                        && stem == stem.to_uppercase()
-                        && stem.chars().all(|c| c.is_ascii_uppercase())
-                })
-            };
-            if !is_path || path.starts_with('/') || path.starts_with('.') && parts.len() == 1 {
-                continue;
-            }
-            let fits = |file: &String| {
-                let there: Vec<_> = file.split('/').collect();
-                there.windows(parts.len()).any(|there| {
-                    there.iter().zip(&parts).all(|(there, part)| {
-                        is_pattern(part)
-                            && Path::new(there).extension() == Path::new(part).extension()
-                            || there == part
-                    })
-                })
-            };
-            let names_a_page = ["AGENTS.md", "CLAUDE.md"].contains(&path.as_str());
             assert!(
-                names_a_page || files.iter().any(fits),
+                !is_file_path(&path) || files.iter().any(|file| contains_path(file, &path)),
                 "{name} names `{path}`"
             );
         }
     }
+}
+
+/// A charter names files and folders of its own crate. Files of other crates may have equal names,
+/// so a search of the whole repository would accept a name that is outdated.
+#[test]
+fn charters_name_files_of_their_crate() {
+    let files = files();
+    let mut checked = 0;
+    for (name, row) in crate_table() {
+        let folder = match row.folder.as_str() {
+            "–" => format!("crates/{name}/"),
+            folder => format!("crates/{folder}/{name}/"),
+        };
+        let own_files: Vec<&str> = files
+            .iter()
+            .filter_map(|file| file.strip_prefix(folder.as_str()))
+            .collect();
+        for quoted in quoted_names(&row.charter) {
+            if !is_file_path(&quoted) && !quoted.ends_with('/') {
+                continue;
+            }
+            let path = quoted.trim_end_matches('/');
+            assert!(
+                own_files.iter().any(|file| contains_path(file, path)),
+                "the charter of `{name}` names `{quoted}`"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "{checked} paths");
 }
 
 #[test]
