@@ -102,7 +102,7 @@ pub fn render_markdown() -> String {
     for api in Api::ALL {
         page += "\n## ";
         page += api.name();
-        page += "\n\n| rule | what the service demands | source |\n| --- | --- | --- |\n";
+        page += "\n\n| rule | requirement | source |\n| --- | --- | --- |\n";
         page.extend(
             rules_for(api)
                 .iter()
@@ -115,7 +115,7 @@ pub fn render_markdown() -> String {
 const PAGE_HEAD: &str = "\
 # What the scripted model server refuses
 
-Made from the rules in `crates/testkit/src/rules`; do not edit. To renew it:
+Generated from the rules in `crates/testkit/src/rules`; do not edit. To update it:
 `cargo run -p haft-testkit --example strict-rules > docs/strict-rules.md`.
 
 A request that breaks a rule gets the real service's status, error shape and wording. Each rule has a fixture folder

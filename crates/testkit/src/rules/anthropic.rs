@@ -54,7 +54,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "unknown-field",
         MESSAGES,
-        "The request holds no field the reference does not name.",
+        "The request contains only fields that the reference lists.",
         fields::check_request_fields,
     ),
     rule(
@@ -78,7 +78,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "messages-empty",
         MESSAGES,
-        "`messages` holds at least one message.",
+        "`messages` contains at least one message.",
         settings::check_messages,
     ),
     rule(
@@ -102,13 +102,13 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "first-message-role",
         MESSAGES,
-        "The first message is the user's.",
+        "The first message is a user message.",
         turns::check_first_role,
     ),
     rule(
         "message-field",
         MESSAGES,
-        "A message holds no field but its role and content.",
+        "A message contains only its role and content.",
         fields::check_message_fields,
     ),
     rule(
@@ -120,19 +120,19 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "block-type",
         MESSAGES,
-        "A content block's type is one the reference names.",
+        "A content block's type is one that the reference lists.",
         blocks::check_known_type,
     ),
     rule(
         "block-field",
         MESSAGES,
-        "A content block holds no field its type does not have.",
+        "A content block contains only fields that its type allows.",
         blocks::check_known_fields,
     ),
     rule(
         "block-role",
         TOOL_USE,
-        "Calls and thinking stand in assistant messages, tool results in user messages.",
+        "Calls and thinking are in assistant messages, tool results in user messages.",
         blocks::check_role,
     ),
     rule(
@@ -144,7 +144,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "text-blank",
         ERRORS,
-        "A text block is more than white space.",
+        "A text block contains more than white space.",
         blocks::check_text_not_blank,
     ),
     rule(
@@ -168,7 +168,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "cache-control-ttl-order",
         CACHING,
-        "Marks that live for an hour stand before those that live for five minutes.",
+        "Marks with a lifetime of an hour come before those with a lifetime of five minutes.",
         caching::check_ttl_order,
     ),
     rule(
@@ -204,7 +204,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-result-not-first",
         TOOL_USE,
-        "Results stand before everything else in their user turn.",
+        "Results come before everything else in their user turn.",
         turns::check_results_first,
     ),
     rule(
@@ -222,7 +222,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-field",
         DEFINE_TOOLS,
-        "A tool holds no field the reference does not name.",
+        "A tool contains only fields that the reference lists.",
         tools::check_known_fields,
     ),
     rule(

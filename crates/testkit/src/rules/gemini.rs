@@ -46,19 +46,19 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "unknown-field",
         REFERENCE,
-        "No object holds a field its type does not have.",
+        "An object contains only fields that its type allows.",
         fields::check_known_fields,
     ),
     rule(
         "schema-field",
         SCHEMA,
-        "`parameters` is the named subset of OpenAPI: no `$ref`, `$defs`, `additionalProperties`, `const`.",
+        "`parameters` uses only the supported subset of OpenAPI: no `$ref`, `$defs`, `additionalProperties`, `const`.",
         schema::check_known_fields,
     ),
     rule(
         "schema-type",
         SCHEMA,
-        "A schema's type is one of the names of the reference, never a list.",
+        "A schema's type is one of the names in the reference, never a list.",
         schema::check_types,
     ),
     rule(
@@ -88,7 +88,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "contents-missing",
         REFERENCE,
-        "`contents` holds at least one turn.",
+        "`contents` contains at least one turn.",
         settings::check_contents,
     ),
     rule(
@@ -106,7 +106,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "part-empty",
         CONTENT,
-        "A part holds text, data, a call or a response.",
+        "A part contains text, data, a call or a response.",
         contents::check_part_has_data,
     ),
     rule(
@@ -136,25 +136,25 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "function-response-count",
         FUNCTIONS,
-        "A turn of responses has as many as the turn before has calls.",
+        "A turn of responses has one response for each call of the previous turn.",
         turns::check_response_count,
     ),
     rule(
         "last-turn",
         FUNCTIONS,
-        "The last turn is the user's or one of responses.",
+        "The last turn is a user turn or a turn of responses.",
         turns::check_ends_with_user,
     ),
     rule(
         "thought-signature",
         SIGNATURES,
-        "Gemini 3: the first call of every step since the user last spoke has its thought signature.",
+        "Gemini 3: the first call of every step since the last user message has its thought signature.",
         turns::check_signatures,
     ),
     rule(
         "function-name",
         TOOL,
-        "A function's name begins with a letter or `_` and is at most 128 long.",
+        "A function's name begins with a letter or `_` and is at most 128 characters long.",
         tools::check_name,
     ),
     rule(
@@ -196,7 +196,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "allowed-functions",
         TOOL,
-        "Allowed functions are named only where calling is forced.",
+        "Allowed functions are listed only if calling is forced.",
         tools::check_allowed_names,
     ),
     rule(

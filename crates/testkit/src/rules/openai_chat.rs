@@ -40,25 +40,25 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "unknown-field",
         REFERENCE,
-        "The request holds no field the reference does not name.",
+        "The request contains only fields that the reference lists.",
         settings::check_known_fields,
     ),
     rule(
         "messages-empty",
         REFERENCE,
-        "`messages` holds at least one message.",
+        "`messages` contains at least one message.",
         settings::check_messages,
     ),
     rule(
         "message-role",
         REFERENCE,
-        "A message's role is one the reference names.",
+        "A message's role is one that the reference lists.",
         messages::check_role,
     ),
     rule(
         "message-field",
         REFERENCE,
-        "A message holds no field its role does not have.",
+        "A message contains only fields that its role allows.",
         messages::check_known_fields,
     ),
     rule(
@@ -70,31 +70,31 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "content-missing",
         REFERENCE,
-        "Every message has content, but for an assistant message with calls or a refusal.",
+        "Every message has content, except an assistant message with calls or a refusal.",
         messages::check_content,
     ),
     rule(
         "content-part-type",
         REFERENCE,
-        "A content part's type is one the reference names.",
+        "A content part's type is one that the reference lists.",
         messages::check_part_type,
     ),
     rule(
         "content-part-field",
         REFERENCE,
-        "A content part holds no field its type does not have.",
+        "A content part contains only fields that its type allows.",
         messages::check_part_fields,
     ),
     rule(
         "image-role",
         VISION,
-        "Images stand in user messages only.",
+        "Only user messages contain images.",
         messages::check_image_role,
     ),
     rule(
         "tool-calls-empty",
         REFERENCE,
-        "`tool_calls`, where given, is not empty.",
+        "`tool_calls` is not empty if it is present.",
         tools::check_calls_not_empty,
     ),
     rule(
@@ -130,7 +130,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tools-empty",
         REFERENCE,
-        "`tools`, where given, is not empty.",
+        "`tools` is not empty if it is present.",
         tools::check_not_empty,
     ),
     rule(
@@ -142,7 +142,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-nested",
         REFERENCE,
-        "A function's definition stands under `function`.",
+        "A function's definition is under `function`.",
         tools::check_function_nested,
     ),
     rule(
@@ -202,13 +202,13 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "response-format",
         STRUCTURED,
-        "A response format of type `json_schema` has its schema.",
+        "A response format of type `json_schema` contains its schema.",
         settings::check_response_format,
     ),
     rule(
         "json-mode-word",
         STRUCTURED,
-        "With a response format of type `json_object` some message has the word JSON.",
+        "With a response format of type `json_object`, some message contains the word JSON.",
         settings::check_json_mentioned,
     ),
 ];

@@ -42,25 +42,25 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "moved-field",
         MIGRATION,
-        "Fields of Chat Completions go by their new names.",
+        "Fields of Chat Completions have their new names.",
         settings::check_moved_fields,
     ),
     rule(
         "unknown-field",
         REFERENCE,
-        "The request holds no field the reference does not name.",
+        "The request contains only fields that the reference lists.",
         settings::check_known_fields,
     ),
     rule(
         "input-missing",
         REFERENCE,
-        "There is input, or a stored prompt, response or conversation to go on from.",
+        "There is input, or a stored prompt, response or conversation to continue from.",
         settings::check_input,
     ),
     rule(
         "include",
         REFERENCE,
-        "`include` names only what the reference lists.",
+        "`include` contains only values that the reference lists.",
         settings::check_include,
     ),
     rule(
@@ -108,25 +108,25 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "json-mode-word",
         STRUCTURED,
-        "With a text format of type `json_object` some input message has the word JSON.",
+        "With a text format of type `json_object`, some input message contains the word JSON.",
         settings::check_json_mentioned,
     ),
     rule(
         "item-type",
         REFERENCE,
-        "An input item's type is one the reference names.",
+        "An input item's type is one that the reference lists.",
         items::check_known_type,
     ),
     rule(
         "item-field",
         REFERENCE,
-        "An input item holds no field its type does not have.",
+        "An input item contains only fields that its type allows.",
         items::check_known_fields,
     ),
     rule(
         "item-id",
         REFERENCE,
-        "An item's id begins with the letters of its type.",
+        "An item's id begins with the prefix of its type.",
         items::check_id_prefix,
     ),
     rule(
@@ -138,13 +138,13 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "message-role",
         REFERENCE,
-        "A message's role is one the reference names.",
+        "A message's role is one that the reference lists.",
         items::check_role,
     ),
     rule(
         "content-type",
         REFERENCE,
-        "An assistant message holds output parts, every other message input parts.",
+        "An assistant message contains output parts, every other message input parts.",
         items::check_content_type,
     ),
     rule(
@@ -192,7 +192,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-flat",
         MIGRATION,
-        "A function's definition stands in the tool itself, not under `function`.",
+        "A function's definition is in the tool itself, not under `function`.",
         tools::check_function_not_nested,
     ),
     rule(
@@ -210,7 +210,7 @@ pub(super) static RULES: &[Rule] = &[
     rule(
         "tool-strict",
         STRUCTURED,
-        "Functions are strict unless they say `\"strict\": false`: every object is closed and requires every property.",
+        "Functions are strict unless they set `\"strict\": false`: every object is closed and requires every property.",
         tools::check_strict_functions,
     ),
     rule(

@@ -552,9 +552,9 @@ fn auto_coder_rows_work_in_haft() {
 
 /// The start of the page and its column headings, in each language.
 const ENGLISH: (&str, &str) = (
-    "# Coming from another agent\n\nWhat you type there on the first day, and what to do here. Every row is tried by a test; \
-     the page is made of `crates/frontends/haft/tests/it/fixtures/coming_from`.\n\nConversations of other agents can be taken \
-     over: `haft conversations import --help`.\n",
+    "# Coming from another agent\n\nCommands of other agents that you use on the first day, with their equivalents in haft. \
+     A test tries every row; the page is generated from `crates/frontends/haft/tests/it/fixtures/coming_from`.\n\nYou can \
+     import conversations of other agents: `haft conversations import --help`.\n",
     "| there | haft |",
 );
 const CHINESE: (&str, &str) = (

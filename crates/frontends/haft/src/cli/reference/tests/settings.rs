@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::commands::config::schema;
 
-const HEAD: &str = "# Settings\n\nEvery key of `config.toml` with its type, its built-in value and its meaning; `haft config schema` prints \
-                    the same for editors. [configuration.md](configuration.md) says where the file is and how values are changed. Written by \
-                    a test: run `UPDATE_DOCS=1 cargo test --workspace --lib reference` after a change.\n\n\
+const HEAD: &str = "# Settings\n\nThis page lists every key of `config.toml` with its type, its built-in value and its meaning; \
+                    `haft config schema` prints this data for editors. [configuration.md](configuration.md) describes where the file is \
+                    and how to change values. A test generates this page: run `UPDATE_DOCS=1 cargo test --workspace --lib reference` \
+                    after a change.\n\n\
                     `NAME` is a name you choose; a key with `[]` belongs to each entry of a list. An empty third column means that nothing \
                     is set.\n";
 
