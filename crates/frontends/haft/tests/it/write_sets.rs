@@ -513,7 +513,7 @@ fn read_only_tools_open_no_file_for_writing() {
     let forgotten: Vec<_> = known.filter(|name| !tried(name)).collect();
     assert_eq!(
         forgotten, [""; 0],
-        "add a call that does what the tool does"
+        "add a call that does what the tool does to `quiet_calls` or `writing_calls`"
     );
 
     let (ran, written) = run_traced(&rig, "yolo");
