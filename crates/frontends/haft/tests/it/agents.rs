@@ -1022,11 +1022,11 @@ fn hooks_see_agents_and_can_keep_them_from_ending() {
     let log = rig.home().join("log");
     let once = rig.home().join("once");
     let stop = format!(
-        "cat >> {0}; echo >> {0}; test -e {1} && exit 0; touch {1}; echo the other half >&2; exit 2",
+        "cat >> '{0}'; echo >> '{0}'; test -e '{1}' && exit 0; touch '{1}'; echo the other half >&2; exit 2",
         log.display(),
         once.display()
     );
-    let write = format!("cat >> {0}; echo >> {0}", log.display());
+    let write = format!("cat >> '{0}'; echo >> '{0}'", log.display());
     let hooks: String = [
         ("subagent_stop", "alpha", &stop),
         ("subagent_stop", "nobody", &stop),

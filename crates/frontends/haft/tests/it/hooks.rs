@@ -57,7 +57,7 @@ fn points_are_all_called_with_documented_input() {
     .unwrap();
     let rig = Rig::new(Api::Anthropic, script);
     let log = rig.home().join("log");
-    let write = format!("cat >> {0}; echo >> {0}", log.display());
+    let write = format!("cat >> '{0}'; echo >> '{0}'", log.display());
     let all: Vec<_> = HookPoint::ALL
         .iter()
         .map(|point| (point.name(), "*", write.as_str()))
@@ -396,7 +396,7 @@ fn notification_hook_runs_when_a_person_is_needed() {
         &[(
             "Notification",
             "idle_prompt",
-            &format!("cat > {}", log.display()),
+            &format!("cat > '{}'", log.display()),
         )],
     );
     assert_eq!(rig.task(&["format it"]).code(), 3);
@@ -412,7 +412,7 @@ fn claude_code_hooks_get_claude_names_and_input() {
     ]);
     let log = rig.home().join("log");
     let settings = json!({"hooks": {"PostToolUse": [{"matcher": "Write|Edit", "hooks": [
-        {"type": "command", "command": format!("cat > {}", log.display())}]}]}});
+        {"type": "command", "command": format!("cat > '{}'", log.display())}]}]}});
     std::fs::create_dir(rig.project().join(".claude")).unwrap();
     rig.write(".claude/settings.json", settings.to_string());
     rig.run(&["trust"]);

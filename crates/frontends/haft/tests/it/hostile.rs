@@ -470,7 +470,10 @@ pub(crate) fn write_case(project: &Path, files: &[(&str, &str)], pwned: &Path) {
             )
             .unwrap();
         } else {
-            std::fs::write(&path, content.replace("PWNED", pwned.to_str().unwrap())).unwrap();
+            let pwned = pwned.to_str().unwrap();
+            // A shell reads these lines, and the folder's name may contain spaces.
+            let content = content.replace("touch PWNED", &format!("touch '{pwned}'"));
+            std::fs::write(&path, content.replace("PWNED", pwned)).unwrap();
             let mode = if content.starts_with("#!") {
                 0o755
             } else {

@@ -312,7 +312,7 @@ fn postgres_worker_obeys_only_trusted_repositories() {
 fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
     let replies = |shared: &Path| {
         let count = format!(
-            "echo ran >> {}/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt",
+            "echo ran >> '{}'/$(basename $(dirname $PWD)); sleep 0.3; echo first > first.txt",
             shared.display()
         );
         [
@@ -865,7 +865,7 @@ fn postgres_queue_add_accepts_repository_lists_and_bundles() {
 #[test]
 fn postgres_max_budget_covers_all_attempts_of_a_task() {
     let replies = |shared: &Path| {
-        let slow = format!("echo ran >> {}/ran; sleep 0.4", shared.display());
+        let slow = format!("echo ran >> '{}'/ran; sleep 0.4", shared.display());
         (0..30)
             .map(|results| reply_after(results, command_call(&slow)))
             .collect::<Vec<_>>()
