@@ -1,4 +1,5 @@
-//! Builds the requests of a conversation, and prices each as a provider with a prefix cache bills it.
+//! Builds the requests of a conversation, and prices each as a provider with a prefix cache bills
+//! it.
 
 use std::time::Duration;
 

@@ -20,9 +20,9 @@ use crate::project::Project;
 const WORKING_FOLDER: &str = "/";
 
 /// Prepares a program that runs with the user's environment, except for variables that name code or
-/// a folder that the model can write. The program starts in `/`, without input. Neither this program nor any
-/// program that it starts is looked up in the project or in [`HostEnvironment::writable_folders`].
-/// A `program` with a slash is a path.
+/// a folder that the model can write. The program starts in `/`, without input. Neither this
+/// program nor any program that it starts is looked up in the project or in
+/// [`HostEnvironment::writable_folders`]. A `program` with a slash is a path.
 pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<Command> {
     let mut writable = environment.writable_folders().to_vec();
     writable.push(environment.cwd().to_owned());

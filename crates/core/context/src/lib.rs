@@ -69,8 +69,8 @@
 //! # The price of a request
 //!
 //! A [`CacheSimulator`] bills requests as a provider with a prefix cache would: it keeps what each
-//! request stored, and divides the next one into tokens that are read from the cache, written to it,
-//! and neither. A real reply reports these numbers itself.
+//! request stored, and divides the next one into tokens that are read from the cache, written to
+//! it, and neither. A real reply reports these numbers itself.
 //!
 //! ```
 //! use std::time::Duration;
@@ -95,8 +95,9 @@
 //! assert!(price.request_cost(usage).total < 0.01);
 //! ```
 //!
-//! For a whole conversation, pass [`request_pieces`] of each [`Assembly`]; `examples/price-requests` in
-//! the repository does. [`PrefixCache`] quotes the price of a change before it is made.
+//! For a whole conversation, pass [`request_pieces`] of each [`Assembly`];
+//! `examples/price-requests` in the repository does. [`PrefixCache`] quotes the price of a change
+//! before it is made.
 //!
 //! # Layers
 //!

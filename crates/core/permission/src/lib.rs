@@ -123,6 +123,7 @@ pub use rule::{PermissionRule, RuleError};
 pub use rules::{ActiveRule, PermissionRules, RuleOrigin, RulesError};
 pub use verdict::{PartVerdict, Verdict};
 
-// The values that requests and decisions consist of, so that a program can depend on this crate alone.
+// The values that requests and decisions consist of, so that a program can depend on this crate
+// alone.
 pub use haft_tool::{Access, FileUse, Intent, Workspace};
 pub use haft_types::{Decision, PermissionMode};

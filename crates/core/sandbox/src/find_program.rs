@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 /// The folders to search if no folder in `PATH` may be searched.
 const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
-/// Variables that name code which interpreters, shells and linkers load by themselves. Tools such as
-/// direnv set them to files of a project.
+/// Variables that name code which interpreters, shells and linkers load by themselves. Tools such
+/// as direnv set them to files of a project.
 const CODE_VARIABLES: [&str; 30] = [
     "BASH_ENV",
     "BUNDLE_GEMFILE",

@@ -80,7 +80,8 @@
 //! ```
 //!
 //! A command that fails because of a hidden file has the file in
-//! [`hidden`](FinishedCommand::hidden). `examples/run-confined` in the repository is a whole program.
+//! [`hidden`](FinishedCommand::hidden). `examples/run-confined` in the repository is a whole
+//! program.
 
 #![cfg_attr(
     not(target_os = "linux"),
@@ -151,7 +152,8 @@ pub use waiting::AwaitedInput;
 /// helper.
 pub const HELPER_ARG: &str = "__haft-supervise";
 
-// The values that commands and results consist of, so that a program can depend on this crate alone.
+// The values that commands and results consist of, so that a program can depend on this crate
+// alone.
 pub use haft_text::CutLimits;
 pub use haft_types::{SandboxLayer, SandboxStatus};
 pub use tokio_util::sync::CancellationToken;

@@ -5,8 +5,8 @@
 //! and nothing is written. The caller supplies the text and passes the documents to
 //! [`Store::import`](haft_store::Store::import). For a session that is not a text file,
 //! [`read_stored_text`] builds the text from the agent's database or folder. Only that module,
-//! `conversation_files.rs`, and `session_folders.rs`, which finds the sessions of other agents, read
-//! files.
+//! `conversation_files.rs`, and `session_folders.rs`, which finds the sessions of other agents,
+//! read files.
 //!
 //! Invariant: identical text gives identical ids, and a text that was only appended to gives its
 //! earlier messages followed by new ones. Data that haft has no field for is kept in metadata or

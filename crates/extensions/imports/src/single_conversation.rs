@@ -1,7 +1,7 @@
 //! Reads a text with one conversation: an export of haft, or any other format that can be imported.
 //!
-//! Ids are derived from position and content: reading the text again gives identical messages, and a
-//! longer text only appends to them.
+//! Ids are derived from position and content: reading the text again gives identical messages, and
+//! a longer text only appends to them.
 
 use haft_types::{ConversationId, Message, Role, Timestamp};
 use serde_json::Value;

@@ -254,8 +254,8 @@ fn mask_and_cut(masker: &Masker, text: &str) -> String {
 }
 
 /// Queues events for the log: those of haft's own crates at the configured level, and warnings and
-/// errors of libraries, both as warnings: whether they matter is decided and logged by the crate that
-/// uses the library. Spans are ignored.
+/// errors of libraries, both as warnings: whether they matter is decided and logged by the crate
+/// that uses the library. Spans are ignored.
 struct LogSubscriber {
     queue: &'static LogQueue,
     level: LevelFilter,

@@ -119,8 +119,8 @@ pub trait Program: Send + Sync {
     /// Loads the configuration. The error is in the user's language.
     fn load_config(&self) -> Result<HostConfig, String>;
 
-    /// Builds an agent with the extensions of the build and the parts of a client: its contribution,
-    /// and MCP servers, each as JSON in the shape of `.mcp.json`.
+    /// Builds an agent with the extensions of the build and the parts of a client: its
+    /// contribution, and MCP servers, each as JSON in the shape of `.mcp.json`.
     fn build_agent(&self, loaded: &HostConfig, client: Contribution, servers: Vec<String>)
     -> Agent;
 

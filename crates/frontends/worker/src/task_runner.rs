@@ -110,7 +110,8 @@ impl TaskRunError {
     }
 }
 
-/// The settings of a task: the worker's configuration with the task's rules, and the task's choices.
+/// The settings of a task: the worker's configuration with the task's rules, and the task's
+/// choices.
 pub(crate) struct TaskPlan {
     pub(crate) config: Config,
     pub(crate) model: Option<String>,

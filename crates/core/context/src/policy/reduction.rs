@@ -2,9 +2,9 @@
 //!
 //! Compression waits for a moment when the prefix is sent anew anyway. A cache that outlives the
 //! user's pauses offers few such moments, so nothing is compressed there, and clearing more and
-//! earlier is cheaper; elsewhere clearing can wait until the request is large. The values are based on the measurements in
-//! `docs/context-lab.md`, which count tokens as haft does: for a model that makes more of them, the
-//! zones are larger by its tokenizer factor.
+//! earlier is cheaper; elsewhere clearing can wait until the request is large. The values are based
+//! on the measurements in `docs/context-lab.md`, which count tokens as haft does: for a model that
+//! makes more of them, the zones are larger by its tokenizer factor.
 
 use std::time::Duration;
 

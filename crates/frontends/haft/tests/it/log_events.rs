@@ -34,7 +34,8 @@ fn logged_events(rig: &Rig) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A run with everything that is logged but reductions and approvals. The key is refused in the end.
+/// A run with everything that is logged but reductions and approvals. The key is refused in the
+/// end.
 fn run_at_level(level: &str) -> Rig {
     let agent = "mode: parallel\nsubagents:\n  - name: helper\n    task: Look.\n";
     let ask_server = |name: &str| {

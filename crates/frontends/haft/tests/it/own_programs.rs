@@ -295,8 +295,8 @@ fn browser_is_not_looked_up_in_folders_that_the_model_can_write() {
     assert!(!programs.mark().exists());
 }
 
-/// haft in a folder that commands can write. Neither a replaced program nor a replaced parent folder
-/// may run as haft's helper.
+/// haft in a folder that commands can write. Neither a replaced program nor a replaced parent
+/// folder may run as haft's helper.
 #[test]
 #[cfg(target_os = "linux")]
 fn haft_in_the_project_is_not_replaced_by_commands() {

@@ -240,7 +240,8 @@ fn own_server_file_in_a_folder_that_the_model_can_write_is_confined() {
     }
 }
 
-/// A server that leaves a mark if it runs outside the sandbox, in a folder that the model can write.
+/// A server that leaves a mark if it runs outside the sandbox, in a folder that the model can
+/// write.
 fn marking_server(mark: &Path) -> String {
     format!("touch {}\n{SHELL_MCP_SERVER}", mark.display())
 }

@@ -14,7 +14,8 @@ static FILTERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
             "ID",
         ),
-        // Ids of messages and beginnings of ids. A number has a digit group separator or fewer digits.
+        // Ids of messages and beginnings of ids. A number has a digit group separator or fewer
+        // digits.
         (
             r"\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[0-9a-f]{16}\b|\b[0-9a-f]{8}\b",
             "ID",

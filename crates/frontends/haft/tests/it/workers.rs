@@ -306,8 +306,8 @@ fn postgres_worker_obeys_only_trusted_repositories() {
     }
 }
 
-/// Workers of a team are killed while they work; commands count their runs in a folder that no worker
-/// resets.
+/// Workers of a team are killed while they work; commands count their runs in a folder that no
+/// worker resets.
 #[test]
 fn postgres_queue_of_forty_tasks_survives_ten_killed_workers() {
     let replies = |shared: &Path| {
