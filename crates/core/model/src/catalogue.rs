@@ -339,6 +339,19 @@ impl Catalogue {
             .or_else(|| self.built_in?.provider_config(name))
     }
 
+    /// Returns a full model name for the error about `name`: a model of the provider `name`, else a
+    /// configured model, else a built-in one.
+    fn example_name(&self, name: &str) -> String {
+        let names = self.model_names();
+        let provider_prefix = format!("{}/", name.trim_end_matches('/'));
+        let of_provider = names.iter().find(|full| full.starts_with(&provider_prefix));
+        of_provider
+            .or_else(|| self.models.keys().next())
+            .or_else(|| names.first())
+            .cloned()
+            .unwrap_or_else(|| "openai/gpt-5".to_owned())
+    }
+
     /// Splits a full name into the provider's name, the provider and the model's own name.
     fn split_name<'a>(
         &self,
@@ -348,13 +361,9 @@ impl Catalogue {
             .split_once('/')
             .filter(|(p, m)| !p.is_empty() && !m.is_empty())
         else {
-            let example = self
-                .model_names()
-                .pop_first()
-                .unwrap_or_else(|| "openai/gpt-5".to_owned());
             return Err(CatalogueError::Form {
                 name: name.to_owned(),
-                example,
+                example: self.example_name(name),
             });
         };
         match self.find_provider(provider_name) {

@@ -51,6 +51,10 @@ fn resolve_errors_suggest_names() {
         "`gpt-5` is not a model name; write `provider/model`, such as `mock/vendor/model-1`"
     );
     assert_eq!(
+        message("mock"),
+        "`mock` is not a model name; write `provider/model`, such as `mock/vendor/model-1`"
+    );
+    assert_eq!(
         message("cluade/x"),
         "`cluade/x`: no provider `cluade` is declared; did you mean `claude`? declared are: claude, mock"
     );

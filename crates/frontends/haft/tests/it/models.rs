@@ -74,7 +74,7 @@ fn unknown_models_are_usage_errors_with_a_suggestion() {
     let rig = rig([Reply::text("Hello.")]);
     insta::assert_snapshot!(rig.screen(&["run", "-m", "mock", "hi"]), @"
     -- errors
-    haft: `mock` is not a model name; write `provider/model`, such as `anthropic/claude-fable-5-1`
+    haft: `mock` is not a model name; write `provider/model`, such as `mock/gemini-3-scripted`
     -- exit 2
     ");
     insta::assert_snapshot!(rig.screen(&["run", "-m", "anthropic/claude-opus", "hi"]), @"
