@@ -65,6 +65,9 @@ fn readable_log(rig: &Rig, arguments: &[&str]) -> String {
     let shown = rig.run(&[&["logs"], arguments].concat()).stdout();
     let shown = shown.replace(&rig.project().display().to_string(), "PROJECT");
     let shown = shown.replace(&rig.home().display().to_string(), "HOME");
+    // A value with a space is quoted, which a folder of the test may have.
+    let shown = shown.replace("\"PROJECT\"", "PROJECT");
+    let shown = shown.replace("\"HOME/config.toml\"", "HOME/config.toml");
     let word = |word: &str| match word.split_once('=') {
         Some((name @ ("ms" | "delay_ms" | "conversation" | "input" | "output" | "cost"), _)) => {
             format!("{name}=…")

@@ -54,7 +54,7 @@ impl PlantedPrograms {
         ];
         let mark = outside.path().join("planted");
         for folder in &planted {
-            make_program(&folder.join(name), &format!("touch {}", mark.display()));
+            make_program(&folder.join(name), &format!("touch '{}'", mark.display()));
         }
         let own = outside.path().join("bin");
         make_program(&own.join(name), text);
@@ -86,7 +86,7 @@ fn key_command_starts_outside_the_project_without_variables_that_name_code() {
     let outside = TempDir::new().unwrap();
     let noted = outside.path().join("environment");
     let rig = rig_with_key_source(&format!(
-        "api_key_command = \"(pwd; env) > {}; echo key\"",
+        "api_key_command = \"(pwd; env) > '{}'; echo key\"",
         noted.display()
     ));
     let project = rig.project().display().to_string();
@@ -114,7 +114,7 @@ fn key_command_starts_outside_the_project_without_variables_that_name_code() {
 fn key_command_inherits_no_variable_that_names_a_writable_folder() {
     let outside = TempDir::new().unwrap();
     let noted = outside.path().join("environment");
-    let line = format!("api_key_command = \"env > {}; echo key\"", noted.display());
+    let line = format!("api_key_command = \"env > '{}'; echo key\"", noted.display());
     let rig = rig_with_key_source(&line);
     let programs = PlantedPrograms::new(&rig, "unused", "true");
     let project = rig.project().display().to_string();
@@ -247,7 +247,7 @@ fn clipboard_program_is_not_looked_up_in_folders_that_the_model_can_write() {
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x30\x08\x06\0\0\0",
     )
     .unwrap();
-    let programs = PlantedPrograms::new(&rig, "wl-paste", &format!("cat {}", picture.display()));
+    let programs = PlantedPrograms::new(&rig, "wl-paste", &format!("cat '{}'", picture.display()));
     let mut terminal = Terminal::start_with(
         &rig,
         &["--add-dir", &programs.added()],
@@ -272,7 +272,7 @@ fn browser_is_not_looked_up_in_folders_that_the_model_can_write() {
         Script::replies([Reply::text("Unused.")]).unwrap(),
     );
     let opened = rig.home().join("opened");
-    let programs = PlantedPrograms::new(&rig, name, &format!("touch {}", opened.display()));
+    let programs = PlantedPrograms::new(&rig, name, &format!("touch '{}'", opened.display()));
     // `serve` has no `--add-dir`.
     fs::remove_dir_all(programs.writable[0].path().join("bin")).unwrap();
     let mut child = rig
