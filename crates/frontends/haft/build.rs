@@ -43,19 +43,15 @@ fn main() -> io::Result<()> {
 /// out.
 fn with_hashes(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('#').collect();
-    let hash = |is_short: bool| {
-        if is_short {
-            "??????????"
-        } else {
-            "???????????"
-        }
-    };
     let section = |short: usize| {
-        let hashed = parts
-            .iter()
-            .enumerate()
-            .skip(1)
-            .flat_map(|(index, part)| [hash(index == short), part]);
+        let hashed = parts.iter().enumerate().skip(1).flat_map(|(index, part)| {
+            let hash = if index == short {
+                "??????????"
+            } else {
+                "???????????"
+            };
+            [hash, part]
+        });
         format!("\".text.{}{}\"\n", parts[0], hashed.collect::<String>())
     };
     (0..parts.len()).map(section).collect()

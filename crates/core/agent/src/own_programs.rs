@@ -42,8 +42,12 @@ pub fn own_command(environment: &HostEnvironment, program: &str) -> io::Result<C
     };
     let home = environment.absolute_home();
     let inherited = environment.variables().filter(|(name, value)| {
-        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-        is_inheritable(&name, &value, &writable, home.as_deref())
+        is_inheritable(
+            &name.to_string_lossy(),
+            &value.to_string_lossy(),
+            &writable,
+            home.as_deref(),
+        )
     });
     let mut command = Command::new(found);
     command

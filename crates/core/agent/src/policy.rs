@@ -325,17 +325,10 @@ impl PolicyFile<'_> {
 /// error if an existing file cannot be read, because that file may forbid anything.
 fn read_policy_file(root: &Path, name: &str) -> Result<Option<String>, String> {
     let there = root.join(name);
-    let missing = |error: &io::Error| {
-        matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        )
-    };
     if let Err(error) = there.symlink_metadata() {
-        return if missing(&error) {
-            Ok(None)
-        } else {
-            Err(format!("it cannot be read: {error}"))
+        return match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(format!("it cannot be read: {error}")),
         };
     }
     let path = there

@@ -133,14 +133,13 @@ fn build_policy(
         home.as_deref(),
     )?);
     let trusted = TrustList::at_path(places.trust_file());
-    let is_trusted = |root: &PathBuf| {
-        trusted
-            .trust_state(root)
-            .is_ok_and(|state| state.is_trusted())
-    };
     let mut protected: Vec<PathBuf> = projects
         .iter()
-        .filter(|root| is_trusted(root))
+        .filter(|root| {
+            trusted
+                .trust_state(root)
+                .is_ok_and(|state| state.is_trusted())
+        })
         .flat_map(|root| footprint::list_files_named_by_project(root))
         .collect();
     // haft starts its program again by this path.

@@ -324,19 +324,15 @@ fn collect_contributions(agent: &Agent, context: &ExtensionContext<'_>) -> Contr
 /// Rolls back file changes that a killed process left incomplete, in any project. Returns a notice
 /// for each such change.
 pub(crate) fn recover_interrupted_changes(journal: &Path) -> Vec<Notice> {
-    let is_failed = |outcome: &RecoveryOutcome| matches!(outcome, RecoveryOutcome::Failed { .. });
-    let code = |outcome: &RecoveryOutcome| {
-        if is_failed(outcome) {
-            "recovery_failed"
-        } else {
-            "recovered"
-        }
-    };
     match haft_tools::recover_changes(journal) {
         Ok(found) => found
             .iter()
             .map(|one| Notice {
-                code: code(&one.outcome),
+                code: if matches!(one.outcome, RecoveryOutcome::Failed { .. }) {
+                    "recovery_failed"
+                } else {
+                    "recovered"
+                },
                 message: one.to_string(),
                 failed: false,
             })

@@ -276,8 +276,9 @@ impl Policy {
             ("ladder_to", self.ladder_to),
             ("warn_at", self.warn_at),
         ];
-        let is_share = |value: f64| value > 0.0 && value <= 1.0;
-        let wrong = shares.into_iter().filter(|(_, value)| !is_share(*value));
+        let wrong = shares
+            .into_iter()
+            .filter(|(_, value)| !(*value > 0.0 && *value <= 1.0));
         let expected = "above 0 and at most 1";
         let mut problems: Vec<_> = wrong
             .map(|(key, value)| PolicyError {

@@ -92,11 +92,13 @@ impl Session {
     /// text, and the number of tokens.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &str, u32)> {
         let counter = &self.services.shared.counter;
-        let tokens = |one: &'_ haft_context::Document| counter.count_text(&one.text);
-        self.prompt
-            .documents()
-            .iter()
-            .map(move |one| (one.heading.as_str(), one.text.as_str(), tokens(one)))
+        self.prompt.documents().iter().map(move |one| {
+            (
+                one.heading.as_str(),
+                one.text.as_str(),
+                counter.count_text(&one.text),
+            )
+        })
     }
 
     /// Returns the paths that the system message lists as the files that the task is about.

@@ -213,19 +213,15 @@ impl Catalogue {
         let declared: Vec<_> = self.models.keys().filter(ends_so).cloned().collect();
         let names = self.model_names();
         // If a model is also served from mainland China, the name means the international one.
-        let is_twin = |full: &&String| {
-            full.contains("-cn/") && names.contains(&full.replacen("-cn/", "/", 1))
-        };
-        let built_in = || {
+        let found = if declared.is_empty() {
             names
                 .iter()
                 .filter(ends_so)
-                .filter(|name| !is_twin(name))
+                .filter(|name| {
+                    !(name.contains("-cn/") && names.contains(&name.replacen("-cn/", "/", 1)))
+                })
                 .cloned()
                 .collect()
-        };
-        let found = if declared.is_empty() {
-            built_in()
         } else {
             declared
         };
@@ -255,9 +251,8 @@ impl Catalogue {
             .cache
             .unwrap_or_else(|| guess_cache_rule(provider.api));
         let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
-        let cache_write = |price: &Price| written_for_an_hour.or(price.cache_write);
         let price = model.price.map(|price| Price {
-            cache_write: cache_write(&price),
+            cache_write: written_for_an_hour.or(price.cache_write),
             ..price
         });
         let currency = model.currency.unwrap_or_else(|| "USD".to_owned());

@@ -169,12 +169,14 @@ impl ReadingCommand {
                 WordKind::Option { name, wants_value } => {
                     let is_pattern = self.patterns.contains(&name);
                     has_pattern |= is_pattern;
-                    let fits = |value: &str| {
-                        self.has_no_excluded_text(value)
-                            && (is_pattern || value.is_empty() || place.contains_path(value))
-                    };
-                    let is_fit = |value: &ShellWord| match &value.text {
-                        WordValue::Literal(text) => fits(text),
+                    if !wants_value {
+                        continue;
+                    }
+                    let is_fit = words.next().is_some_and(|value| match &value.text {
+                        WordValue::Literal(text) => {
+                            self.has_no_excluded_text(text)
+                                && (is_pattern || text.is_empty() || place.contains_path(text))
+                        }
                         // The expansion stays one word, and where a value is expected it cannot
                         // become an option.
                         WordValue::Dynamic {
@@ -186,8 +188,8 @@ impl ReadingCommand {
                             splits: WordSplitting::Yes,
                             ..
                         } => false,
-                    };
-                    if wants_value && !words.next().is_some_and(|value| is_fit(value)) {
+                    });
+                    if !is_fit {
                         return false;
                     }
                 }
@@ -366,8 +368,13 @@ impl CommandPlace<'_> {
                 folder.is_empty() && entry.file_name().as_encoded_bytes().starts_with(b"-");
             let matches = shape::shapes_overlap(name, &entry.file_name().to_string_lossy());
             let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
-            let leads = || follow_links(Path::new("/"), &entry.path().to_string_lossy());
-            !matches || (!is_option && (!is_link || leads().is_ok_and(|path| inside(&path))))
+            if !matches {
+                return true;
+            }
+            let leads_out = is_link
+                && !follow_links(Path::new("/"), &entry.path().to_string_lossy())
+                    .is_ok_and(|path| inside(&path));
+            !is_option && !leads_out
         };
         folders.iter().all(|folder| {
             inside(folder)
@@ -401,13 +408,13 @@ impl CommandPlace<'_> {
     /// repository: anyone may have written the configuration of a bare repository in the project.
     fn has_no_bare_repository(&self) -> bool {
         let places = effects::resolve_path(self.folders, ".").unwrap_or_default();
-        let plain = |place: &Path| {
-            let mut above = place.ancestors();
-            above
-                .find(|folder| folder.join(".git").exists() || folder.join("HEAD").exists())
-                .is_none_or(|folder| folder.join(".git").exists())
-        };
-        !places.is_empty() && places.iter().all(|place| plain(place))
+        !places.is_empty()
+            && places.iter().all(|place| {
+                let mut above = place.ancestors();
+                above
+                    .find(|folder| folder.join(".git").exists() || folder.join("HEAD").exists())
+                    .is_none_or(|folder| folder.join(".git").exists())
+            })
     }
 }
 

@@ -338,11 +338,9 @@ impl LineJudge<'_> {
             EffectKind::Run(run) if run.role == CommandRole::Transparent => true,
             EffectKind::Run(run) if self.is_commit(effect, run) => {
                 commits = true;
-                let by_rule = || {
-                    self.find_covering_rule(effect, &run.risks).is_some()
-                        || self.find_commit_rule().is_some()
-                };
-                decision == Decision::Ask || by_rule()
+                decision == Decision::Ask
+                    || self.find_covering_rule(effect, &run.risks).is_some()
+                    || self.find_commit_rule().is_some()
             }
             EffectKind::Run(run) => self.find_built_in_ruling(effect, run).is_some(),
             EffectKind::Read(_) => true,

@@ -43,32 +43,29 @@ pub(super) fn find_allow_rules(
     };
     let mut texts = texts.unwrap_or_default();
     texts.dedup();
-    // The result is verified: with these rules the call must be allowed.
-    let allow = |texts: &[String]| {
-        let parsed: Option<Vec<_>> = texts
-            .iter()
-            .map(|text| PermissionRule::parse(text, None).ok())
-            .collect();
-        let Some(parsed) = parsed.filter(|parsed| !parsed.is_empty()) else {
-            return false;
-        };
-        let rules = parsed
-            .into_iter()
-            .fold(permissions.rules.clone(), |rules, rule| {
-                rules.with_rule(Decision::Allow, rule)
-            });
-        let with_rules = Permissions {
-            rules,
-            ..permissions.clone()
-        };
-        with_rules.decide_by_rules(call, workspace).decision == Decision::Allow
-    };
-    // The first rule may be for a wrapper of the other commands, and cover them.
+    // The first rule may be for a wrapper of the other commands, and cover them. The result is
+    // verified: with these rules the call must be allowed.
     let fewest = [1, texts.len()]
         .into_iter()
         .filter_map(|count| texts.get(..count))
-        .find(|texts| allow(texts));
+        .find(|texts| {
+            let with_rules = add_allow_rules(permissions, texts);
+            with_rules.is_some_and(|permissions| {
+                permissions.decide_by_rules(call, workspace).decision == Decision::Allow
+            })
+        });
     fewest.map(<[String]>::to_vec).unwrap_or_default()
+}
+
+/// Returns the permissions with `texts` as further allow rules, or `None` if there is no rule or
+/// one cannot be parsed.
+fn add_allow_rules(permissions: &Permissions, texts: &[String]) -> Option<Permissions> {
+    let mut added = permissions.clone();
+    for text in texts {
+        let rule = PermissionRule::parse(text, None).ok()?;
+        added.rules = added.rules.with_rule(Decision::Allow, rule);
+    }
+    (!texts.is_empty()).then_some(added)
 }
 
 /// Builds the rule that allows exactly one command, or returns `None` if the command has unknown

@@ -21,7 +21,8 @@ pub(crate) const UNDOTTED: char = '\u{E003}';
 
 /// Returns true if some text fits both shapes. Only the first shape may contain [`UNDOTTED`].
 pub(crate) fn shapes_overlap(one: &str, other: &str) -> bool {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
     let mut seen = vec![false; (one.len() + 1) * (other.len() + 1)];
     let mut open = vec![(0, 0)];
     let repeats = |c: char| matches!(c, ANY | HOME | ANY_IN_NAME | STAR);

@@ -75,13 +75,13 @@ fn read_folder(
         }));
     }
     if depth < MAX_DEPTH {
-        let is_folder = |name: &String| {
+        let folders = names.iter().filter(|name| {
             place
                 .join(name)
                 .symlink_metadata()
                 .is_ok_and(|metadata| metadata.is_dir())
-        };
-        for name in names.iter().filter(|name| is_folder(name)) {
+        });
+        for name in folders {
             read_folder(
                 knowledge,
                 top,
@@ -123,12 +123,12 @@ pub fn render_descriptions(descriptions: &[Description]) -> Option<String> {
 /// the way to the file.
 pub fn write_description(knowledge: &KnowledgePaths, folder: &Path, text: &str) -> io::Result<()> {
     let path = description_path(knowledge, folder)?;
-    let is_link = |path: &Path| {
+    let mut inside = path.ancestors().take_while(|path| *path != knowledge.root);
+    let link = inside.find(|path| {
         path.symlink_metadata()
             .is_ok_and(|metadata| metadata.is_symlink())
-    };
-    let mut inside = path.ancestors().take_while(|path| *path != knowledge.root);
-    if let Some(link) = inside.find(|path| is_link(path)) {
+    });
+    if let Some(link) = link {
         return Err(io::Error::other(format!("{} is a link", link.display())));
     }
     haft_files::replace_file(

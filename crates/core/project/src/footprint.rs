@@ -44,10 +44,10 @@ const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
 
 /// Returns the files and folders of the footprint, relative to the project's root.
 fn list_footprint_paths() -> impl Iterator<Item = String> {
-    let own = |kind: KnowledgeKind| std::iter::once(format!(".haft/{}", kind.folder_name()));
-    let folders = FOOTPRINT_KINDS
-        .into_iter()
-        .flat_map(move |kind| own(kind).chain(compat::project_folders(kind).map(str::to_owned)));
+    let folders = FOOTPRINT_KINDS.into_iter().flat_map(move |kind| {
+        std::iter::once(format!(".haft/{}", kind.folder_name()))
+            .chain(compat::project_folders(kind).map(str::to_owned))
+    });
     FOOTPRINT_PATHS
         .iter()
         .map(|name| (*name).to_owned())

@@ -115,11 +115,15 @@ fn quote_free_text(yaml: &str) -> String {
     while let Some(line) = lines.next() {
         let value = line.split_once(':').map_or("", |(_, value)| value).trim();
         // Globs are quoted only if YAML would take `*` for an alias.
-        let plain = |key: &String| match key.as_str() {
+        let key = key_of(line).filter(|key| match key.as_str() {
             "globs" => value.starts_with('*'),
-            key => FREE_TEXT_KEYS.contains(&key) && !value.starts_with(['"', '\'', '|', '>']),
-        };
-        let Some(key) = key_of(line).filter(|key| plain(key) && !value.is_empty()) else {
+            key => {
+                FREE_TEXT_KEYS.contains(&key)
+                    && !value.is_empty()
+                    && !value.starts_with(['"', '\'', '|', '>'])
+            }
+        });
+        let Some(key) = key else {
             out.push(line.to_owned());
             continue;
         };

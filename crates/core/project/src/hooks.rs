@@ -350,16 +350,17 @@ fn compile_matcher(
     place: HookSource<'_>,
     problems: &mut Vec<FileProblem>,
 ) -> Option<Matcher> {
-    let problem = |why: String| {
-        let why = why.lines().last().unwrap_or_default().to_owned();
-        FileProblem::new(
-            place.path,
-            format!("the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"),
-        )
-    };
-    Matcher::new(text)
-        .map_err(|why| problems.push(problem(why)))
-        .ok()
+    match Matcher::new(text) {
+        Ok(matcher) => Some(matcher),
+        Err(why) => {
+            let why = why.lines().last().unwrap_or_default();
+            let what = format!(
+                "the matcher `{text}` of a hook cannot be read, its hooks are left out: {why}"
+            );
+            problems.push(FileProblem::new(place.path, what));
+            None
+        }
+    }
 }
 
 #[cfg(test)]

@@ -57,11 +57,14 @@ pub fn applicable_folders<'a>(
 /// Returns the paths of all possible instruction files of `folders` and of the user. The files need
 /// not exist.
 pub fn candidate_files(knowledge: &KnowledgePaths, folders: &[PathBuf]) -> Vec<PathBuf> {
-    let names = || std::iter::once(AGENTS_FILE).chain(compat::INSTRUCTION_FILES);
     let of_project = folders
         .iter()
         .filter(|_| knowledge.trusted)
-        .flat_map(|folder| names().map(|name| folder.join(name)));
+        .flat_map(|folder| {
+            std::iter::once(AGENTS_FILE)
+                .chain(compat::INSTRUCTION_FILES)
+                .map(|name| folder.join(name))
+        });
     of_project
         .chain([knowledge.user.join(AGENTS_FILE)])
         .collect()

@@ -187,13 +187,10 @@ impl Libraries {
             .iter()
             .flat_map(|library| self.read_library_documents(library, knowledge, problems))
             .collect();
-        let is_listed = |found: &[LibraryDocument], new: &LibraryDocument| {
-            found.iter().any(|one| one.heading == new.heading)
-        };
         let more = read_auto_coder_documents(knowledge, problems);
         let new: Vec<_> = more
             .into_iter()
-            .filter(|new| !is_listed(&found, new))
+            .filter(|new| !found.iter().any(|one| one.heading == new.heading))
             .collect();
         found.extend(new);
         found

@@ -73,10 +73,9 @@ pub fn is_inheritable(name: &str, value: &str, writable: &[PathBuf], home: Optio
     if name == "PATH" || DATA_VARIABLES.contains(&name) {
         return true;
     }
-    let holds_home = |folder: &Path| home.is_some_and(|home| is_inside_any(home, &[folder.into()]));
     let considered: Vec<_> = writable
         .iter()
-        .filter(|folder| !holds_home(folder))
+        .filter(|folder| !home.is_some_and(|home| is_inside_any(home, &[folder.into()])))
         .cloned()
         .collect();
     !is_code_variable(name) && !names_path_inside(value, &considered)

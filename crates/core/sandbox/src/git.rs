@@ -81,6 +81,11 @@ const FIXED_VARIABLES: &[(&str, &str)] = &[
 /// the network also gets the variables for proxies, certificates and the SSH agent.
 const PASSED_VARIABLES: &[&str] = &["HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TZ"];
 
+/// True for the variables that only commands with network access get. `name` is in lower case.
+fn is_network_variable(name: &str) -> bool {
+    name.ends_with("_proxy") || name.contains("ssl_") || name == "ssh_auth_sock"
+}
+
 /// The maximum number of bytes in a command's output; more output is an error.
 const MAX_OUTPUT_BYTES: usize = 256 << 20;
 const GIT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -343,15 +348,10 @@ impl GitProgram {
     }
 
     fn call_environment(&self, call: &GitCall<'_>) -> Vec<(String, String)> {
-        let online = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            call.network
-                && (name.ends_with("_proxy") || name.contains("ssl_") || name == "ssh_auth_sock")
-        };
-        let passed = self
-            .environment
-            .iter()
-            .filter(|(name, _)| PASSED_VARIABLES.contains(&name.as_str()) || online(name));
+        let passed = self.environment.iter().filter(|(name, _)| {
+            PASSED_VARIABLES.contains(&name.as_str())
+                || (call.network && is_network_variable(&name.to_ascii_lowercase()))
+        });
         let set = FIXED_VARIABLES
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -303,58 +303,60 @@ impl Supervisor {
     }
 
     fn start_helper(&self, wires: CommandStreams) -> Result<Helper, SandboxError> {
-        let start = || {
-            let (output, [stdout, stderr]): (Option<OutputSource>, _) = match wires {
-                CommandStreams::SeparateReady(helper) => return Ok(*helper),
-                CommandStreams::Separate => (None, [Stdio::piped(), Stdio::piped()]),
-                CommandStreams::Joined => {
-                    let (ours, theirs) = io::pipe()?;
-                    // Only haft's end becomes non-blocking: a command would get "try again" on the
-                    // other end where it expects to wait.
-                    rustix::io::ioctl_fionbio(&ours, true)?;
-                    (
-                        Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)),
-                        duplicate_as_stdio(theirs.into())?,
-                    )
-                }
-                CommandStreams::Terminal(screen, theirs) => {
-                    (Some(Box::new(screen)), duplicate_as_stdio(theirs)?)
-                }
-                CommandStreams::Socket(theirs) => {
-                    (Some(Box::new(empty())), [theirs.into(), Stdio::piped()])
-                }
-            };
-            let (control, theirs) = create_socket_pair()?;
-            let mut process = tokio::process::Command::new(self.helper.executable_path())
-                .arg0(self.helper.path())
-                .arg(HELPER_ARG)
-                .env_clear()
-                .current_dir("/")
-                .stdin(Stdio::from(theirs))
-                .stdout(stdout)
-                .stderr(stderr)
-                // A group of its own from the start keeps signals that a terminal sends to haft's
-                // group away from the helper.
-                .process_group(0)
-                .spawn()?;
-            let piped = process
-                .stdout
-                .take()
-                .map(|stdout| Box::new(stdout) as OutputSource);
-            let stdout = output.or(piped).ok_or(io::ErrorKind::BrokenPipe)?;
-            let stderr: OutputSource = match process.stderr.take() {
-                Some(stderr) => Box::new(stderr),
-                None => Box::new(empty()),
-            };
-            Ok(Helper {
-                started: Instant::now(),
-                process,
-                control,
-                stdout,
-                stderr,
-            })
+        self.try_start_helper(wires)
+            .map_err(|source| self.helper_error(source))
+    }
+
+    fn try_start_helper(&self, wires: CommandStreams) -> io::Result<Helper> {
+        let (output, [stdout, stderr]): (Option<OutputSource>, _) = match wires {
+            CommandStreams::SeparateReady(helper) => return Ok(*helper),
+            CommandStreams::Separate => (None, [Stdio::piped(), Stdio::piped()]),
+            CommandStreams::Joined => {
+                let (ours, theirs) = io::pipe()?;
+                // Only haft's end becomes non-blocking: a command would get "try again" on the
+                // other end where it expects to wait.
+                rustix::io::ioctl_fionbio(&ours, true)?;
+                (
+                    Some(Box::new(pipe::Receiver::from_owned_fd(ours.into())?)),
+                    duplicate_as_stdio(theirs.into())?,
+                )
+            }
+            CommandStreams::Terminal(screen, theirs) => {
+                (Some(Box::new(screen)), duplicate_as_stdio(theirs)?)
+            }
+            CommandStreams::Socket(theirs) => {
+                (Some(Box::new(empty())), [theirs.into(), Stdio::piped()])
+            }
         };
-        start().map_err(|source| self.helper_error(source))
+        let (control, theirs) = create_socket_pair()?;
+        let mut process = tokio::process::Command::new(self.helper.executable_path())
+            .arg0(self.helper.path())
+            .arg(HELPER_ARG)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(stdout)
+            .stderr(stderr)
+            // A group of its own from the start keeps signals that a terminal sends to haft's
+            // group away from the helper.
+            .process_group(0)
+            .spawn()?;
+        let piped = process
+            .stdout
+            .take()
+            .map(|stdout| Box::new(stdout) as OutputSource);
+        let stdout = output.or(piped).ok_or(io::ErrorKind::BrokenPipe)?;
+        let stderr: OutputSource = match process.stderr.take() {
+            Some(stderr) => Box::new(stderr),
+            None => Box::new(empty()),
+        };
+        Ok(Helper {
+            started: Instant::now(),
+            process,
+            control,
+            stdout,
+            stderr,
+        })
     }
 }
 

@@ -173,10 +173,10 @@ impl ConfinementSpec {
                 .strip_prefix(folder)
                 .ok()
                 .filter(|below| !below.as_os_str().is_empty());
-            let is_made_inside = |below: &Path| policy.tmp.join(below).symlink_metadata().is_ok();
             let is_open =
                 open >= SandboxPolicy::deepest_component_count(place, [Path::new(folder)]);
-            below.is_some_and(|below| !is_open && !is_made_inside(below))
+            !is_open
+                && below.is_some_and(|below| policy.tmp.join(below).symlink_metadata().is_err())
         };
         policy
             .private_folders()

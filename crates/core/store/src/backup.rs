@@ -102,13 +102,12 @@ pub(crate) fn select_expired(mut backups: Vec<Backup>, keep: BackupLimits) -> Ve
     let mut removed = Vec::new();
     while backups.len() > keep.max_count.max(1) {
         let thinned = backups.len() - keep.max_count.max(1).div_ceil(2);
-        let gap = |index: usize| {
+        let victim = (1..thinned).min_by_key(|index| {
             let before = backups[index - 1].made_at;
             let after = backups[index + 1].made_at;
             after.duration_since(before).abs()
-        };
-        let victim = (1..thinned).min_by_key(|&index| gap(index)).unwrap_or(0);
-        removed.push(backups.remove(victim));
+        });
+        removed.push(backups.remove(victim.unwrap_or(0)));
     }
     while backups.len() > 1
         && backups.iter().map(|backup| backup.bytes).sum::<u64>() > keep.max_bytes

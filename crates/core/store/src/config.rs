@@ -61,10 +61,6 @@ pub fn hide_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return "…".to_owned();
     };
-    let is_plain = |text: &str| {
-        text.chars()
-            .all(|c| c.is_alphanumeric() || "-._+".contains(c))
-    };
     let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user.split(':').next().unwrap_or_default()), host),
@@ -76,7 +72,10 @@ pub fn hide_password(url: &str) -> String {
     let is_port = host
         .rsplit_once(':')
         .is_none_or(|(_, port)| port.chars().all(|c| c.is_ascii_digit() || c == ']'));
-    if !is_plain(scheme) || after.contains('@') || user.is_none() && !is_port {
+    let is_plain_scheme = scheme
+        .chars()
+        .all(|c| c.is_alphanumeric() || "-._+".contains(c));
+    if !is_plain_scheme || after.contains('@') || user.is_none() && !is_port {
         return "…".to_owned();
     }
     // The query may contain a password too.

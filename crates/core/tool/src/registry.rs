@@ -182,14 +182,13 @@ impl Registry {
 
     /// Finds a tool by name, by alias, or by another name that the tool stands for.
     pub fn resolve(&self, name: &str) -> Option<ResolvedTool<'_>> {
-        let stands = || {
-            self.iter().find(|tool| {
+        self.find_by_name_or_alias(name).or_else(|| {
+            let tool = self.iter().find(|tool| {
                 tool.gateway()
                     .is_some_and(|gateway| gateway.stand_in_arguments(name, &Value::Null).is_some())
-            })
-        };
-        self.find_by_name_or_alias(name)
-            .or_else(|| stands().map(|tool| ResolvedTool { tool, alias: None }))
+            })?;
+            Some(ResolvedTool { tool, alias: None })
+        })
     }
 
     /// Finds a tool by name or alias. A name that stands for a part of a tool is not found.

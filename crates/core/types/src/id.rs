@@ -105,11 +105,8 @@ const MAX_FILE_NAME_LEN: usize = 150;
 /// in hex. The result is never empty, is not hidden, contains no path separator, and is different
 /// for different names.
 pub fn encode_file_name(name: &str) -> String {
-    let plain = |at: usize, c: char| {
-        c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0)
-    };
     let code = |(at, c): (usize, char)| {
-        if plain(at, c) {
+        if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') || (c == '.' && at > 0) {
             c.to_string()
         } else {
             format!("%{:x}", c as u32)

@@ -235,8 +235,7 @@ impl ChangeRecord {
 
     /// Finishes an undo or redo that was interrupted by a kill.
     pub fn finish_interrupted(&self) -> Result<(), VersionsError> {
-        let begun = |steps: &[FileStep]| steps.iter().any(|step| !step.done);
-        if !begun(&self.steps()?) {
+        if self.steps()?.iter().all(|step| step.done) {
             return Ok(());
         }
         let _alone = self.versions.lock_undo()?;
@@ -372,13 +371,13 @@ fn build_report(
     let mut failed: HashMap<PathBuf, Conflict> = failed.into_iter().collect();
     let chosen: BTreeSet<StepId> = selected.values().flatten().copied().collect();
     // A redo reverses undos; the calls it redoes are those that the undos reversed.
-    let undone = |step: &FileStep| {
-        step.changes
-            .iter()
-            .any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by)))
-    };
     let concerned = |step: &&FileStep| {
-        step.kind == StepKind::Call && (chosen.contains(&step.id) || undone(step))
+        step.kind == StepKind::Call
+            && (chosen.contains(&step.id)
+                || step
+                    .changes
+                    .iter()
+                    .any(|change| change.taken_back.is_some_and(|by| chosen.contains(&by))))
     };
     let calls = steps
         .iter()

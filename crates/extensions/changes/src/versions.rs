@@ -412,18 +412,20 @@ impl SqliteVersions {
     /// Returns the current time of the file system's clock, in nanoseconds. Files written after
     /// this call never have an earlier change time.
     pub fn current_file_time(&self) -> Result<i64, VersionsError> {
-        let touch = || -> io::Result<i64> {
-            haft_files::create_folder(&self.folder)?;
-            let mut file = haft_files::open_or_create(&self.folder.join("time"))?;
-            file.write_all(b".")?;
-            let seen = file.metadata()?;
-            Ok(seen
-                .ctime()
-                .saturating_mul(1_000_000_000)
-                .saturating_add(seen.ctime_nsec()))
-        };
-        touch().map_err(|error| self.folder_error("write to", error))
+        write_time_file(&self.folder).map_err(|error| self.folder_error("write to", error))
     }
+}
+
+/// Writes to the file `time` of the folder, and returns its new change time in nanoseconds.
+fn write_time_file(folder: &Path) -> io::Result<i64> {
+    haft_files::create_folder(folder)?;
+    let mut file = haft_files::open_or_create(&folder.join("time"))?;
+    file.write_all(b".")?;
+    let seen = file.metadata()?;
+    Ok(seen
+        .ctime()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(seen.ctime_nsec()))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -47,19 +47,18 @@ impl Element<'_> {
     /// Returns the value of an attribute. A `name` with a namespace prefix is compared with the
     /// attribute's whole name, any other with the local name only.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
-        let wanted = |key: &str| {
-            if name.contains(':') {
-                key == name
-            } else {
-                local_name(key) == name
-            }
-        };
         let attribute = self
             .0
             .attributes()
             .with_checks(false)
             .flatten()
-            .find(|one| wanted(one.key.into_inner()))?;
+            .find(|one| {
+                if name.contains(':') {
+                    one.key.into_inner() == name
+                } else {
+                    local_name(one.key.into_inner()) == name
+                }
+            })?;
         let raw: &str = &attribute.value;
         Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), Cow::into_owned))
     }

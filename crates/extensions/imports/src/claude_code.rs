@@ -257,16 +257,16 @@ fn select_branch_messages(all: Vec<(SessionMessage<'_>, bool)>) -> Vec<SessionMe
             calls.extend(said.blocks.iter().filter_map(|(block, _)| block.id.clone()));
         }
     }
-    let answers = |said: &SessionMessage<'_>| {
-        said.blocks.iter().any(|(block, _)| {
-            block
-                .tool_use_id
-                .as_ref()
-                .is_some_and(|id| calls.contains(id))
-        })
+    let keep = |(said, wanted): &(SessionMessage<'_>, bool)| {
+        *wanted
+            || of_reply(said)
+            || said.blocks.iter().any(|(block, _)| {
+                block
+                    .tool_use_id
+                    .as_ref()
+                    .is_some_and(|id| calls.contains(id))
+            })
     };
-    let keep =
-        |(said, wanted): &(SessionMessage<'_>, bool)| *wanted || of_reply(said) || answers(said);
     let kept: Vec<bool> = all.iter().map(keep).collect();
     all.into_iter()
         .zip(kept)

@@ -96,14 +96,9 @@ fn convert_usage(message: &Value) -> Option<Value> {
 /// True if a text with the role `user` was added by cline itself: the environment details, or the
 /// result of a call that the model wrote as text (`[read_file for 'a.ts'] Result:`).
 pub(crate) fn is_added_by_cline(text: &str) -> bool {
-    let result = || {
-        text.strip_prefix('[')?
-            .lines()
-            .next()?
-            .trim_end()
-            .strip_suffix("] Result:")
-    };
-    text.starts_with("<environment_details>") || result().is_some()
+    let first_line = text.lines().next().unwrap_or_default().trim_end();
+    text.starts_with("<environment_details>")
+        || (first_line.starts_with('[') && first_line.ends_with("] Result:"))
 }
 
 /// True if the text contains the user's answer to a tool call, such as an answer to a question.

@@ -269,17 +269,12 @@ fn derive_title(messages: &[Message]) -> Option<String> {
 
 /// Removes the tags in which cline encloses the user's input.
 fn strip_tags(line: &str) -> &str {
-    let inner = |tag: &str| {
-        line.trim()
-            .strip_prefix(tag)?
-            .split_once('>')?
-            .1
-            .split("</")
-            .next()
-    };
     ["<task", "<user_input"]
         .iter()
-        .find_map(|tag| inner(tag))
+        .find_map(|tag| {
+            let (_, inner) = line.trim().strip_prefix(tag)?.split_once('>')?;
+            inner.split("</").next()
+        })
         .unwrap_or(line)
 }
 

@@ -110,9 +110,10 @@ pub fn read_conversation_file(
                     .enumerate()
                     .filter(|(_, line)| !line.trim().is_empty())
             };
-            let object =
-                |line: &str| line.trim_start().starts_with('{') && line.contains("\"messages\"");
-            if lines().count() < 2 || !lines().all(|(_, line)| object(line)) {
+            let holds_chats = lines().all(|(_, line)| {
+                line.trim_start().starts_with('{') && line.contains("\"messages\"")
+            });
+            if lines().count() < 2 || !holds_chats {
                 return Err(error.into());
             }
             let mut all = Vec::new();

@@ -24,13 +24,10 @@ pub(crate) fn read_sessions(
             read_session(source, session, messages).map(|one| vec![one])
         }
         _ => {
-            let messages = |session: &Value| {
-                session
-                    .get("conversation")
-                    .and_then(Value::as_array)
-                    .cloned()
+            let read = |one: &Value| {
+                let messages = one.get("conversation").and_then(Value::as_array);
+                read_session(source, one, messages.map_or(&[], Vec::as_slice))
             };
-            let read = |one: &Value| read_session(source, one, &messages(one).unwrap_or_default());
             all.iter().map(read).collect()
         }
     }

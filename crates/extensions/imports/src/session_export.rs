@@ -230,15 +230,12 @@ fn export_from_folder(path: &Path) -> Option<String> {
             .collect();
         files.retain(|file| file.extension().is_some_and(|end| end == "json"));
         files.sort();
-        let read =
-            |file: &PathBuf| serde_json::from_str::<Value>(&fs::read_to_string(file).ok()?).ok();
         // An unreadable file becomes null, which is counted as skipped later.
-        Some(
-            files
-                .iter()
-                .map(|file| read(file).unwrap_or_default())
-                .collect::<Vec<_>>(),
-        )
+        let values = files.iter().map(|file| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            serde_json::from_str::<Value>(&text).unwrap_or_default()
+        });
+        Some(values.collect::<Vec<_>>())
     };
     let id = path
         .file_stem()?

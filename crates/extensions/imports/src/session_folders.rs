@@ -182,7 +182,8 @@ impl SessionFolder {
         found: &mut Vec<ForeignSession>,
     ) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let (path, Ok(kind)) = (below.join(entry.file_name()), entry.file_type()) else {
+            let path = below.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else {
                 continue;
             };
             if kind.is_dir() && deeper > 0 {

@@ -69,8 +69,8 @@ pub(crate) fn read_trajectory(source: SourceText<'_>) -> Result<ImportedConversa
 }
 
 fn is_demonstration(said: &Value) -> bool {
-    let flag = |key: &str| said.get(key).and_then(Value::as_bool) == Some(true);
-    flag("is_demo") || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
+    said.get("is_demo").and_then(Value::as_bool) == Some(true)
+        || said.get("message_type").and_then(Value::as_str) == Some("demonstration")
 }
 
 /// Renames the keys of a message to those of OpenAI's format.

@@ -266,13 +266,6 @@ fn draw_line_chart(
         .iter()
         .filter_map(|sum| sum.last())
         .fold(f64::MIN_POSITIVE, |top, last| top.max(*last));
-    let amount = |value: f64| {
-        if priced {
-            format_money(value)
-        } else {
-            format_thousands(value.round() as u64)
-        }
-    };
     let drawn = if priced {
         "cost of the input so far"
     } else {
@@ -286,7 +279,12 @@ fn draw_line_chart(
     );
     let height = LINE_CHART_HEIGHT - 40.0;
     for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        draw_grid_line(svg, floor - height * share, &amount(top * share));
+        let amount = if priced {
+            format_money(top * share)
+        } else {
+            format_thousands((top * share).round() as u64)
+        };
+        draw_grid_line(svg, floor - height * share, &amount);
     }
     let scale = (PLOT_WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / longest as f64;
     let mut ends: Vec<(f64, usize)> = Vec::new();

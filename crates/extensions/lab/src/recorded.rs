@@ -144,20 +144,17 @@ impl RecordedConversation {
             })
             .collect();
         let is_kept = list.is_some() && imagined.tokens > 0;
-        let kept = |step: usize| {
-            lists[steps[step].messages - 1]
-                .clone()
-                .map(|todo| Reminders {
-                    todo: Some(todo),
-                    ..Reminders::default()
-                })
-        };
         let aside = |step: usize| RecordedSurroundings {
             system: Arc::clone(&system),
             tools: Arc::clone(&tools),
             documents: None,
             reminders: if is_kept {
-                kept(step)
+                lists[steps[step].messages - 1]
+                    .clone()
+                    .map(|todo| Reminders {
+                        todo: Some(todo),
+                        ..Reminders::default()
+                    })
             } else {
                 imagined.reminders_at(step, counter)
             },

@@ -498,16 +498,10 @@ fn collect_secrets(servers: &[ServerDefinition]) -> Vec<String> {
             headers, bearer, ..
         } => {
             // In `Bearer TOKEN`, only the second word is secret.
-            let last_word = |value: &str| {
-                value
-                    .split_whitespace()
-                    .next_back()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let values = headers
-                .iter()
-                .map(|(name, value)| (name.clone(), last_word(value)));
+            let values = headers.iter().map(|(name, value)| {
+                let last_word = value.split_whitespace().next_back().unwrap_or_default();
+                (name.clone(), last_word.to_owned())
+            });
             haft_sandbox::secret_values(values)
                 .into_iter()
                 .chain(bearer.clone())

@@ -97,12 +97,10 @@ impl Login {
     }
 
     async fn finish_callback(&self, query: &str) -> Result<(), String> {
-        let given = |key: &str| {
-            query
-                .split('&')
-                .find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
-        };
-        if let Some(error) = given("error") {
+        let error = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("error="));
+        if let Some(error) = error {
             return Err(format!(
                 "the server refused: {}",
                 haft_text::sanitize(error)

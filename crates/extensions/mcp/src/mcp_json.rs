@@ -64,10 +64,9 @@ pub(crate) fn parse_given_entries(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(NamedEntries, Vec<String>), (String, String)> {
     let whole: Value = serde_json::from_str(text).unwrap_or_default();
-    let is_linked = |name: &str| whole["mcpServers"][name]["type"] == "sdk";
     let (linked, ours): (Vec<_>, Vec<_>) = parse_entries(text, variable)?
         .into_iter()
-        .partition(|(name, _)| is_linked(name));
+        .partition(|(name, _)| whole["mcpServers"][name]["type"] == "sdk");
     Ok((ours, linked.into_iter().map(|(name, _)| name).collect()))
 }
 

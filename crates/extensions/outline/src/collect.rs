@@ -330,12 +330,10 @@ fn build_outline(mut found: Vec<DefinitionSpan>, damaged: bool, limit: usize) ->
     let mut definitions = Vec::with_capacity(found.len());
     for one in found {
         // Two names in one statement, such as `a, b = 1, 2`, are siblings.
-        let holds =
-            |start, end| end >= one.end && end > one.start && (start, end) != (one.start, one.end);
-        while open
-            .last()
-            .is_some_and(|(_, start, end)| !holds(*start, *end))
-        {
+        while let Some(&(_, start, end)) = open.last() {
+            if end >= one.end && end > one.start && (start, end) != (one.start, one.end) {
+                break;
+            }
             open.pop();
         }
         let kind = one

@@ -538,10 +538,8 @@ impl Store for PostgresStore {
         id: &ConversationId,
         keys: &[&str],
     ) -> Result<BTreeMap<String, Value>, StoreError> {
-        let (id, keys): (_, Vec<_>) = (
-            id.clone(),
-            keys.iter().map(|key| (*key).to_owned()).collect(),
-        );
+        let id = id.clone();
+        let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
         self.queue_read(async move |connection| read::read_states(connection, &id, &keys).await)
             .await
     }

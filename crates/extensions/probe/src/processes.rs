@@ -161,8 +161,6 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     attempt_for_anyone("find descriptors its parents had open", |g| {
         // This process has opened the pipe for its result and the folder that is being listed.
-        let known =
-            |path: &Path| path.starts_with("/proc") || path.to_string_lossy().starts_with("pipe:");
         let entries = fs::read_dir("/proc/self/fd")?.flatten();
         let numbers = entries.filter(|entry| {
             entry
@@ -173,7 +171,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         });
         let mut targets = numbers.filter_map(|entry| fs::read_link(entry.path()).ok());
         let _ = g;
-        ensure(targets.any(|target| !known(&target)), "there are none")
+        let has_unknown = targets.any(|target| {
+            !target.starts_with("/proc") && !target.to_string_lossy().starts_with("pipe:")
+        });
+        ensure(has_unknown, "there are none")
     }),
     attempt_for_some_machines("gain privileges from a program that gives them", |_| {
         run_set_user_id_program()

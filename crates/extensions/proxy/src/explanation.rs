@@ -161,7 +161,8 @@ fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
     };
     let old_hashes = hashes(old);
     let new_hashes = hashes(new);
-    let (first, Some(next)) = (&old[0], new.first()) else {
+    let first = &old[0];
+    let Some(next) = new.first() else {
         return Cause::Rewound;
     };
     if first.owner == TOOLS_OWNER || next.owner == TOOLS_OWNER {

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::http::{request, response};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri, Version};
@@ -148,11 +148,9 @@ fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
     } else {
         format!("{base}{path}")
     };
-    let (scheme, authority): (Scheme, Authority) =
-        (upstream.scheme()?.clone(), upstream.authority()?.clone());
     Uri::builder()
-        .scheme(scheme)
-        .authority(authority)
+        .scheme(upstream.scheme()?.clone())
+        .authority(upstream.authority()?.clone())
         .path_and_query(path)
         .build()
         .ok()

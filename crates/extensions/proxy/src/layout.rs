@@ -97,10 +97,9 @@ pub(crate) fn split_body(api: Api, body: &str) -> Option<SplitBody> {
         add_spans(SegmentKind::System, name);
     }
     add_spans(SegmentKind::Message, messages);
-    let text_of = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let (segments, layout) = build_layout(body, &spans);
     Some(SplitBody {
-        model: text_of("model"),
+        model: text_field(&fields, "model"),
         segments,
         layout,
         session: find_session_id(&fields),
@@ -115,15 +114,18 @@ fn split_list_elements(value: &str) -> Vec<&str> {
     }
 }
 
+fn text_field(fields: &BTreeMap<Cow<'_, str>, &RawValue>, name: &str) -> Option<String> {
+    serde_json::from_str(fields.get(name)?.get()).ok()
+}
+
 /// Returns the id with which the client groups its requests into sessions.
 fn find_session_id(fields: &BTreeMap<Cow<'_, str>, &RawValue>) -> Option<String> {
-    let text = |name: &str| serde_json::from_str::<String>(fields.get(name)?.get()).ok();
     let metadata = || {
         let metadata: serde_json::Value =
             serde_json::from_str(fields.get("metadata")?.get()).ok()?;
         metadata.get("user_id")?.as_str().map(str::to_owned)
     };
-    text("prompt_cache_key")
+    text_field(fields, "prompt_cache_key")
         .or_else(metadata)
         .filter(|name| !name.is_empty())
 }
@@ -176,26 +178,25 @@ fn build_layout(body: &str, spans: &[(SegmentKind, &str)]) -> (Vec<BodySegment>,
 }
 
 impl BodyLayout {
+    /// Appends the text of a segment with its cache markers.
+    fn push_segment(&self, body: &mut String, index: usize, text: &str) {
+        let mut done = 0;
+        for mark in self.marks.iter().filter(|mark| mark.segment == index) {
+            let at = if text.is_char_boundary(mark.at) {
+                mark.at.max(done)
+            } else {
+                text.len()
+            };
+            body.push_str(&text[done..at]);
+            body.push_str(&mark.text);
+            done = at;
+        }
+        body.push_str(&text[done..]);
+    }
+
     /// Restores the original body by inserting the texts of the segments.
     pub fn join<Text: AsRef<str>>(&self, segments: &[Text]) -> String {
         let mut body = String::new();
-        let push_segment = |body: &mut String, index: usize| {
-            let Some(text) = segments.get(index).map(AsRef::as_ref) else {
-                return;
-            };
-            let mut done = 0;
-            for mark in self.marks.iter().filter(|mark| mark.segment == index) {
-                let at = if text.is_char_boundary(mark.at) {
-                    mark.at.max(done)
-                } else {
-                    text.len()
-                };
-                body.push_str(&text[done..at]);
-                body.push_str(&mark.text);
-                done = at;
-            }
-            body.push_str(&text[done..]);
-        };
         for piece in &self.pieces {
             match piece {
                 LayoutPiece::Text(text) => body.push_str(text),
@@ -208,7 +209,9 @@ impl BodyLayout {
                         if index > *from {
                             body.push_str(between);
                         }
-                        push_segment(&mut body, index);
+                        if let Some(text) = segments.get(index) {
+                            self.push_segment(&mut body, index, text.as_ref());
+                        }
                     }
                 }
             }

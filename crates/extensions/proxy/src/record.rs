@@ -598,15 +598,10 @@ impl TrafficRecorder {
             .or_else(|| model_from_path(&seen.path))
             .unwrap_or("unknown");
         let catalogue = &self.setup.catalogue;
-        let is_upstream = |url: &str| {
-            url.split("//")
-                .nth(1)
-                .and_then(|rest| rest.split('/').next())
-                == Some(&seen.upstream)
-        };
-        let at_upstream = catalogue
-            .providers()
-            .find(|(_, provider)| is_upstream(&provider.base_url));
+        let at_upstream = catalogue.providers().find(|(_, provider)| {
+            let after_scheme = provider.base_url.split("//").nth(1);
+            after_scheme.and_then(|rest| rest.split('/').next()) == Some(&seen.upstream)
+        });
         let own = match seen.api {
             Api::OpenaiChat | Api::OpenaiResponses => "openai",
             Api::Anthropic => "anthropic",
@@ -616,22 +611,21 @@ impl TrafficRecorder {
         let found = catalogue
             .resolve(&format!("{provider}/{model}"))
             .map(|declared| declared.spec);
-        let unknown = || ModelSpec {
-            provider: provider.to_owned(),
-            name: model.to_owned(),
-            api: seen.api,
-            context_window: ModelSpec::DEFAULT_WINDOW,
-            max_output_tokens: None,
-            price: None,
-            cache: haft_types::CacheRule::default(),
-            tool_protocol: haft_types::ToolProtocol::default(),
-            capabilities: haft_types::Capabilities::default(),
-            profile: haft_types::ModelProfile::Full,
-            tokenizer_factor: 1.0,
-        };
         ModelSpec {
             api: seen.api,
-            ..found.unwrap_or_else(|_| unknown())
+            ..found.unwrap_or_else(|_| ModelSpec {
+                provider: provider.to_owned(),
+                name: model.to_owned(),
+                api: seen.api,
+                context_window: ModelSpec::DEFAULT_WINDOW,
+                max_output_tokens: None,
+                price: None,
+                cache: haft_types::CacheRule::default(),
+                tool_protocol: haft_types::ToolProtocol::default(),
+                capabilities: haft_types::Capabilities::default(),
+                profile: haft_types::ModelProfile::Full,
+                tokenizer_factor: 1.0,
+            })
         }
     }
 }

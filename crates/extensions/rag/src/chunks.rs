@@ -106,12 +106,11 @@ fn find_chunk_end(lines: &[&str], start: usize) -> usize {
         return limit;
     }
     let earliest = (start + MIN_LINES).min(limit);
-    let score = |at: usize| {
-        score_boundary(lines, at) * 20 + MAX_LINES
-            - at.abs_diff(start + TARGET_LINES).min(MAX_LINES)
-    };
     (earliest..=limit)
-        .max_by_key(|at| score(*at))
+        .max_by_key(|&at| {
+            score_boundary(lines, at) * 20 + MAX_LINES
+                - at.abs_diff(start + TARGET_LINES).min(MAX_LINES)
+        })
         .unwrap_or(limit)
 }
 

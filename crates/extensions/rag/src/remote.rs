@@ -112,8 +112,9 @@ impl Remote {
             format!("http://{proxy}")
         };
         // The error omits the proxy's address, which may contain a password.
-        let wrong = || unreachable("the proxy of the environment is not an HTTP proxy".to_owned());
-        let proxy = reqwest::Proxy::all(named).map_err(|_| wrong())?;
+        let proxy = reqwest::Proxy::all(named).map_err(|_| {
+            unreachable("the proxy of the environment is not an HTTP proxy".to_owned())
+        })?;
         let proxy = proxy.no_proxy(except.and_then(reqwest::NoProxy::from_string));
         let client = create_client_builder(&self.url)
             .proxy(proxy)

@@ -30,28 +30,32 @@ pub fn find_related_conversations(
 ) -> Result<RelatedConversations, StoreError> {
     let place = database_file(store);
     let connection = database::open_connection(&place)?;
-    let find = || {
-        let mut all = ids.to_vec();
-        let mut looked = 0;
-        while let Some(parent) = all.get(looked).cloned() {
-            let sql = "SELECT id FROM conversations WHERE json_extract(metadata, '$.parent') = ?1";
-            add_unseen_ids(&connection, sql, &parent, &mut all)?;
-            looked += 1;
-        }
-        let sub_agents = all.split_off(ids.len());
-        let mut sharing: Vec<_> = ids.iter().chain(&sub_agents).cloned().collect();
-        let known = sharing.len();
-        for source in sharing.clone() {
-            let sql = "SELECT id FROM conversations WHERE key IN (SELECT conversation FROM lineage WHERE source =
-                       (SELECT key FROM conversations WHERE id = ?1))";
-            add_unseen_ids(&connection, sql, &source, &mut sharing)?;
-        }
-        Ok(RelatedConversations {
-            sub_agents,
-            forks: sharing.split_off(known),
-        })
-    };
-    find().map_err(|failure: SqliteFailure| place.to_store_error(failure))
+    query_related_conversations(&connection, ids).map_err(|failure| place.to_store_error(failure))
+}
+
+fn query_related_conversations(
+    connection: &Connection,
+    ids: &[ConversationId],
+) -> Result<RelatedConversations, SqliteFailure> {
+    let mut all = ids.to_vec();
+    let mut looked = 0;
+    while let Some(parent) = all.get(looked).cloned() {
+        let sql = "SELECT id FROM conversations WHERE json_extract(metadata, '$.parent') = ?1";
+        add_unseen_ids(connection, sql, &parent, &mut all)?;
+        looked += 1;
+    }
+    let sub_agents = all.split_off(ids.len());
+    let mut sharing: Vec<_> = ids.iter().chain(&sub_agents).cloned().collect();
+    let known = sharing.len();
+    for source in sharing.clone() {
+        let sql = "SELECT id FROM conversations WHERE key IN (SELECT conversation FROM lineage WHERE source =
+                   (SELECT key FROM conversations WHERE id = ?1))";
+        add_unseen_ids(connection, sql, &source, &mut sharing)?;
+    }
+    Ok(RelatedConversations {
+        sub_agents,
+        forks: sharing.split_off(known),
+    })
 }
 
 fn add_unseen_ids(
@@ -145,37 +149,42 @@ const DELETE_ROWS: [&str; 8] = [
 /// Data that was deleted earlier is overwritten even if it contained none.
 fn purge_from_database(place: &DatabaseFile, ids: &[ConversationId]) -> Result<bool, StoreError> {
     let mut connection = database::open_connection(place)?;
-    let mut purge = || {
-        connection.pragma_update(None, "secure_delete", "ON")?;
-        let transaction = database::begin_repair(&mut connection)?;
-        let mut held = false;
-        for id in ids {
-            let sql = "SELECT key FROM conversations WHERE id = ?1";
-            let key: Option<i64> = transaction
-                .query_row(sql, [id.as_str()], |row| row.get(0))
-                .optional()?;
-            if let Some(key) = key {
-                DELETE_ROWS
-                    .iter()
-                    .try_for_each(|sql| transaction.execute(sql, [key]).map(drop))?;
-                held = true;
-            }
+    delete_and_vacuum(&mut connection, place, ids).map_err(|failure| place.to_store_error(failure))
+}
+
+fn delete_and_vacuum(
+    connection: &mut Connection,
+    place: &DatabaseFile,
+    ids: &[ConversationId],
+) -> Result<bool, SqliteFailure> {
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    let transaction = database::begin_repair(connection)?;
+    let mut held = false;
+    for id in ids {
+        let sql = "SELECT key FROM conversations WHERE id = ?1";
+        let key: Option<i64> = transaction
+            .query_row(sql, [id.as_str()], |row| row.get(0))
+            .optional()?;
+        if let Some(key) = key {
+            DELETE_ROWS
+                .iter()
+                .try_for_each(|sql| transaction.execute(sql, [key]).map(drop))?;
+            held = true;
         }
-        delete_unused_texts(&transaction)?;
-        transaction.commit()?;
-        // VACUUM rewrites every page, so that no page contains deleted or replaced data.
-        connection.execute_batch("VACUUM")?;
-        let busy: i64 =
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if busy != 0 {
-            return Err(StoreError::InUse {
-                path: place.path.clone(),
-            }
-            .into());
+    }
+    delete_unused_texts(&transaction)?;
+    transaction.commit()?;
+    // VACUUM rewrites every page, so that no page contains deleted or replaced data.
+    connection.execute_batch("VACUUM")?;
+    let busy: i64 =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy != 0 {
+        return Err(StoreError::InUse {
+            path: place.path.clone(),
         }
-        Ok(held)
-    };
-    purge().map_err(|failure: SqliteFailure| place.to_store_error(failure))
+        .into());
+    }
+    Ok(held)
 }
 
 /// Deletes texts that are no longer referenced by any logged request.

@@ -261,13 +261,14 @@ impl Fetcher {
         url: &Url,
         known: &mut HashMap<String, Robots>,
     ) -> Result<Fetched, WebError> {
-        let late = || WebError::Unreachable {
-            url: url.to_string(),
-            why: "it takes too long".to_owned(),
-        };
         tokio::time::timeout(PAGE_TIMEOUT, self.fetch_following_redirects(url, known))
             .await
-            .unwrap_or_else(|_| Err(late()))
+            .unwrap_or_else(|_| {
+                Err(WebError::Unreachable {
+                    url: url.to_string(),
+                    why: "it takes too long".to_owned(),
+                })
+            })
     }
 
     async fn fetch_following_redirects(

@@ -129,15 +129,14 @@ fn check_needs(steps: &[StepEntry], found: &mut ProblemList<'_>) {
 fn check_cycles(steps: &[StepEntry], found: &mut ProblemList<'_>) {
     let mut left: Vec<&StepEntry> = steps.iter().collect();
     loop {
-        let needs_remaining = |step: &&StepEntry| {
-            step.needs
-                .iter()
-                .any(|need| left.iter().any(|other| is_needed_step(other, need)))
-        };
         let waiting: Vec<_> = left
             .iter()
             .copied()
-            .filter(|step| needs_remaining(step))
+            .filter(|step| {
+                step.needs
+                    .iter()
+                    .any(|need| left.iter().any(|other| is_needed_step(other, need)))
+            })
             .collect();
         if waiting.len() == left.len() {
             break;

@@ -80,7 +80,18 @@ impl RunRecord {
     /// JSON.
     #[must_use]
     pub fn add_to_result(&self, mut result: Value, workflow: &Workflow) -> Value {
-        let step = |name: &str| match self.steps.get(name) {
+        result["workflow"] = json!(self.workflow);
+        result["run"] = json!(self.id);
+        result["steps"] = workflow
+            .steps
+            .iter()
+            .map(|step| self.step_to_json(&step.name))
+            .collect();
+        result
+    }
+
+    fn step_to_json(&self, name: &str) -> Value {
+        match self.steps.get(name) {
             Some(StepRecord {
                 conversation,
                 result: Some(result),
@@ -98,11 +109,7 @@ impl RunRecord {
             Some(StepRecord { result: None, .. }) | None => {
                 json!({ "name": name, "outcome": null })
             }
-        };
-        result["workflow"] = json!(self.workflow);
-        result["run"] = json!(self.id);
-        result["steps"] = workflow.steps.iter().map(|one| step(&one.name)).collect();
-        result
+        }
     }
 }
 

@@ -306,12 +306,12 @@ impl RunProgress {
         };
         let all = workflow.steps.len();
         let completed = workflow.steps.iter().filter(done).count();
-        let results = || {
-            self.started
-                .iter()
-                .filter_map(|name| record.steps.get(name)?.result.as_ref())
-        };
-        let any = |outcome: Outcome| results().any(|result| result.outcome == outcome);
+        let outcomes: Vec<Outcome> = self
+            .started
+            .iter()
+            .filter_map(|name| Some(record.steps.get(name)?.result.as_ref()?.outcome))
+            .collect();
+        let any = |outcome: Outcome| outcomes.contains(&outcome);
         let (outcome, code) = if completed == all {
             (Outcome::Completed, "completed")
         } else if shared.cancel.is_cancelled() || any(Outcome::Aborted) {

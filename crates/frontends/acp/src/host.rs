@@ -309,12 +309,11 @@ impl Host {
     /// Returns the environment variables of this process that commands must not inherit: all that
     /// are not in `given`.
     pub(crate) fn withheld_variables(&self, given: &[(String, String)]) -> Vec<String> {
-        let is_given = |name: &String| given.iter().any(|(known, _)| known == name);
         let loaded = self.loaded();
         let variables = loaded.places.environment.variables();
         variables
             .filter_map(|(name, _)| name.into_string().ok())
-            .filter(|name| !is_given(name))
+            .filter(|name| !given.iter().any(|(known, _)| known == name))
             .collect()
     }
 

@@ -107,15 +107,14 @@ impl LiveSession {
     /// Sends the list of available commands to the editor, and a notice if the last turn was
     /// interrupted.
     pub(crate) fn send_introduction(&self) {
-        let hint =
-            |about: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(about));
         let commands = self.setup.host.list_commands(&self.setup.cwd);
-        let command = |name: String, about: String| {
-            AvailableCommand::new(name, about).input(hint("arguments"))
-        };
         let mut all: Vec<_> = commands
             .into_iter()
-            .map(|one| command(one.name, one.description))
+            .map(|one| {
+                let hint = UnstructuredCommandInput::new("arguments");
+                AvailableCommand::new(one.name, one.description)
+                    .input(AvailableCommandInput::Unstructured(hint))
+            })
             .collect();
         let description = "Go on with a turn that was cut off, without a new prompt.";
         all.push(AvailableCommand::new(CONTINUE, description));

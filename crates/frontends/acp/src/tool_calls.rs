@@ -218,13 +218,15 @@ impl OpenCalls {
     /// Removes the calls that can no longer end because their turn is over, and reports them as
     /// failed.
     pub(crate) fn fail_open_calls(&mut self) -> Vec<ToolCallUpdate> {
-        let failed = |id| {
-            ToolCallUpdate::new(
-                id,
-                ToolCallUpdateFields::new().status(ToolCallStatus::Failed),
-            )
-        };
-        self.calls.drain().map(|(id, _)| failed(id)).collect()
+        self.calls
+            .drain()
+            .map(|(id, _)| {
+                ToolCallUpdate::new(
+                    id,
+                    ToolCallUpdateFields::new().status(ToolCallStatus::Failed),
+                )
+            })
+            .collect()
     }
 
     /// Returns the update that shows the call for which an approval is requested, with the reason
@@ -234,9 +236,10 @@ impl OpenCalls {
     /// out. It is not derived from the arguments, which may claim something other than what the
     /// tool does.
     pub(crate) fn approval_update(&mut self, approval: &Approval) -> ToolCallUpdate {
-        let is_approved_call =
-            |call: &OpenCall| call.agent == approval.agent && call.arguments == approval.arguments;
-        let by_arguments = self.calls.iter().find(|(_, call)| is_approved_call(call));
+        let by_arguments = self
+            .calls
+            .iter()
+            .find(|(_, call)| call.agent == approval.agent && call.arguments == approval.arguments);
         let by_tool = || {
             self.calls
                 .iter()

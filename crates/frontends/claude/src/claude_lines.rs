@@ -102,17 +102,16 @@ fn parse_prompt(blocks: &[Value]) -> Result<UserPrompt, String> {
 /// Parses an image whose data is in the message. An image that is given by its address is rejected,
 /// because images are never fetched.
 fn parse_image(source: &Value) -> Result<Image, String> {
-    let is_base64 = |data: &str| {
-        data.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
-    };
     match (
         source["type"].as_str(),
         source["media_type"].as_str(),
         source["data"].as_str(),
     ) {
         (Some("base64"), Some(media_type), Some(data))
-            if IMAGE_TYPES.contains(&media_type) && is_base64(data) =>
+            if IMAGE_TYPES.contains(&media_type)
+                && data
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)) =>
         {
             Ok(Image {
                 media_type: media_type.to_owned(),

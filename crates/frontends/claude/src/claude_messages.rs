@@ -258,8 +258,10 @@ impl ClaudeMessages {
             .map(|name| naming.tool_name(name))
             .collect();
         tools.dedup();
-        let status = |connected: bool| if connected { "connected" } else { "pending" };
-        let server = |(name, connected): &(String, bool)| json!({"name": name, "status": status(*connected)});
+        let server = |(name, connected): &(String, bool)| {
+            let status = if *connected { "connected" } else { "pending" };
+            json!({"name": name, "status": status})
+        };
         let servers: Vec<_> = self.introduction.servers.iter().map(server).collect();
         let facts = json!({
             "subtype": "init",

@@ -45,12 +45,11 @@ const EXTENSION_COMMANDS: [(&[&str], &str, bool); 12] = [
 /// Returns an error message if the arguments are a command of an extension that this build lacks.
 /// Without this check, the arguments would be treated as a prompt.
 fn explain_absent_command(args: &[OsString]) -> Option<String> {
-    let is_named = |command: &[&str]| {
-        args.len() >= command.len() && command.iter().zip(args).all(|(one, arg)| arg == one)
-    };
-    let (command, feature, _) = EXTENSION_COMMANDS
-        .iter()
-        .find(|(command, _, is_here)| !is_here && is_named(command))?;
+    let (command, feature, _) = EXTENSION_COMMANDS.iter().find(|(command, _, is_here)| {
+        !is_here
+            && args.len() >= command.len()
+            && command.iter().zip(args).all(|(one, arg)| arg == one)
+    })?;
     Some(format!(
         "{}\n",
         text!("cli-not-in-build", command = command.join(" "), feature)

@@ -236,10 +236,10 @@ fn list_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
 }
 
 fn choose_palette() -> Palette {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match std::env::var("TERM").as_deref() {
         Ok("dumb") => Palette::Plain,
-        _ if set("NO_COLOR") => Palette::Attributes,
+        _ if no_color => Palette::Attributes,
         _ => Palette::Colour,
     }
 }

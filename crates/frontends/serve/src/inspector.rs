@@ -381,15 +381,12 @@ impl Inspector {
         made.clone().for_each(|made| usage += made.usage());
         let costs: Vec<f64> = made.filter_map(compute_reply_cost).collect();
         let logged = self.store.logged_requests(&row.id).await?.len() as u64;
-        let replies = || {
+        let requests = if logged == 0 && metadata.get("imported_from").is_some_and(Value::is_string)
+        {
             messages
                 .iter()
                 .filter(|message| message.role == Role::Assistant)
                 .count() as u64
-        };
-        let requests = if logged == 0 && metadata.get("imported_from").is_some_and(Value::is_string)
-        {
-            replies()
         } else {
             logged
         };

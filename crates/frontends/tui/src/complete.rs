@@ -86,9 +86,11 @@ pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) 
     );
     let scored = pattern.match_list(names, &mut matcher).into_iter();
     let typed = typed.to_lowercase();
-    let in_pieces = |name: &str| !name.to_lowercase().contains(&typed);
     let mut found: Vec<_> = scored
-        .map(|(name, score)| (in_pieces(name), Reverse(score), name.len(), name))
+        .map(|(name, score)| {
+            let in_pieces = !name.to_lowercase().contains(&typed);
+            (in_pieces, Reverse(score), name.len(), name)
+        })
         .collect();
     found.sort_unstable();
     found

@@ -320,13 +320,10 @@ impl Editor {
             .iter()
             .rposition(|row| row.start <= cursor)
             .unwrap_or(0);
-        let wide = |cells: &[(usize, String)]| {
-            cells
-                .iter()
-                .map(|cell| display_width(&cell.1))
-                .sum::<usize>()
-        };
-        let column = wide(&cells[rows[row].start..cursor.min(rows[row].end)]);
+        let column = cells[rows[row].start..cursor.min(rows[row].end)]
+            .iter()
+            .map(|cell| display_width(&cell.1))
+            .sum::<usize>();
         let first = row.saturating_sub(at_most.max(1) - 1);
         let line = |(number, row): (usize, &Range<usize>)| {
             let front_text = if number == 0 {

@@ -75,9 +75,8 @@ impl StyledSpan {
     /// Links the span to a file. `path` must be absolute.
     #[must_use]
     pub(crate) fn with_link(mut self, path: &str) -> Self {
-        let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let coded = |byte: u8| {
-            if safe(byte) {
+            if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
                 char::from(byte).to_string()
             } else {
                 format!("%{byte:02X}")

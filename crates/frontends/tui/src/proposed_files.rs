@@ -140,18 +140,17 @@ impl ProposedFiles {
         if rest.is_empty() {
             return Ok(vec![edited.to_owned()]);
         }
-        let is_name = |line: &str| {
-            self.files
-                .iter()
-                .any(|file| file.name_line() == line.trim_end())
-        };
         let mut names = self.files.iter();
         let mut texts: Vec<String> = Vec::new();
         if edited.lines().next().map(str::trim_end) != Some(&first.name_line()) {
             return Err(LostNames);
         }
         for line in edited.lines() {
-            if is_name(line) {
+            let is_name = self
+                .files
+                .iter()
+                .any(|file| file.name_line() == line.trim_end());
+            if is_name {
                 if names.next().map(ProposedFile::name_line).as_deref() != Some(line.trim_end()) {
                     return Err(LostNames);
                 }

@@ -147,11 +147,9 @@ impl ResultViewer {
 
     fn matching_rows(&self, rows: &[StyledLine]) -> Vec<usize> {
         let query = self.query.to_lowercase();
-        let fits =
-            |row: &StyledLine| !query.is_empty() && row.plain().to_lowercase().contains(&query);
         rows.iter()
             .enumerate()
-            .filter(|(_, row)| fits(row))
+            .filter(|(_, row)| !query.is_empty() && row.plain().to_lowercase().contains(&query))
             .map(|(at, _)| at)
             .collect()
     }

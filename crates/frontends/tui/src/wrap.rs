@@ -98,23 +98,24 @@ fn break_index(
         cells[..at].iter().map(|cell| cell.wide).sum::<usize>() * 3 >= columns * thirds
     };
     let places = || (begins + 1..=full).rev();
-    let between = |at: usize| {
-        let before = cells[at - 1];
-        let after = cells[at];
-        let apart = (before.wide > 1 || after.wide > 1)
-            && !after.text.starts_with(|c| CLOSING.contains(c))
-            && !before.text.starts_with(|c| OPENING.contains(c));
-        before.text == " " || after.text == " " || apart
-    };
-    let inside = |at: usize| {
-        cells[at - 1].text.starts_with(|c| BREAK_SIGNS.contains(c))
-            && cells[at].text.starts_with(char::is_alphanumeric)
-    };
     let good = places()
-        .find(|at| between(*at))
+        .find(|at| may_break_between(&cells[*at - 1], &cells[*at]))
         .filter(|at| blanks == BreakBlanks::Dropped || filled(*at, THIRDS_AT_BLANK));
-    good.or_else(|| places().find(|at| inside(*at) && filled(*at, THIRDS_AT_SIGN)))
-        .unwrap_or(full)
+    good.or_else(|| {
+        places().find(|at| {
+            cells[*at - 1].text.starts_with(|c| BREAK_SIGNS.contains(c))
+                && cells[*at].text.starts_with(char::is_alphanumeric)
+                && filled(*at, THIRDS_AT_SIGN)
+        })
+    })
+    .unwrap_or(full)
+}
+
+fn may_break_between(before: &StyledCell<'_>, after: &StyledCell<'_>) -> bool {
+    let apart = (before.wide > 1 || after.wide > 1)
+        && !after.text.starts_with(|c| CLOSING.contains(c))
+        && !before.text.starts_with(|c| OPENING.contains(c));
+    before.text == " " || after.text == " " || apart
 }
 
 /// Characters that must not start a row.

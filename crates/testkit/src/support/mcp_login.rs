@@ -212,10 +212,9 @@ fn percent_decode(text: &str) -> String {
 }
 
 fn percent_encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
         .map(|byte| {
-            if plain(byte) {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 char::from(byte).to_string()
             } else {
                 format!("%{byte:02X}")

@@ -267,16 +267,13 @@ fn find_wrong_shares(table: &Spanned<DeTable<'_>>) -> Vec<Problem> {
     let problems = policy
         .map(|policy| policy.find_problems())
         .unwrap_or_default();
-    let offset = |key: &str| {
-        context
-            .get_ref()
-            .as_table()?
-            .get(key)
-            .map(|value| value.span().start)
-    };
+    let table = context.get_ref().as_table();
     problems
         .into_iter()
-        .map(|problem| (offset(problem.key), problem.to_string()))
+        .map(|problem| {
+            let value = table.and_then(|table| table.get(problem.key));
+            (value.map(|value| value.span().start), problem.to_string())
+        })
         .collect()
 }
 

@@ -264,9 +264,10 @@ fn split_assignment(set: &str) -> Result<(&str, &str), ConfigError> {
 /// Parses an assignment as a table with one value. A value that is not TOML is taken as a string,
 /// so that quotes are rarely needed.
 fn parse_assignment(key: &str, value: &str) -> Result<Table, ConfigError> {
-    let as_string = || format!("{key} = {}", Value::String(value.to_owned()));
     toml::from_str::<Table>(&format!("{key} = {value}"))
-        .or_else(|_| toml::from_str::<Table>(&as_string()))
+        .or_else(|_| {
+            toml::from_str::<Table>(&format!("{key} = {}", Value::String(value.to_owned())))
+        })
         .map_err(|_| ConfigError::NotAKey(key.to_owned()))
 }
 

@@ -80,19 +80,11 @@ pub(super) fn find_unknown_variables(
     values: &BTreeMap<String, Value>,
     sections: &[Section],
 ) -> Vec<UnknownVariable> {
-    let is_known = |name: &str| {
-        KNOWN_VARIABLES.contains(&name)
-            || DEVELOPMENT_VARIABLES.contains(&name)
-            || DEVELOPMENT_PREFIXES
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-            || key_for_variable(name, sections).is_some()
-            || values.values().any(|value| mentions_name(value, name))
-    };
     let unknown: Vec<_> = environment
         .iter()
         .map(|(name, _)| name)
-        .filter(|name| name.starts_with(PREFIX) && !is_known(name))
+        .filter(|name| name.starts_with(PREFIX) && !has_effect(name, sections))
+        .filter(|name| !values.values().any(|value| mentions_name(value, name)))
         .collect();
     if unknown.is_empty() {
         return Vec::new();
@@ -105,13 +97,22 @@ pub(super) fn find_unknown_variables(
     found.collect()
 }
 
+/// True if haft reads the variable, in a release or in development.
+fn has_effect(name: &str, sections: &[Section]) -> bool {
+    KNOWN_VARIABLES.contains(&name)
+        || DEVELOPMENT_VARIABLES.contains(&name)
+        || DEVELOPMENT_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        || key_for_variable(name, sections).is_some()
+}
+
 /// True if a string in `value` contains `name` as a whole word.
 fn mentions_name(value: &Value, name: &str) -> bool {
     match value {
-        Value::String(text) => {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            text.split(|c: char| !is_part(c)).any(|word| word == name)
-        }
+        Value::String(text) => text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .any(|word| word == name),
         Value::Array(values) => values.iter().any(|value| mentions_name(value, name)),
         Value::Table(table) => table
             .iter()

@@ -209,12 +209,13 @@ fn select_due_reminders(
     let mut append = Vec::new();
     // Each appended reminder moves the other copies further from the end.
     loop {
-        let is_far = |place: usize| length - 1 - place > snapshot.policy.max_distance as usize;
         let (now, later): (Vec<_>, Vec<_>) =
             waiting
                 .into_iter()
                 .partition(|(said, live): &(Option<usize>, LiveCopy)| {
-                    said.is_none_or(|place| live.repeat && is_far(place))
+                    said.is_none_or(|place| {
+                        live.repeat && length - 1 - place > snapshot.policy.max_distance as usize
+                    })
                 });
         waiting = later;
         if now.is_empty() {

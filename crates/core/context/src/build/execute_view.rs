@@ -264,43 +264,42 @@ fn format_folded_steps(line: &Timeline, all: &[TimelineItem]) -> Vec<String> {
         })
         .collect();
     let folded = all.iter().filter(|item| !window.contains(&item.id()));
-    let step = |item: &TimelineItem, call: &ToolCall| {
-        let call = &*call.resolve_indirect();
-        let result = results.get(&(item.block, call.id.as_str()));
-        let subjects = match result {
-            Some((at, result)) => {
-                CallSubject::from_call_and_result(Some(call), result, &at.entry.message.metadata)
-            }
-            None => CallSubject::from_call(call).into_iter().collect(),
-        };
-        let subject = subjects
-            .first()
-            .map(CallSubject::format_label)
-            .or_else(|| find_text_argument(&call.arguments))
-            .unwrap_or_default();
-        let subject: String = subject
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .chars()
-            .take(80)
-            .collect();
-        let gap = if subject.is_empty() { "" } else { " " };
-        format!(
-            "{}{gap}{subject}: {}",
-            call.name,
-            result.map_or("interrupted".into(), |(_, result)| format_outcome(result))
-        )
+    let mut steps = Vec::new();
+    for item in folded {
+        for call in item.entry.message.tool_calls() {
+            let call = &*call.resolve_indirect();
+            let result = results.get(&(item.block, call.id.as_str()));
+            steps.push(format_folded_step(call, result.copied()));
+        }
+    }
+    steps
+}
+
+fn format_folded_step(call: &ToolCall, result: Option<(&TimelineItem, &ToolResult)>) -> String {
+    let subjects = match result {
+        Some((at, result)) => {
+            CallSubject::from_call_and_result(Some(call), result, &at.entry.message.metadata)
+        }
+        None => CallSubject::from_call(call).into_iter().collect(),
     };
-    folded
-        .flat_map(|item| {
-            item.entry
-                .message
-                .tool_calls()
-                .map(|call| step(item, call))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let subject = subjects
+        .first()
+        .map(CallSubject::format_label)
+        .or_else(|| find_text_argument(&call.arguments))
+        .unwrap_or_default();
+    let subject: String = subject
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(80)
+        .collect();
+    let gap = if subject.is_empty() { "" } else { " " };
+    format!(
+        "{}{gap}{subject}: {}",
+        call.name,
+        result.map_or("interrupted".into(), |(_, result)| format_outcome(result))
+    )
 }
 
 /// Returns the value of the first argument that is a string. It serves as the call's subject if no

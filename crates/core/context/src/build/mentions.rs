@@ -218,11 +218,14 @@ fn find_non_ascii_path<'a>(
     plain: impl Fn(char) -> bool,
     lookup: &dyn Fn(&str) -> Option<MentionKind>,
 ) -> Option<(&'a str, MentionKind)> {
-    let goes_on = |c: char| plain(c) || (!c.is_ascii() && !c.is_whitespace() && !c.is_control());
     let letters = text.char_indices().skip_while(|(at, _)| *at < plain_end);
     let mut ends = Vec::new();
     let mut last = plain_end;
-    for (at, c) in letters.take_while(|(at, c)| *at <= MAX_NON_ASCII_PATH_BYTES && goes_on(*c)) {
+    let path = letters.take_while(|&(at, c)| {
+        at <= MAX_NON_ASCII_PATH_BYTES
+            && (plain(c) || (!c.is_ascii() && !c.is_whitespace() && !c.is_control()))
+    });
+    for (at, c) in path {
         if !c.is_ascii() && at > plain_end {
             ends.push(at);
         }

@@ -53,13 +53,11 @@ pub(crate) fn mark_boundaries(
         last.and_then(|(sent, kept)| sent.segments[..kept].iter().rposition(|one| one.boundary))
     {
         let next = marks.iter().copied().find(|mark| *mark >= before);
-        let blocks = |to: usize| {
-            segments[before + 1..=to]
-                .iter()
-                .map(count_blocks)
-                .sum::<usize>()
-        };
-        if next.is_none_or(|next| blocks(next) > max_mark_distance(cache)) {
+        let is_far = next.is_none_or(|next| {
+            let blocks: usize = segments[before + 1..=next].iter().map(count_blocks).sum();
+            blocks > max_mark_distance(cache)
+        });
+        if is_far {
             marks.push(before);
             marks.sort_unstable();
         }

@@ -256,13 +256,14 @@ impl CacheSimulator {
             }
             CacheMatch::Boundaries => {
                 let reach = self.rule.look_back.unwrap_or(DEFAULT_LOOK_BACK);
-                let sees = |marker: &KnownPrefix, one: &KnownPrefix| {
-                    one.blocks <= marker.blocks && marker.blocks - one.blocks < reach && unit(one)
-                };
                 let markers: Vec<_> = prefixes.iter().filter(|prefix| prefix.boundary).collect();
-                prefixes
-                    .iter()
-                    .rposition(|one| markers.iter().any(|marker| sees(marker, one)))
+                prefixes.iter().rposition(|one| {
+                    markers.iter().any(|marker| {
+                        one.blocks <= marker.blocks
+                            && marker.blocks - one.blocks < reach
+                            && unit(one)
+                    })
+                })
             }
         };
         let found = CacheLookup {

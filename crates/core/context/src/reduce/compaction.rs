@@ -274,26 +274,25 @@ fn plan_archive_before(
     users: Option<usize>,
 ) -> Option<CompactionPlan> {
     let users = users.filter(|users| *users < cut);
-    let stays = |index: usize, item: &TimelineItem| {
-        users.is_some_and(|users| index >= users) && is_from_user(&item.entry.message)
-    };
     let before = line.items[..cut].iter().enumerate();
     let items: Vec<_> = before
-        .filter(|(index, item)| !stays(*index, item))
+        .filter(|(index, item)| {
+            !(users.is_some_and(|users| *index >= users) && is_from_user(&item.entry.message))
+        })
         .map(|(_, item)| item)
         .collect();
     let times = || items.iter().map(|item| item.entry.message.created_at);
     let from = times().min()?;
     let to = times().max()?;
-    let whole = |round: u32| {
-        line.items[users.unwrap_or(cut)..]
-            .iter()
-            .all(|item| item.round != round)
-    };
     let rounds: HashSet<_> = items
         .iter()
         .map(|item| item.round)
-        .filter(|round| *round > 0 && whole(*round))
+        .filter(|round| {
+            *round > 0
+                && line.items[users.unwrap_or(cut)..]
+                    .iter()
+                    .all(|item| item.round != *round)
+        })
         .collect();
     Some(CompactionPlan {
         rounds: rounds.len() as u32,

@@ -163,6 +163,15 @@ pub(crate) fn show_envelopes(line: &mut Timeline, maker: EntryMaker<'_>) {
     }
 }
 
+/// True for a scalar that is not in the envelope's text already.
+fn is_small_addition(value: &Value, envelope_text: &str) -> bool {
+    match value {
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => !envelope_text.contains(text.trim_end()),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
 /// Formats the envelope as one line of JSON: its text once, in `text`, and the data fields that the
 /// text does not contain.
 fn format_envelope(envelope: &Envelope) -> String {
@@ -178,17 +187,12 @@ fn format_envelope(envelope: &Envelope) -> String {
         "duration_ms",
         "message_id",
     ];
-    let is_small = |value: &Value| match value {
-        Value::Bool(_) | Value::Number(_) => true,
-        Value::String(text) => !envelope.text.contains(text.trim_end()),
-        Value::Null | Value::Array(_) | Value::Object(_) => false,
-    };
     let mut fields = Map::new();
     fields.insert("status".into(), status_name(envelope.status).into());
     if let Value::Object(data) = &envelope.data {
-        let kept = data
-            .iter()
-            .filter(|(key, value)| !OMITTED_FIELDS.contains(&key.as_str()) && is_small(value));
+        let kept = data.iter().filter(|(key, value)| {
+            !OMITTED_FIELDS.contains(&key.as_str()) && is_small_addition(value, &envelope.text)
+        });
         let kept: Map<_, _> = kept
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();

@@ -363,11 +363,6 @@ pub fn check_edit(
     counter: &dyn TokenCounter,
 ) -> Result<(), EditError> {
     let line = Timeline::new(repair_blocks(history, counter));
-    let current = |id: &MessageId| {
-        line.items
-            .iter()
-            .any(|item| item.layer == Layer::Current && item.id() == *id)
-    };
     let touched: Vec<_> = match edit {
         ContextEdit::Drop { ids } | ContextEdit::Mask { ids } => ids.iter().copied().collect(),
         ContextEdit::Summarise { ids, text } => {
@@ -386,7 +381,12 @@ pub fn check_edit(
             };
         }
     };
-    if let Some(id) = touched.iter().find(|id| current(id)) {
+    let current = touched.iter().find(|id| {
+        line.items
+            .iter()
+            .any(|item| item.layer == Layer::Current && item.id() == **id)
+    });
+    if let Some(id) = current {
         return Err(EditError::Current(id.short_id()));
     }
     let mut after = before.clone();

@@ -158,10 +158,11 @@ impl CallSubject {
     /// True if the arguments of the call hold the whole new text of a file.
     pub(crate) fn writes_whole_file(call: &ToolCall) -> bool {
         let call = call.resolve_indirect();
-        let creates = || call.arguments.contains("\"create\"");
         match call.name.as_str() {
             "write_to_file" | "Write" | "write" | "write_file" => true,
-            "str_replace_editor" | "str_replace_based_edit_tool" => creates(),
+            "str_replace_editor" | "str_replace_based_edit_tool" => {
+                call.arguments.contains("\"create\"")
+            }
             _ => false,
         }
     }

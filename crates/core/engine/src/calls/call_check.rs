@@ -44,14 +44,16 @@ pub(crate) fn check_calls(
     registry: &Registry,
 ) -> Vec<Result<AdmittedCall, Box<RefusedCall>>> {
     let count = calls.len();
-    let facts = |index| ReplyFacts {
-        stop,
-        last: index + 1 == count,
-    };
     calls
         .into_iter()
         .enumerate()
-        .map(|(index, call)| check_call(call, &facts(index), registry))
+        .map(|(index, call)| {
+            let facts = ReplyFacts {
+                stop,
+                last: index + 1 == count,
+            };
+            check_call(call, &facts, registry)
+        })
         .collect()
 }
 
@@ -186,19 +188,18 @@ fn unknown_tool_message(name: &str, registry: &Registry) -> String {
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
-    let all = || {
-        registry
-            .offered_tools()
-            .take(MAX_LISTED_TOOLS)
-            .map(shown)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     match near.join(" or ").as_str() {
-        "" => format!(
-            "There is no tool `{name}`. Do it with one of these: {}.",
-            all()
-        ),
+        "" => {
+            let all: Vec<_> = registry
+                .offered_tools()
+                .take(MAX_LISTED_TOOLS)
+                .map(shown)
+                .collect();
+            format!(
+                "There is no tool `{name}`. Do it with one of these: {}.",
+                all.join(", ")
+            )
+        }
         near => format!("There is no tool `{name}`. Did you mean {near}?"),
     }
 }

@@ -87,19 +87,17 @@ impl CommandHook {
         };
         self.host.guard.check(&request).await?;
         let confined = sandbox.confinement();
-        let is_there = |confined: &ConfinementSpec| {
-            confined
-                .policy
-                .projects
-                .iter()
-                .any(|root| root == context.root)
-        };
-        Ok(match confined {
+        let is_elsewhere = confined.as_ref().is_some_and(|confined| {
+            let projects = &confined.policy.projects;
+            projects.iter().all(|root| root != context.root)
+        });
+        Ok(if is_elsewhere {
             // A sub-agent may work in a copy of the project.
-            Some(confined) if !is_there(&confined) => sandbox
+            sandbox
                 .with_projects(vec![context.root.to_owned()])
-                .confinement(),
-            confined => confined,
+                .confinement()
+        } else {
+            confined
         })
     }
 

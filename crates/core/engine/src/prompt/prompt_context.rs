@@ -315,16 +315,15 @@ impl PromptContext {
         now: Timestamp,
     ) -> Reminders {
         let items = self.todo.items();
-        let progress = |state| match state {
-            TodoState::Pending => TodoProgress::Pending,
-            TodoState::InProgress => TodoProgress::InProgress,
-            TodoState::Completed => TodoProgress::Completed,
-        };
         let todo: Vec<_> = items
             .iter()
             .map(|item| Todo {
                 content: &item.content,
-                progress: progress(item.status),
+                progress: match item.status {
+                    TodoState::Pending => TodoProgress::Pending,
+                    TodoState::InProgress => TodoProgress::InProgress,
+                    TodoState::Completed => TodoProgress::Completed,
+                },
             })
             .collect();
         let masked = |text: String| config.safety.masker.mask(&text).into_owned();

@@ -187,11 +187,14 @@ fn emit_account_events(account: &Account, request: &Request, io: &mut TurnIo<'_>
             .iter()
             .rposition(|one| !is_reminder(one))
             .map_or(0, |before| before + 1);
-        let run = request.segments[index..=end].iter();
-        let kind = |owner: &str| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned();
+        let owners = request.segments[index..=end]
+            .iter()
+            .map(|segment| segment.owner);
         io.emit(EventBody::Reminders {
             index,
-            kinds: run.map(|segment| kind(segment.owner)).collect(),
+            kinds: owners
+                .map(|owner| owner.strip_prefix("reminder:").unwrap_or(owner).to_owned())
+                .collect(),
         });
     }
     let budget = &account.budget;

@@ -211,10 +211,9 @@ impl SentState {
             Role::User | Role::Assistant | Role::Tool => true,
             Role::System | Role::Summary => false,
         });
-        let waits = |last: &Arc<Entry>| {
-            last.message.role == Role::Assistant && last.message.tool_calls().next().is_none()
-        };
-        if last.is_some_and(|last| !waits(last)) {
+        if last.is_some_and(|last| {
+            last.message.role != Role::Assistant || last.message.tool_calls().next().is_some()
+        }) {
             return history;
         }
         let id = MessageId::from_hash(ContentHash::from_content(INPUT_PLACEHOLDER.as_bytes()));

@@ -105,21 +105,25 @@ impl FenceTracker {
     }
 
     fn end_line(&mut self) {
-        let closes = |(mark, count)| match self.line {
-            FenceLine::Marks { mark: m, count: c }
-            | FenceLine::After {
-                mark: m,
-                count: c,
-                rest: Rest::Blank,
-            } => m == mark && c >= count,
-            FenceLine::After { .. } | FenceLine::Lead | FenceLine::Words => false,
-        };
         self.open = match self.open {
-            Some(open) if closes(open) => None,
+            Some(open) if self.is_closing(open) => None,
             Some(open) => Some(open),
             None => self.opened_fence(),
         };
         self.line = FenceLine::Lead;
+    }
+
+    /// True if the current line closes the fence `open`.
+    fn is_closing(&self, open: (char, usize)) -> bool {
+        match self.line {
+            FenceLine::Marks { mark, count }
+            | FenceLine::After {
+                mark,
+                count,
+                rest: Rest::Blank,
+            } => mark == open.0 && count >= open.1,
+            FenceLine::After { .. } | FenceLine::Lead | FenceLine::Words => false,
+        }
     }
 }
 

@@ -89,14 +89,16 @@ impl StrayCallParser {
         } else {
             None
         };
-        let quoted = |text: &str| {
-            let text = normalize(text);
-            self.said.iter().any(|said| said.contains(&text))
-        };
-        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source)))
-        else {
+        let Some(calls) = calls else {
             return DecodedReply { parts, stop, usage };
         };
+        let quotes_input = calls.iter().any(|call| {
+            let source = normalize(call.source);
+            self.said.iter().any(|said| said.contains(&source))
+        });
+        if quotes_input {
+            return DecodedReply { parts, stop, usage };
+        }
         parts.retain(|part| !matches!(part, Part::Text { .. }));
         for WrittenCall {
             name, arguments, ..

@@ -281,18 +281,18 @@ impl XmlCall {
         let (may_end, may_open) = self.open.as_ref().map_or((true, true), |value| {
             (value.end.is_some(), value.end.is_some() && value.bare)
         });
-        let is_new = move |index: usize| {
-            self.given.iter().all(|(given, _)| *given != index)
-                && self
-                    .open
-                    .as_ref()
-                    .is_none_or(|value| value.parameter != index)
-        };
         let parameters = tool
             .parameters
             .iter()
             .enumerate()
-            .filter(move |(index, _)| may_open && is_new(*index));
+            .filter(move |(index, _)| {
+                may_open
+                    && self.given.iter().all(|(given, _)| given != index)
+                    && self
+                        .open
+                        .as_ref()
+                        .is_none_or(|value| value.parameter != *index)
+            });
         closing
             .map(|text| (Tag::CloseParameter, text))
             .into_iter()

@@ -70,11 +70,10 @@ impl CallIds {
     /// True if haft generated this id, so that the provider has never seen it.
     pub(crate) fn is_generated(id: &str) -> bool {
         let mut pieces = id.strip_prefix(FROM_TEXT_PREFIX).unwrap_or(id).split('_');
-        let number = |piece: Option<&str>| {
-            piece.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        };
         pieces.next() == Some("call")
-            && number(pieces.next())
+            && pieces
+                .next()
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
             && pieces
                 .next()
                 .is_some_and(|hex| hex.len() == 8 && hex.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -50,13 +50,13 @@ pub(crate) fn resolve_path(folders: &WorkingFolders, path: &str) -> Option<Vec<P
     match folders {
         _ if path.is_empty() => None,
         _ if path.starts_with('/') => Some(vec![follow_links(top, path).ok()?]),
-        WorkingFolders::Known(places) => {
-            let physical = |place: &PathBuf| follow_links(top, &place.to_string_lossy()).ok();
-            places
-                .iter()
-                .map(|place| follow_links(&physical(place)?, path).ok())
-                .collect()
-        }
+        WorkingFolders::Known(places) => places
+            .iter()
+            .map(|place| {
+                let physical = follow_links(top, &place.to_string_lossy()).ok()?;
+                follow_links(&physical, path).ok()
+            })
+            .collect(),
         WorkingFolders::Unknown => None,
     }
 }

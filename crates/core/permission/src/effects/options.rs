@@ -45,12 +45,11 @@ impl OptionSet {
 
     /// True if `others` contains every option of this set, in full or abbreviated.
     pub(crate) fn is_subset_of(&self, others: &Self) -> bool {
-        let is = |wanted: &str, found: &String| {
-            wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
-        };
-        self.0
-            .iter()
-            .all(|wanted| others.0.iter().any(|found| is(wanted, found)))
+        self.0.iter().all(|wanted| {
+            others.0.iter().any(|found| {
+                wanted == found || (found.len() > 1 && wanted.starts_with(found.as_str()))
+            })
+        })
     }
 }
 

@@ -96,12 +96,6 @@ fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risk
     if !program.harmless.is_empty() {
         risks.extend(program.find_subcommand_risk(words, from));
     }
-    let text = |place: usize| {
-        operands
-            .get(place)
-            .and_then(|at| words.get(*at))
-            .and_then(ShellWord::literal)
-    };
     let first = operands.first().and_then(|at| Some((*at, words.get(*at)?)));
     if let Some((at, word)) = first
         && program.verbs.iter().any(|verb| may_be_text(word, verb))
@@ -128,7 +122,9 @@ fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risk
     }
     let reads_input = match program.input {
         InputUse::Data => false,
-        InputUse::CommandsBelow(enough) => operands.len() < enough || text(0) == Some("-"),
+        InputUse::CommandsBelow(enough) => {
+            operands.len() < enough || first.and_then(|(_, word)| word.literal()) == Some("-")
+        }
         InputUse::Commands => true,
     };
     // If an option that a rule must name is present, it specifies the source of the commands
@@ -167,13 +163,14 @@ impl ProgramEntry {
             }),
             Ok(place) => {
                 let word = words.get(place)?;
-                let is = |verb: &str, known: &str| match known.strip_suffix('*') {
-                    Some(beginning) => verb.starts_with(beginning),
-                    None => verb == known,
-                };
-                let known = word
-                    .literal()
-                    .is_some_and(|verb| self.harmless.iter().any(|known| is(verb, known)));
+                let known = word.literal().is_some_and(|verb| {
+                    self.harmless
+                        .iter()
+                        .any(|known| match known.strip_suffix('*') {
+                            Some(beginning) => verb.starts_with(beginning),
+                            None => verb == known,
+                        })
+                });
                 (!known).then_some(Risk {
                     at: RiskPosition::Word(place),
                     what: UNKNOWN_VERB,
@@ -270,12 +267,11 @@ pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
         [program, verb, ..] => Some(format!("{} {}", program.base_name()?, verb.literal()?)),
         _ => None,
     };
-    let is_reading_subcommand = || {
-        program_tables()
-            .zip(pair())
-            .is_some_and(|(tables, pair)| tables.lookers.contains(&pair))
-    };
-    only_reads(words, risks) || (risks.is_empty() && is_reading_subcommand())
+    only_reads(words, risks)
+        || (risks.is_empty()
+            && program_tables()
+                .zip(pair())
+                .is_some_and(|(tables, pair)| tables.lookers.contains(&pair)))
 }
 
 /// True if a command discloses nothing of the content of the files that its words name.

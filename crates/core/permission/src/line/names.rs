@@ -132,9 +132,10 @@ fn find_matching_names(word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
 /// True for a word that every shell interprets in the same way: a word without quotes, expansions,
 /// lists, or named classes.
 fn is_plain(source: &str) -> bool {
-    let is_common = |c: char| c.is_alphanumeric() || "_./-+,@%=:".contains(c);
     let has_set = source.contains('[');
-    source.chars().all(|c| is_common(c) || "*?[]!^".contains(c))
+    source
+        .chars()
+        .all(|c| c.is_alphanumeric() || "_./-+,@%=:*?[]!^".contains(c))
         && !(has_set && source.contains(':'))
 }
 

@@ -128,14 +128,13 @@ impl LineJudge<'_> {
         let shapes: Vec<_> = shapes.collect();
         let rest = unknown.next();
         let (rule, word) = self.strict_path_rules(usage).find_map(|(rule, path)| {
-            let fits = |shapes: &[String]| {
-                shapes
-                    .iter()
-                    .any(|shape| path.may_match_shape(self.workspace, shape))
-            };
             let word = shapes
                 .iter()
-                .find(|(_, shapes)| fits(shapes))
+                .find(|(_, shapes)| {
+                    shapes
+                        .iter()
+                        .any(|shape| path.may_match_shape(self.workspace, shape))
+                })
                 .map(|(word, _)| *word)
                 .or(rest)?;
             Some((rule, word))

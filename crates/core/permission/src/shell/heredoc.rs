@@ -30,14 +30,12 @@ impl ShellParser<'_> {
         }
         self.cursor.skip_blanks();
         let word = self.parse_word()?;
-        let plain = |text: &str| {
-            text.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c))
-        };
         match word.literal() {
             Some(delimiter)
                 if !delimiter.is_empty()
-                    && plain(delimiter)
+                    && delimiter
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || "_-.!+%".contains(c))
                     && word.source.trim().lines().count() == 1 =>
             {
                 let literal = word.source != delimiter;

@@ -72,16 +72,16 @@ impl SandboxPolicy {
                 .symlink_metadata()
                 .is_ok_and(|metadata| metadata.is_dir())
         };
-        let is_named = |folder: &str| {
-            self.projects
-                .iter()
-                .chain(&self.writable)
-                .any(|named| named == Path::new(folder))
-        };
         PRIVATE_FOLDERS
             .into_iter()
             .filter(is_folder)
-            .filter(move |folder| !is_named(folder))
+            .filter(move |folder| {
+                !self
+                    .projects
+                    .iter()
+                    .chain(&self.writable)
+                    .any(|named| named == Path::new(folder))
+            })
     }
 
     /// Returns the number of components in the path of the innermost of `folders` that contains or

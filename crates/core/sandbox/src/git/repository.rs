@@ -322,11 +322,10 @@ impl Git {
                 why,
             });
         }
-        let plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let mut kept = "[core]\n\tbare = false\n".to_owned();
         for name in COPIED_SETTINGS {
             if let (Some((section, key)), Some(value)) = (name.split_once('.'), all.get(*name))
-                && plain(value)
+                && value.bytes().all(|byte| byte.is_ascii_alphanumeric())
             {
                 kept.extend(["[", section, "]\n\t", key, " = ", value, "\n"]);
             }

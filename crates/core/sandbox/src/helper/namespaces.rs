@@ -24,9 +24,8 @@ pub(super) enum ForkSide {
 /// Forks this process. The child gets new namespaces of the given kinds.
 pub(super) fn fork_into(namespaces: UnshareFlags) -> io::Result<ForkSide> {
     // SAFETY: there is one thread, so the child finds no lock held and no state half-changed.
-    let plain = || i64::from(unsafe { libc::fork() });
     let pid = if namespaces.is_empty() {
-        plain()
+        i64::from(unsafe { libc::fork() })
     } else {
         clone_into_namespaces(namespaces)
     };

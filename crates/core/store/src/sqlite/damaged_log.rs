@@ -34,20 +34,21 @@ pub fn keep_damaged_log(database: &Path) -> Result<(), StoreError> {
     let Ok(_alone) = DatabaseUse::lock_exclusive(database) else {
         return Ok(());
     };
-    let keep = || {
-        if WriteAheadLog::read(&File::open(&log)?, PAGE_SIZE)?.is_damaged()
-            && !is_log_copied(database, &log)?
-        {
-            copy_with_log(database, &log)?;
-        }
-        Ok(())
-    };
     // Opening the database now would lose readable data, so the failure is reported.
-    keep().map_err(|source| StoreError::Io {
+    copy_if_damaged(database, &log).map_err(|source| StoreError::Io {
         action: "put a copy aside of",
         path: database.to_path_buf(),
         source,
     })
+}
+
+fn copy_if_damaged(database: &Path, log: &Path) -> io::Result<()> {
+    if WriteAheadLog::read(&File::open(log)?, PAGE_SIZE)?.is_damaged()
+        && !is_log_copied(database, log)?
+    {
+        copy_with_log(database, log)?;
+    }
+    Ok(())
 }
 
 fn numbered_copy_path(database: &Path, number: u32) -> PathBuf {

@@ -257,11 +257,10 @@ fn reject_notices(changes: &[PlannedChange<'_>]) -> Result<(), ToolFailure> {
         let Ok(text) = std::str::from_utf8(bytes) else {
             continue;
         };
-        let had = |notice: &str| {
-            let old = old.and_then(|old| std::str::from_utf8(&old.bytes).ok());
-            old.is_some_and(|old| old.contains(notice))
-        };
-        if let Some(notice) = find_notices_in(text).find(|notice| !had(notice)) {
+        let old_text = old.and_then(|old| std::str::from_utf8(&old.bytes).ok());
+        let new_notice =
+            find_notices_in(text).find(|notice| !old_text.is_some_and(|old| old.contains(notice)));
+        if let Some(notice) = new_notice {
             return Err(ToolFailure::new(
                 "haft_notice",
                 format!(

@@ -53,13 +53,6 @@ pub(crate) fn suggest_paths(scope: &FileScope, missing: &str) -> String {
 /// Returns the most similar paths: first paths with an equal name, then paths with an equal stem,
 /// then paths with a similar name.
 fn find_similar_paths(scope: &FileScope, missing: &Path) -> Vec<String> {
-    let name_of = |path: &str| {
-        path.trim_matches(['`', '/'])
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .to_lowercase()
-    };
     let Some(wanted) = missing
         .file_name()
         .map(|name| name.to_string_lossy().to_lowercase())
@@ -67,7 +60,16 @@ fn find_similar_paths(scope: &FileScope, missing: &Path) -> Vec<String> {
         return Vec::new();
     };
     let (paths, _) = list_entries(scope, &scope.workspace.cwd, usize::MAX, MAX_VISITED);
-    let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| {
+            path.trim_matches(['`', '/'])
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .to_lowercase()
+        })
+        .collect();
     let stem = |name: &str| {
         name.rsplit_once('.')
             .map_or(name, |(stem, _)| stem)

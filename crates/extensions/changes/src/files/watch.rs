@@ -67,12 +67,11 @@ impl WorkspaceWatch {
             .into_iter()
             .chain(&workspace.extra)
             .collect();
-        let inside = |root: &Path| {
-            roots
+        let trees = roots.iter().filter(|root| {
+            !roots
                 .iter()
-                .any(|other| *other != root && root.starts_with(other))
-        };
-        let trees = roots.iter().filter(|root| !inside(root));
+                .any(|other| other != *root && root.starts_with(other))
+        });
         let trees = trees
             .map(|root| Tree::new(root, ScanLimits::default(), Arc::clone(&skip)))
             .collect();
@@ -111,13 +110,15 @@ impl WorkspaceWatch {
 
     /// Scans the workspace before a command runs.
     pub(crate) fn scan_before_command(&self) -> CommandBaseline {
-        let look = || -> Result<StepId, String> {
-            let message = |error: VersionsError| error.to_string();
-            self.hold_versions().map_err(message)?;
-            self.scan_trees()?;
-            self.versions().newest_step().map_err(message)
-        };
-        look().map_or_else(CommandBaseline::Unknown, CommandBaseline::Known)
+        self.find_baseline_step()
+            .map_or_else(CommandBaseline::Unknown, CommandBaseline::Known)
+    }
+
+    fn find_baseline_step(&self) -> Result<StepId, String> {
+        let message = |error: VersionsError| error.to_string();
+        self.hold_versions().map_err(message)?;
+        self.scan_trees()?;
+        self.versions().newest_step().map_err(message)
     }
 
     fn scan_trees(&self) -> Result<Vec<Difference>, String> {

@@ -330,7 +330,8 @@ pub(super) fn list_steps(
 fn read_step(row: &Row<'_>, id: StepId, first: PathChange) -> Result<FileStep, SqliteFailure> {
     let kind: String = row.get(1)?;
     let message: Option<String> = row.get(2)?;
-    let (call_id, tool): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+    let call_id: Option<String> = row.get(3)?;
+    let tool: Option<String> = row.get(4)?;
     let at: String = row.get(5)?;
     let damaged =
         |what: &str| SqliteFailure::Damaged(format!("step {} has an unreadable {what}", id.0));

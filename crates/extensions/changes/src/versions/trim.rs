@@ -92,7 +92,8 @@ fn drop_oldest_tree(connection: &Connection, folder: &Path) -> Result<bool, Sqli
         connection.prepare_cached("SELECT key, root FROM trees ORDER BY used_at")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (key, root): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        let key: i64 = row.get(0)?;
+        let root: Vec<u8> = row.get(1)?;
         if !live::is_in_use(folder, LiveUse::Tree(&root)) {
             connection.execute("DELETE FROM trees WHERE key = ?1", [key])?;
             return Ok(true);

@@ -30,15 +30,10 @@ impl Worktree {
             .filter_map(|at| Some((now.duration_since(last_used(&at)?).ok()?, at)))
             .collect();
         kept.sort();
-        let too_many = |index: usize| index >= MAX_KEPT_COPIES;
         // A copy in use was changed within the last day.
-        let is_old = |index: usize, age: Duration| {
-            age > DAY * MAX_UNUSED_DAYS || (too_many(index) && age > DAY)
-        };
-        let old = kept
-            .into_iter()
-            .enumerate()
-            .filter(|(index, (age, _))| is_old(*index, *age));
+        let old = kept.into_iter().enumerate().filter(|(index, (age, _))| {
+            *age > DAY * MAX_UNUSED_DAYS || (*index >= MAX_KEPT_COPIES && *age > DAY)
+        });
         let messages = old
             .filter_map(|(_, (age, at))| self.archive_old_copy(at, age))
             .collect();

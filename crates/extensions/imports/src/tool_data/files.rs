@@ -181,7 +181,8 @@ fn parse_search_blocks(text: &str) -> Vec<Value> {
 /// Returns the lines of both texts without the lines at the beginning and end that the texts have
 /// in common.
 fn changed_lines<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
-    let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
+    let old: Vec<_> = old.lines().collect();
+    let new: Vec<_> = new.lines().collect();
     let same = old
         .iter()
         .zip(&new)
@@ -264,11 +265,13 @@ pub(super) fn shape_search_result(arguments: &ForeignArguments, text: &str) -> O
     let path = arguments
         .first_text(&["path", "dir_path", "directory"])
         .unwrap_or(".");
-    let is_head = |line: &str| line.starts_with("Found ") && line.split_whitespace().count() <= 6;
     let none = text.starts_with("No matches found") || text.starts_with("No files found");
-    let lines = text
-        .lines()
-        .filter(|line| !none && !line.trim().is_empty() && *line != "--" && !is_head(line));
+    let lines = text.lines().filter(|line| {
+        !none
+            && !line.trim().is_empty()
+            && *line != "--"
+            && !(line.starts_with("Found ") && line.split_whitespace().count() <= 6)
+    });
     let lines: Vec<Value> = lines
         .map(|line| parse_search_hit(line).unwrap_or_else(|| line.into()))
         .collect();
@@ -317,10 +320,11 @@ pub(super) fn shape_list_result(arguments: &ForeignArguments, text: &str) -> Val
         .first_text(&["path", "dir_path", "directory", "target_directory"])
         .unwrap_or(".");
     let name = |line: &'_ str| line.trim().trim_start_matches("- ").to_owned();
-    let is_note = |line: &str| line.starts_with("NOTE:") || line.ends_with(':');
     let entries: Vec<String> = text
         .lines()
-        .filter(|line| !line.trim().is_empty() && !is_note(line))
+        .filter(|line| {
+            !line.trim().is_empty() && !line.starts_with("NOTE:") && !line.ends_with(':')
+        })
         .map(name)
         .collect();
     let folders = entries.iter().filter(|entry| entry.ends_with('/')).count();

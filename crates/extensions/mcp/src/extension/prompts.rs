@@ -31,18 +31,13 @@ enum ExpandError {
 
 /// Lists the prompts of all servers with known listings. Starts no server.
 pub(super) fn list_prompts(servers: &Servers) -> Vec<OfferedPrompt> {
-    let of_server = |name: &str| {
-        let listing = servers.known_listing(name).unwrap_or_default();
-        listing
-            .prompts
-            .iter()
-            .map(|prompt| to_offered_prompt(name, prompt))
-            .collect::<Vec<_>>()
-    };
-    servers
-        .iter()
-        .flat_map(|server| of_server(&server.name))
-        .collect()
+    let mut offered = Vec::new();
+    for server in servers.iter() {
+        let listing = servers.known_listing(&server.name).unwrap_or_default();
+        let prompts = listing.prompts.iter();
+        offered.extend(prompts.map(|prompt| to_offered_prompt(&server.name, prompt)));
+    }
+    offered
 }
 
 fn to_offered_prompt(server: &str, prompt: &PromptInfo) -> OfferedPrompt {

@@ -25,18 +25,13 @@ pub(super) struct ResourceMention {
 /// Lists the resources of all servers with known listings, in the form in which prompts mention
 /// them. Starts no server.
 pub(super) fn list_resources(servers: &Servers) -> Vec<String> {
-    let of_server = |name: &str| {
-        let listing = servers.known_listing(name).unwrap_or_default();
-        listing
-            .resources
-            .iter()
-            .map(|resource| format!("{name}:{}", resource.uri))
-            .collect::<Vec<_>>()
-    };
-    servers
-        .iter()
-        .flat_map(|server| of_server(&server.name))
-        .collect()
+    let mut resources = Vec::new();
+    for server in servers.iter() {
+        let listing = servers.known_listing(&server.name).unwrap_or_default();
+        let uris = listing.resources.iter().map(|resource| &resource.uri);
+        resources.extend(uris.map(|uri| format!("{}:{uri}", server.name)));
+    }
+    resources
 }
 
 /// Returns the resources that `text` mentions, in order and without repetitions.

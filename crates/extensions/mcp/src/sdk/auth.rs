@@ -205,12 +205,10 @@ fn check_endpoints(metadata: &AuthorizationMetadata, server: &str) -> Result<(),
     for address in named.into_iter().chain(&metadata.registration_endpoint) {
         let url = reqwest::Url::parse(address).ok();
         let is_fine = url.as_ref().is_some_and(|url| {
-            let is_plain_http_host = || {
-                server
-                    .as_ref()
-                    .is_some_and(|server| server.scheme() == "http" && server.host() == url.host())
-            };
-            let is_web = url.scheme() == "https" || url.scheme() == "http" && is_plain_http_host();
+            let is_plain_http_host = server
+                .as_ref()
+                .is_some_and(|server| server.scheme() == "http" && server.host() == url.host());
+            let is_web = url.scheme() == "https" || url.scheme() == "http" && is_plain_http_host;
             is_web && url.host().is_some() && url.username().is_empty() && url.password().is_none()
         });
         if !is_fine {

@@ -67,17 +67,15 @@ impl ProxiedConversation {
         messages: &[Message],
     ) -> Option<Self> {
         let spec = RecordedBody::from_encoding(logged.encoding.as_deref()?)?.spec;
-        let text = |key: &str| {
-            metadata
-                .get(key)
-                .and_then(serde_json::Value::as_str)
-                .map(str::to_owned)
-        };
         let is_side = metadata
             .get("side")
             .and_then(serde_json::Value::as_bool)
             .unwrap_or_default();
-        let mut one = Self::new(id, logged.summary.api, text("session"), is_side, &spec);
+        let session = metadata
+            .get("session")
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned);
+        let mut one = Self::new(id, logged.summary.api, session, is_side, &spec);
         let segment = |segment: &haft_store::LoggedSegment| Segment {
             layer: segment.layer,
             owner: intern_owner(&segment.owner),
@@ -193,15 +191,11 @@ pub(super) fn find_conversation(
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<usize> {
-    let score = |one: &ProxiedConversation| {
-        (one.api == api)
-            .then(|| score_match(one, session, segments))
-            .flatten()
-    };
     let scored = conversations
         .iter()
         .enumerate()
-        .filter_map(|(index, one)| Some((score(one)?, index)));
+        .filter(|(_, one)| one.api == api)
+        .filter_map(|(index, one)| Some((score_match(one, session, segments)?, index)));
     scored.max().map(|(_, index)| index)
 }
 

@@ -114,7 +114,8 @@ impl PassageIndex {
         )?;
         let rows = statement.query_map(params![model, question.len() as u32], |row| {
             let path = PathBuf::from(OsString::from_vec(row.get(0)?));
-            let (start, end): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let start: i64 = row.get(1)?;
+            let end: i64 = row.get(2)?;
             let score = cosine_similarity(question, row.get_ref(3)?.as_blob()?);
             Ok(IndexHit {
                 path,

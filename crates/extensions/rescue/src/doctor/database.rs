@@ -134,8 +134,9 @@ fn run_integrity_check(connection: &Connection) -> Result<Vec<String>, SqliteFai
 fn check_foreign_keys(connection: &Connection) -> Result<Option<Check>, SqliteFailure> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let read = |row: &Row<'_>| {
-        let (table, key, parent): (String, Option<i64>, String) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let table: String = row.get(0)?;
+        let key: Option<i64> = row.get(1)?;
+        let parent: String = row.get(2)?;
         let key = key.map_or_else(String::new, |key| format!(" {key}"));
         Ok(format!(
             "row{key} of `{table}` refers to a row of `{parent}` that is not there"
@@ -172,7 +173,8 @@ fn check_messages(connection: &mut Connection) -> Result<Check, SqliteFailure> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             count += u64::from(table == "messages");
-            let (conversation, position): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let conversation: i64 = row.get(0)?;
+            let position: i64 = row.get(1)?;
             if let Some(problem) = find_row_problem(row)? {
                 found.push(format!(
                     "{what} {position} of {}: {problem}",

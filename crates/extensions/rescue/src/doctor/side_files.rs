@@ -120,12 +120,10 @@ pub(super) fn check_backups(store: &StoreFiles) -> Check {
 
 /// Checks that a backup can be read, without creating files beside it.
 fn check_backup(path: &Path) -> Result<(), String> {
-    let check = || -> Result<String, rusqlite::Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-    };
-    match check() {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let answer = Connection::open_with_flags(immutable_uri(path), flags)
+        .and_then(|opened| opened.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)));
+    match answer {
         Ok(found) if found == "ok" => Ok(()),
         Ok(found) => Err(found),
         Err(error) => Err(error.to_string()),

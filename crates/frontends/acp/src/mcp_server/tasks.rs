@@ -526,14 +526,11 @@ impl DelegatedTasks {
                 let name = lock_mutex(&task.unstored_prompt).clone()?;
                 Some(TaskRow::from_unstored(task.view(), name))
             });
-        let status =
-            |id: &ConversationId| known.get(id).map(|task| task.state.borrow().view.status);
         Ok(unstored
-            .chain(
-                listed
-                    .into_iter()
-                    .map(|one| TaskRow::from_stored(status(&one.id), one)),
-            )
+            .chain(listed.into_iter().map(|one| {
+                let task = known.get(&one.id);
+                TaskRow::from_stored(task.map(|task| task.state.borrow().view.status), one)
+            }))
             .collect())
     }
 

@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use haft_project::KnowledgeKind;
-use haft_store::ConversationScope;
+use haft_store::{ConversationRow, ConversationScope};
 
 use crate::cli::Cli;
 use crate::cli::options::Common;
@@ -122,30 +122,31 @@ fn find_candidate_source(path: &str, arg: &str) -> Option<CandidateSource> {
 }
 
 fn list_stored_conversations(haft: &Haft, scope: ConversationScope<'_>) -> Vec<(String, String)> {
-    let list = || {
-        let settings = haft.load_quietly(&Common::default()).ok()?;
-        // A completion must not create a database.
-        if settings.config.store.url.is_none() && !settings.places.database_file().exists() {
-            return None;
-        }
-        let store = settings.open_store().ok()?;
-        wiring::build_runtime()
-            .ok()?
-            .block_on(store.list(scope))
-            .ok()
-    };
-    let name = |text: &str| {
-        haft_text::sanitize(text)
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    list()
+    read_stored_conversations(haft, scope)
         .unwrap_or_default()
         .iter()
-        .map(|one| (one.id.to_string(), name(&one.name)))
+        .map(|one| {
+            let name = haft_text::sanitize(&one.name);
+            let first_line = name.lines().next().unwrap_or_default();
+            (one.id.to_string(), first_line.to_owned())
+        })
         .collect()
+}
+
+fn read_stored_conversations(
+    haft: &Haft,
+    scope: ConversationScope<'_>,
+) -> Option<Vec<ConversationRow>> {
+    let settings = haft.load_quietly(&Common::default()).ok()?;
+    // A completion must not create a database.
+    if settings.config.store.url.is_none() && !settings.places.database_file().exists() {
+        return None;
+    }
+    let store = settings.open_store().ok()?;
+    wiring::build_runtime()
+        .ok()?
+        .block_on(store.list(scope))
+        .ok()
 }
 
 fn list_conversations(haft: &Haft) -> Vec<(String, String)> {

@@ -160,12 +160,6 @@ struct ShownValue {
 impl ShownValues {
     fn load(haft: &Haft, common: &Common, wanted: Option<&str>) -> anyhow::Result<Self> {
         let (settings, loaded) = haft.load_with_origins(common)?;
-        let is_wanted = |key: &str| {
-            wanted.is_none_or(|wanted| {
-                key.strip_prefix(wanted)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            })
-        };
         let mut effective = effective::find_effective_values(&settings, &loaded, wanted)?;
         let configured = loaded.values.iter().map(|(key, value)| {
             let shown = match effective.remove(key) {
@@ -204,7 +198,12 @@ impl ShownValues {
                     )
                 }),
         );
-        values.retain(|key, _| is_wanted(key));
+        values.retain(|key, _| {
+            wanted.is_none_or(|wanted| {
+                key.strip_prefix(wanted)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        });
         Ok(Self { values })
     }
 

@@ -71,12 +71,14 @@ pub(crate) fn parse_init_call<'a>(prompt: &'a str, paths: &KnowledgePaths) -> Op
     let (name, wishes) = called
         .split_once(char::is_whitespace)
         .unwrap_or((called, ""));
-    let own = || {
-        commands::load_commands(paths, &mut Vec::new())
-            .get(COMMAND_NAME)
-            .is_none()
-    };
-    (name == COMMAND_NAME && own()).then_some(wishes.trim())
+    if name != COMMAND_NAME {
+        return None;
+    }
+    let commands = commands::load_commands(paths, &mut Vec::new());
+    commands
+        .get(COMMAND_NAME)
+        .is_none()
+        .then_some(wishes.trim())
 }
 
 /// Returns the prompt for a project, with the estimated cost of the model that answers it.

@@ -92,9 +92,9 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     };
     let most = args.lines.unwrap_or(usize::MAX);
     // Most lines belong to other runs and need no parsing.
-    let may_be_shown = |line: &str| run.as_ref().is_none_or(|run| line.contains(run));
     let lines = read_newest_lines(&folder, most, |line| {
-        may_be_shown(line) && parse_line(line).is_some_and(|line| is_shown(&line))
+        run.as_ref().is_none_or(|run| line.contains(run))
+            && parse_line(line).is_some_and(|line| is_shown(&line))
     });
     if lines.is_empty() && !args.follow {
         output::print_to_stderr(&format!(
@@ -106,14 +106,12 @@ pub(crate) fn run(haft: &Haft, args: &LogArgs) -> anyhow::Result<ProcessExit> {
     let Some(mut follower) = follower else {
         return Ok(ProcessExit::Completed);
     };
-    let is_followed = |line: &LogLine| {
-        line.level <= args.level && args.run.as_ref().is_none_or(|_| is_shown(line))
-    };
     loop {
-        let lines = follower
-            .read_new_lines()
-            .into_iter()
-            .filter(|line| parse_line(line).is_some_and(|line| is_followed(&line)));
+        let lines = follower.read_new_lines().into_iter().filter(|line| {
+            parse_line(line).is_some_and(|line| {
+                line.level <= args.level && args.run.as_ref().is_none_or(|_| is_shown(&line))
+            })
+        });
         print_lines(args, &lines.collect::<Vec<_>>())?;
         std::thread::sleep(POLL_INTERVAL);
     }

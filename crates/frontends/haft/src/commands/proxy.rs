@@ -96,12 +96,14 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
 /// Returns the targets of requests: the given URL, else the servers that the agent would use
 /// without the proxy.
 fn choose_upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::Result<Upstreams> {
-    let variable = |api| match api {
-        Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
-        Api::Anthropic => "ANTHROPIC_BASE_URL",
-        Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
+    let set = |api| {
+        let variable = match api {
+            Api::OpenaiChat | Api::OpenaiResponses => "OPENAI_BASE_URL",
+            Api::Anthropic => "ANTHROPIC_BASE_URL",
+            Api::Gemini => "GOOGLE_GEMINI_BASE_URL",
+        };
+        environment.trimmed_variable(variable)
     };
-    let set = |api| environment.trimmed_variable(variable(api));
     let proxies = UpstreamProxies::new(haft_agent::environment_proxies(environment));
     let upstreams = proxies.and_then(|proxies| {
         Ok(Upstreams::new(args.upstream.as_deref(), set)?.with_proxies(proxies))

@@ -111,9 +111,10 @@ impl TuiSession<'_> {
 
     /// Describes how full the window is when messages are pruned, and when they are archived.
     fn describe_fill_levels(&self, window: u64) -> Vec<String> {
-        let (Some(session), policy) = (&self.session, &self.settings.config.context) else {
+        let Some(session) = &self.session else {
             return Vec::new();
         };
+        let policy = &self.settings.config.context;
         let model = session.model();
         let usable = f64::from(policy.usable_window(model));
         let whole = match policy.compact_of {

@@ -69,9 +69,6 @@ impl TuiSession<'_> {
             .summary()?;
         let changed = !changed.files.is_empty();
         let history = session.history();
-        let is_from_user = |message: &types::Message| {
-            message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined)
-        };
         let row = |(at, message): (usize, &types::Message)| {
             let words = message.joined_text();
             let text = typed_part(&words)
@@ -92,7 +89,10 @@ impl TuiSession<'_> {
         };
         let messages = history.iter().map(|entry| &entry.message).enumerate();
         let rows: Vec<_> = messages
-            .filter(|(_, message)| is_from_user(message))
+            .filter(|(_, message)| {
+                message.role == Role::User
+                    && matches!(message.origin(), Origin::User | Origin::Joined)
+            })
             .map(row)
             .collect();
         let title = text!("interactive-rewind-title").to_owned();
@@ -365,11 +365,11 @@ pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage>
         (Role::Assistant, _) => Some(EarlierMessage::Model(message.joined_text())),
         _ => None,
     });
-    let is_empty = |message: &EarlierMessage| match message {
-        EarlierMessage::User(text) | EarlierMessage::Model(text) => text.trim().is_empty(),
-        EarlierMessage::Result { .. } => false,
-    };
-    said.filter(|message| !is_empty(message)).collect()
+    said.filter(|message| match message {
+        EarlierMessage::User(text) | EarlierMessage::Model(text) => !text.trim().is_empty(),
+        EarlierMessage::Result { .. } => true,
+    })
+    .collect()
 }
 
 /// Formats how long ago a time was, in short form.

@@ -181,9 +181,9 @@ fn print_page(page: &str) -> anyhow::Result<()> {
 
 /// Returns the page with its styles if clap would show them, else without styles.
 fn keep_or_strip_styles(page: &str, is_terminal: bool) -> String {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    if is_terminal && !dumb && !set("NO_COLOR") {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if is_terminal && !dumb && !no_color {
         page.to_owned()
     } else {
         strip_styles(page)

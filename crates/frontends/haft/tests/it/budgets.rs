@@ -179,6 +179,166 @@ fn functions_fit_a_screen() {
     );
 }
 
+/// Returns the uses of a name in a text: true for each call, false for each other use. Names of
+/// fields and methods are not uses.
+fn find_uses(text: &str, name: &str) -> Vec<bool> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let mut uses = Vec::new();
+    for line in code {
+        for (at, _) in line.match_indices(name) {
+            let before = &line[..at];
+            let after = &line[at + name.len()..];
+            let is_method = before.ends_with('.') && !before.ends_with("..");
+            let is_field = after.starts_with(':') && !after.starts_with("::");
+            let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+            if is_word && !is_method && !is_field {
+                uses.push(after.starts_with('('));
+            }
+        }
+    }
+    uses
+}
+
+/// Returns the named closures whose only use is one call, each with its line number. The scope of
+/// a closure ends at the first line that is indented less than its `let`.
+fn find_closures_called_once(text: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indentation = line.len() - code.len();
+        let Some((declared, value)) = code
+            .strip_prefix("let ")
+            .and_then(|rest| rest.split_once(" ="))
+        else {
+            continue;
+        };
+        let value = match value.trim_start() {
+            "" => lines.get(at + 1).map_or("", |next| next.trim_start()),
+            value => value,
+        };
+        let closure = value
+            .trim_start_matches("async ")
+            .trim_start_matches("move ");
+        if !closure.starts_with('|') {
+            continue;
+        }
+        let name = declared.trim_start_matches("mut ");
+        let name = name.split(':').next().unwrap_or_default();
+        let rest = &lines[at + 1..];
+        let end = rest.iter().position(|line| {
+            let code = line.trim_start();
+            !code.is_empty() && line.len() - code.len() < indentation
+        });
+        let scope = rest[..end.unwrap_or(rest.len())].join("\n");
+        if find_uses(&scope, name) == [true] {
+            found.push((at + 1, name.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn find_closures_called_once_ignores_closures_that_are_passed_or_called_twice() {
+    let text = "fn f() {
+    let once = |a: u8| a + 1;
+    let mut moved = move || {
+        once(1);
+    };
+    let twice = |a| a;
+    let passed: u8 = |a| a;
+    let long =
+        |a| moved();
+    let range = |a| a;
+    let plain = value(|a| a);
+    // once(2), plain(1)
+    let made = Made { long: twice(1), range: x.long(), ..range(2) };
+    iter.map(passed).map(|x| twice(x));
+    &bytes[range(1)..range(2)]
+}
+fn long() {
+    long(1)
+}
+";
+    let found = find_closures_called_once(text);
+    assert_eq!(found, [(2, "once".to_owned()), (3, "moved".to_owned())]);
+}
+
+#[test]
+fn closures_called_once_are_inlined() {
+    let mut found = Vec::new();
+    for source in sources() {
+        for (line, name) in find_closures_called_once(&source.text) {
+            found.push(format!("{}:{line}: {name}", source.path));
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "write these closures where they are called, or as functions:\n{}",
+        found.join("\n")
+    );
+}
+
+/// Returns the statements that bind the elements of a tuple written beside them, each with its
+/// line number. Patterns that can fail are not such statements.
+fn find_tuple_lets(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("let (") {
+        let before = text[..at].rsplit('\n').next().unwrap_or_default();
+        let statement = text[at..].split(';').next().unwrap_or_default();
+        let Some((pattern, value)) = statement.split_once(" =") else {
+            continue;
+        };
+        let names = pattern.split(": ").next().unwrap_or_default();
+        let binds_only = !names.contains(|c: char| c.is_uppercase());
+        let value = value.trim();
+        let mut depth = 0;
+        let end = value.char_indices().find_map(|(at, c)| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            (depth == 0).then_some(at + 1)
+        });
+        let is_tuple = value.starts_with('(') && end == Some(value.len());
+        if before.trim().is_empty() && binds_only && is_tuple {
+            found.push((text[..at].lines().count(), names.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn find_tuple_lets_ignores_destructuring() {
+    let text = "fn f() {
+    let (a, b) = (1, g(2));
+    let (c, d): (Vec<_>, Vec<_>) = (
+        x(),
+        y(),
+    );
+    let (e, f) = pair();
+    let (g, h) = (x > 1).then_some((1, 2)).unwrap();
+    if let (i, Some(j)) = (1, x()) {}
+    let (Some(k), Some(l)) = (x(), y()) else {
+        return;
+    };
+}
+";
+    let lines: Vec<_> = find_tuple_lets(text).into_iter().map(|one| one.0).collect();
+    assert_eq!(lines, [2, 3]);
+}
+
+#[test]
+fn values_are_bound_one_per_statement() {
+    let mut found = Vec::new();
+    for source in sources() {
+        for (line, names) in find_tuple_lets(&source.text) {
+            found.push(format!("{}:{line}: {names}", source.path));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn type_names_are_rarely_defined_twice() {
     let types = defined_types(&sources());

@@ -164,10 +164,12 @@ impl Reply {
 
 /// Counts the words of a text. In scripts without spaces, every character counts as a word.
 fn count_words(text: &str) -> u64 {
-    let wide = |word: &str| {
-        word.chars()
-            .filter(|c| c.is_alphabetic() && *c >= '\u{2e80}')
-            .count() as u64
-    };
-    text.split_whitespace().map(|word| wide(word).max(1)).sum()
+    text.split_whitespace()
+        .map(|word| {
+            let wide = word
+                .chars()
+                .filter(|c| c.is_alphabetic() && *c >= '\u{2e80}');
+            wide.count().max(1) as u64
+        })
+        .sum()
 }

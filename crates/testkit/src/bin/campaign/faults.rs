@@ -315,16 +315,13 @@ fn check_outcome(
     requests: usize,
     effects: usize,
 ) -> Result<(), String> {
-    let of = |kind: &str| {
-        ended
-            .events
-            .iter()
-            .filter(|event| event["type"] == kind)
-            .count()
-    };
     let seen = Expected {
         code: ended.code.unwrap_or(-1),
-        retries: of("retry"),
+        retries: ended
+            .events
+            .iter()
+            .filter(|event| event["type"] == "retry")
+            .count(),
         requests,
         effects,
     };

@@ -28,13 +28,13 @@ pub(super) struct Kept {
 pub(super) fn reduce_result(name: &str, envelope: &Envelope, limits: CompressLimits) -> Kept {
     let mut kept = apply_tool_rule(name, envelope, limits);
     if kept.left_out {
-        let says = |line: &str| {
-            kept.data
-                .values()
-                .any(|value| value.as_str().is_some_and(|text| text.contains(line)))
-        };
         let failing: Vec<_> = find_failing_lines(&envelope.text)
-            .filter(|line| !says(line))
+            .filter(|line| {
+                !kept
+                    .data
+                    .values()
+                    .any(|value| value.as_str().is_some_and(|text| text.contains(line)))
+            })
             .map(Value::from)
             .collect();
         if !failing.is_empty() {

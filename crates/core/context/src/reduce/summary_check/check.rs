@@ -81,13 +81,10 @@ pub(super) fn strip_wrapping(summary: &str) -> &str {
     {
         text = inner.trim();
     }
-    let is_title = |line: &str| {
-        line.trim_matches(['#', '*', ' ', '\r'])
-            .eq_ignore_ascii_case(TITLE)
-    };
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        if is_title(line.trim_end()) {
+        let heading = line.trim_end().trim_matches(['#', '*', ' ', '\r']);
+        if heading.eq_ignore_ascii_case(TITLE) {
             return text[start..].trim();
         }
         start += line.len();

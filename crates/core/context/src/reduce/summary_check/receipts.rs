@@ -314,9 +314,8 @@ fn comparable_text(message: &Message) -> String {
 /// Returns the words of a text that help to find its source.
 fn comparable_words(text: &str) -> BTreeSet<String> {
     const MIN_WORD_CHARS: usize = 4;
-    let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let words = text
-        .split(|c: char| !inside(c))
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')))
         .map(|word| word.trim_matches(['.', '-', '/']));
     words
         .filter(|word| word.chars().count() >= MIN_WORD_CHARS)

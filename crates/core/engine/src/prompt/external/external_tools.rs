@@ -95,15 +95,15 @@ impl ExternalTools {
             LateAnswers::Show => self.described.clear(),
             LateAnswers::HoldBack => {}
         }
-        let known = |tool: &ExternalTool| {
-            self.described
-                .get(&tool.path)
-                .is_some_and(|(version, _)| *version == tool.version)
-        };
         let new: Vec<_> = self
             .tools
             .iter()
-            .filter(|tool| !known(tool))
+            .filter(|tool| {
+                !self
+                    .described
+                    .get(&tool.path)
+                    .is_some_and(|(version, _)| *version == tool.version)
+            })
             .cloned()
             .collect();
         if new.is_empty() {

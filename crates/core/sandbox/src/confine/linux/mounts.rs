@@ -549,20 +549,20 @@ fn seal_path(path: &Path) -> io::Result<()> {
 /// alone, because they belong to it, unless the project contains a folder such as `/tmp`, where all
 /// programs keep their sockets.
 fn cover_sockets(policy: &SandboxPolicy, sockets: &[PathBuf]) -> io::Result<()> {
-    let is_shared = |folder: &Path| {
-        PRIVATE_FOLDERS
-            .iter()
-            .any(|private| Path::new(private).starts_with(folder))
-    };
-    let own = |path: &Path| {
-        let folders = policy
-            .projects
-            .iter()
-            .chain(&policy.writable)
-            .filter(|folder| !is_shared(folder));
-        folders.into_iter().any(|folder| path.starts_with(folder))
-    };
-    for socket in sockets.iter().filter(|socket| !own(socket)) {
+    let own_folders: Vec<_> = policy
+        .projects
+        .iter()
+        .chain(&policy.writable)
+        .filter(|folder| {
+            !PRIVATE_FOLDERS
+                .iter()
+                .any(|private| Path::new(private).starts_with(folder))
+        })
+        .collect();
+    for socket in sockets {
+        if own_folders.iter().any(|folder| socket.starts_with(folder)) {
+            continue;
+        }
         let is_there = socket
             .symlink_metadata()
             .is_ok_and(|metadata| metadata.file_type().is_socket());

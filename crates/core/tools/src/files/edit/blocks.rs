@@ -89,21 +89,19 @@ impl EditBlock {
         if !file.contains('\r') {
             return self.clone();
         }
-        let lines = |text: &str| -> Vec<String> {
-            let text = restore_carriage_returns(text, file);
-            if has_cr_line_ends(file) {
-                text.split('\r').map(str::to_owned).collect()
-            } else {
-                vec![text]
-            }
-        };
         let pieces = self.pieces.iter().flat_map(|piece| {
             let made: fn(String) -> BlockLine = match piece {
                 BlockLine::Keep(_) => BlockLine::Keep,
                 BlockLine::Remove(_) => BlockLine::Remove,
                 BlockLine::Add(_) => BlockLine::Add,
             };
-            lines(line_text(piece)).into_iter().map(made)
+            let text = restore_carriage_returns(line_text(piece), file);
+            let lines = if has_cr_line_ends(file) {
+                text.split('\r').map(str::to_owned).collect()
+            } else {
+                vec![text]
+            };
+            lines.into_iter().map(made)
         });
         Self {
             pieces: pieces.collect(),
@@ -113,20 +111,18 @@ impl EditBlock {
 
     /// Returns the lines that the block searches for.
     fn old_lines(&self) -> Vec<&str> {
-        let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_));
         self.pieces
             .iter()
-            .filter(|piece| of(piece))
+            .filter(|piece| matches!(piece, BlockLine::Keep(_) | BlockLine::Remove(_)))
             .map(line_text)
             .collect()
     }
 
     /// Returns the lines that the block leaves in the file: the kept and the added lines, in order.
     fn new_lines(&self) -> Vec<&str> {
-        let of = |piece: &'_ BlockLine| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_));
         self.pieces
             .iter()
-            .filter(|piece| of(piece))
+            .filter(|piece| matches!(piece, BlockLine::Keep(_) | BlockLine::Add(_)))
             .map(line_text)
             .collect()
     }

@@ -14,19 +14,18 @@ pub(crate) struct TextLine<'a> {
 /// Macintosh programs. Elsewhere, it is a character of its line.
 pub(crate) fn split_lines(text: &str) -> Vec<TextLine<'_>> {
     if has_cr_line_ends(text) {
-        let line = |whole: &str| whole.strip_suffix('\r').unwrap_or(whole).len();
         return text
             .split_inclusive('\r')
-            .map(|whole| split_line_end(whole, line(whole)))
+            .map(|whole| split_line_end(whole, whole.strip_suffix('\r').unwrap_or(whole).len()))
             .collect();
     }
-    let line = |whole: &str| {
-        whole.strip_suffix('\n').map_or(whole.len(), |body| {
-            body.strip_suffix('\r').unwrap_or(body).len()
-        })
-    };
     text.split_inclusive('\n')
-        .map(|whole| split_line_end(whole, line(whole)))
+        .map(|whole| {
+            let len = whole.strip_suffix('\n').map_or(whole.len(), |body| {
+                body.strip_suffix('\r').unwrap_or(body).len()
+            });
+            split_line_end(whole, len)
+        })
         .collect()
 }
 

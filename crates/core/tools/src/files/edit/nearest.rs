@@ -129,17 +129,16 @@ fn hint_partial_line(lines: &[TextLine<'_>], search: &[&str], terms: EditTerms) 
         .find(|line| line.chars().any(char::is_alphanumeric))?;
     let folded = wanted.to_lowercase();
     let exact = lines.iter().any(|line| line.text.contains(wanted));
-    let holds = |line: &str| {
-        if exact {
-            line.contains(wanted)
-        } else {
-            line.to_lowercase().contains(&folded)
-        }
-    };
     let found: Vec<_> = lines
         .iter()
         .zip(1..)
-        .filter(|(line, _)| holds(line.text))
+        .filter(|(line, _)| {
+            if exact {
+                line.text.contains(wanted)
+            } else {
+                line.text.to_lowercase().contains(&folded)
+            }
+        })
         .collect();
     let (first, _) = found.first()?;
     let how = match (exact, search.len()) {

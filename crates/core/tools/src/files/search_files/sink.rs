@@ -171,9 +171,8 @@ fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
 /// Returns the index of the first byte of the UTF-8 character that contains the byte `at`, or `at`
 /// itself if no character start is found.
 fn find_char_start(line: &[u8], at: usize) -> usize {
-    let is_inner = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (at.saturating_sub(3)..=at)
         .rev()
-        .find(|at| !is_inner(*at))
+        .find(|at| !line.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80))
         .unwrap_or(at)
 }

@@ -214,14 +214,11 @@ impl ContextChecker {
             .filter(|segment| segment.layer == Layer::Documents)
             .map(|segment| segment.entry.message.joined_text())
             .collect();
-        let is_sent = |document: &str| {
-            let heading = format!("# {}", document.trim_start_matches("./"));
-            documents
-                .iter()
-                .any(|text| text.lines().any(|line| line == heading))
-        };
         let outcome = |document: &String, wanted: bool| {
-            let sent = is_sent(document);
+            let heading = format!("# {}", document.trim_start_matches("./"));
+            let sent = documents
+                .iter()
+                .any(|text| text.lines().any(|line| line == heading));
             let verb = if wanted {
                 text!("context-test-sends")
             } else {

@@ -69,12 +69,11 @@ impl<'a> DiffTarget<'a> {
     }
 
     fn request_pair(&self, requests: u64) -> anyhow::Result<(u64, u64)> {
-        let first = || usage_error(text!("context-first-request"));
         match self.numbers.as_slice() {
             [from, to, ..] => Ok((*from, *to)),
             [to] if *to > 1 => Ok((to - 1, *to)),
             [] if requests > 1 => Ok((requests - 1, requests)),
-            [_] | [] => Err(first()),
+            [_] | [] => Err(usage_error(text!("context-first-request"))),
         }
     }
 }

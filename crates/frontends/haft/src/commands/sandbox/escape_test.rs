@@ -155,14 +155,13 @@ fn create_site_folder(places: &Places) -> anyhow::Result<TempDir> {
     haft_files::create_folder(&places.cache)?;
     let home = places.environment.raw_variable("HOME").map(PathBuf::from);
     let candidates = [Some(places.cache.clone()), home, Some("/var/lib".into())];
-    let is_temporary = |path: &Path| haft_sandbox::private_folder_entry(path).is_some();
     for folder in candidates
         .into_iter()
         .flatten()
         .filter_map(|folder| folder.canonicalize().ok())
     {
         if let (false, Ok(made)) = (
-            is_temporary(&folder),
+            haft_sandbox::private_folder_entry(&folder).is_some(),
             haft_files::create_temporary_folder(&folder, "haft-sandbox-test-"),
         ) {
             return Ok(made);

@@ -136,13 +136,14 @@ impl ExternalTools {
             .help
             .query_tools(&found.items, &CancellationToken::new())
             .await;
-        let tokens = |tool: &ExternalTool| {
-            O200k.count_text(place.help.cached_help(tool).text().unwrap_or_default())
-        };
         let tools = found
             .items
             .iter()
-            .map(|tool| (tool.clone(), tokens(tool)))
+            .map(|tool| {
+                let help = place.help.cached_help(tool);
+                let tokens = O200k.count_text(help.text().unwrap_or_default());
+                (tool.clone(), tokens)
+            })
             .collect();
         Ok(Self {
             place,

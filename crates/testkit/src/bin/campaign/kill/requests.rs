@@ -34,13 +34,18 @@ fn remove_reminders(mut seen: Seen) -> Seen {
         "## Folder Notes",
     ];
     const TAG: &str = "<system-reminder>\n";
-    let reminds = |part: &SeenPart| matches!(part, SeenPart::Text { text, .. } if HEADINGS.iter().any(|heading| text.strip_prefix(TAG).is_some_and(|text| text.starts_with(heading))));
     for message in seen
         .messages
         .iter_mut()
         .filter(|message| message.role == SeenRole::User)
     {
-        message.parts.retain(|part| !reminds(part));
+        message.parts.retain(|part| {
+            let SeenPart::Text { text, .. } = part else {
+                return true;
+            };
+            text.strip_prefix(TAG)
+                .is_none_or(|text| !HEADINGS.iter().any(|heading| text.starts_with(heading)))
+        });
     }
     seen
 }

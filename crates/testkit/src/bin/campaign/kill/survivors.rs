@@ -1,6 +1,5 @@
 //! Finds processes that outlive their case, in the process table.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,13 +29,10 @@ fn find_processes(token: &str, place: &Workspace) -> Vec<String> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let number = |name: &OsStr| {
-        name.to_str()
-            .is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let found = processes
-        .flatten()
-        .filter(|entry| number(&entry.file_name()));
+    let found = processes.flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.as_bytes().iter().all(u8::is_ascii_digit)
+    });
     found
         .filter_map(|entry| describe_process(&entry.path(), token, place.root()))
         .collect()
