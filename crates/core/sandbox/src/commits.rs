@@ -103,7 +103,6 @@ fn has_no_unknown_programs(config: &str) -> bool {
     {
         return false;
     }
-    let known = |value: &str| KNOWN_FILTERS.iter().any(|known| value.starts_with(known));
     // A value on its section's line, or one that spans several lines, is not parsed here; such a
     // configuration is rejected.
     !text.contains("\\\n")
@@ -113,7 +112,8 @@ fn has_no_unknown_programs(config: &str) -> bool {
             .all(|line| match line.split_once('=') {
                 _ if line.starts_with('[') => line.find(']') == Some(line.len() - 1),
                 Some((name, value)) if FILTER_KEYS.contains(&name.trim()) => {
-                    known(value.trim_start())
+                    let value = value.trim_start();
+                    KNOWN_FILTERS.iter().any(|known| value.starts_with(known))
                 }
                 Some((name, _)) if DRIVER_KEYS.contains(&name.trim()) => false,
                 Some(_) | None => true,
