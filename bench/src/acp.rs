@@ -164,7 +164,7 @@ struct Editor {
 
 impl Editor {
     fn start(place: &Workspace, haft: &Path) -> anyhow::Result<Self> {
-        let mut command = place.haft_command(haft, &["acp"]);
+        let mut command = place.haft_command(haft, &["acp", "--permission-mode", "auto"]);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

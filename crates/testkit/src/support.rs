@@ -6,6 +6,7 @@ mod campaign;
 mod client;
 mod clock;
 mod home;
+mod hostile_text;
 mod ids;
 mod mcp;
 mod mcp_login;
@@ -16,6 +17,7 @@ pub use campaign::{Campaign, CampaignError, HaftCase, Setup, Summary, Tally, Tri
 pub use client::{RawClient, RawReply};
 pub use clock::FakeClock;
 pub use home::{HomeError, TempHome};
+pub use hostile_text::hostile_commands;
 pub use ids::SequentialIds;
 pub use mcp::{McpServer, Revision, SHELL_MCP_SERVER};
 pub use mcp_login::visit_url;

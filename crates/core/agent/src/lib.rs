@@ -73,14 +73,15 @@ pub use haft_engine::hub;
 pub use haft_engine::{
     Approval, ApprovalReply, Approver, CHANGED_ARGUMENTS_NOTE, Callback, ConversationChoice,
     EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, OpenError, RunReport,
-    Session, parse_hook_output, sent_from_outline,
+    Session, SubjectKind, parse_hook_output, sent_from_outline,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
 /// The settings of a session that are part of a [`RunPlan`].
 pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
-/// The permission rule that a user may add when approving a call.
-pub use haft_permission::PermissionRule;
+/// The permission rule that a user may add when approving a call, and the decision on a part of a
+/// command line.
+pub use haft_permission::{PartVerdict, PermissionRule};
 /// Trust in a project, which determines whether extensions may follow the instructions in the
 /// project's files.
 pub use haft_project::{

@@ -28,7 +28,7 @@ pub mod turn;
 
 pub use agents::hub;
 pub use budget::shared_budget::SharedBudget;
-pub use calls::approval::{Approval, ApprovalReply, Approver};
+pub use calls::approval::{Approval, ApprovalReply, Approver, SubjectKind};
 pub use calls::permit::DecisionState;
 pub use error::{EditContextError, EngineError, Notice};
 pub use hooks::{

@@ -125,6 +125,61 @@ mod tests {
     }
 
     #[test]
+    fn protected_finds_each_listed_name() {
+        for name in PROTECTED_PATHS.iter().chain(STEERING_FILES) {
+            let plain = name.replace('*', "x");
+            for path in [
+                plain.clone(),
+                format!("sub/{}", plain.to_uppercase()),
+                format!("a/b/{plain}/inside"),
+            ] {
+                assert!(find_protected_name(Path::new(&path)).is_some(), "{path}");
+            }
+        }
+    }
+
+    /// The names that a review wrote without an approval, and their relatives.
+    #[test]
+    fn protected_finds_the_names_of_the_review() {
+        for path in [
+            "lefthook.yaml",
+            "lefthook.toml",
+            ".lefthook.yml",
+            ".devcontainer.json",
+            ".gitpod.yml",
+            "opencode.json",
+            ".opencode/plugin/x.ts",
+            ".kiro/hooks/x.json",
+            ".qwen/settings.json",
+            ".roo/mcp.json",
+            "mise.local.toml",
+            ".config/mise/config.toml",
+            "simple-git-hooks.json",
+            ".github/hooks/x.json",
+            ".lefthook/pre-commit/x.sh",
+            ".lefthook-local.json",
+            ".config/lefthook.jsonc",
+            "opencode.jsonc",
+            ".simple-git-hooks.mjs",
+            ".mise/config.toml",
+            ".overcommit.yml",
+            ".yarn/releases/yarn-4.cjs",
+            ".config/systemd/user/x.service",
+        ] {
+            assert!(find_protected_name(Path::new(path)).is_some(), "{path}");
+        }
+        for path in [
+            "src/mise/main.rs",
+            ".config/nextest.toml",
+            ".yarn/cache/x.zip",
+            ".github/dependabot.yml",
+            "package.json",
+        ] {
+            assert_eq!(find_protected_name(Path::new(path)), None, "{path}");
+        }
+    }
+
+    #[test]
     fn protected_ignores_folders_above_the_project() {
         let workspace = Workspace {
             root: "/home/me/.claude/work".into(),

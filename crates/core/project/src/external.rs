@@ -22,7 +22,7 @@ use crate::named::{NamedItems, Shadowed, ShadowedBy, named};
 use crate::problem::FileProblem;
 
 pub use cache::{HelpAnswer, HelpCache};
-pub use page::render_document;
+pub use page::{quote_for_shell, render_document};
 
 /// The extensions of scripts, each with the command that starts such a script. A file with one of
 /// these extensions is a tool even if it is not executable.

@@ -16,6 +16,7 @@
 #[cfg(target_os = "linux")]
 mod linux;
 mod policy;
+mod secret_places;
 mod step;
 
 #[cfg(target_os = "linux")]
@@ -25,8 +26,9 @@ pub(crate) use linux::{
     HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bring_up_loopback, build_file_system,
     list_bound_sockets, restrict_pipes, restrict_with_landlock,
 };
-pub use policy::{Network, SandboxPolicy, secret_paths};
+pub use policy::{Network, SandboxPolicy};
 pub(crate) use policy::{PROXY_PORT, confined_environment};
+pub use secret_places::secret_paths;
 pub use step::ConfinementStep;
 pub(crate) use step::{AtStep, ConfinementFailure};
 

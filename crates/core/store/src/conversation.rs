@@ -231,7 +231,11 @@ impl Conversation {
             created_at: self.created_at,
             updated_at: self.updated_at,
             metadata: self.metadata,
-            messages,
+            // Importing the document marks the messages again.
+            messages: messages
+                .into_iter()
+                .map(Message::without_import_mark)
+                .collect(),
         }
     }
 }

@@ -23,3 +23,21 @@ pub struct ConversationDocument {
     /// The messages, in order.
     pub messages: Vec<Message>,
 }
+
+impl ConversationDocument {
+    /// Marks every message with tool calls as imported. Calls that have a result are marked, too: a
+    /// fork can begin before the result.
+    pub(crate) fn with_marked_calls(self) -> Self {
+        let mark = |message: Message| {
+            if message.tool_calls().next().is_some() {
+                message.marked_imported()
+            } else {
+                message
+            }
+        };
+        Self {
+            messages: self.messages.into_iter().map(mark).collect(),
+            ..self
+        }
+    }
+}

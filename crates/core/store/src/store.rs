@@ -248,11 +248,14 @@ pub trait Store: Send + Sync {
     /// has the conversation, the document must begin with the stored messages, and its further
     /// messages are appended. If a stored message differs, the import fails with
     /// [`StoreError::IdTaken`].
+    ///
+    /// Messages with tool calls are marked as imported, so that calls without a result never run.
     async fn import(
         &self,
         document: ConversationDocument,
         namespace: &str,
     ) -> Result<Imported, StoreError> {
+        let document = document.with_marked_calls();
         let id = document.id.clone();
         // Most imported conversations are new. Copying the document costs little compared with
         // writing it.

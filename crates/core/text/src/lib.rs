@@ -1,6 +1,6 @@
 //! Makes untrusted text safe for people, models and files.
 //!
-//! Holds one sanitizer for terminals and models alike, one masker for secrets, cuts that keep the
+//! Holds one sanitizer for terminals and models alike, the exact form of text for approvals, one masker for secrets, cuts that keep the
 //! head and the tail of a long text, and the width of text in terminal columns. Further modules
 //! check names, tell public network addresses from private ones, split text into index terms, and
 //! format numbers and pictures ([`Svg`]).
@@ -25,6 +25,7 @@
 
 mod address;
 mod cut;
+mod exact;
 mod invisible;
 mod json;
 mod mask;
@@ -39,6 +40,7 @@ mod width;
 
 pub use address::is_public_address;
 pub use cut::{Cut, CutLimits, Gap, cut_ends, cut_lines};
+pub use exact::{show_content_exactly, show_diff_exactly, show_exactly};
 pub use json::escape_json;
 pub use mask::Masker;
 pub use names::NameRule;

@@ -7,6 +7,7 @@
 //! Invariant: masking masked text changes nothing, and text without a secret is borrowed, not
 //! copied.
 
+mod encoded;
 mod shapes;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
+use encoded::EncodedValues;
 use shapes::{KeyAlphabet, SHAPES};
 
 /// The minimum length of a secret value passed to [`Masker::with_values`], in bytes. Shorter values
@@ -26,6 +28,8 @@ const MIN_VALUE_BYTES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
     known: Option<AhoCorasick>,
+    /// The known values again, if encoded forms of them are masked, too.
+    encoded: Option<EncodedValues>,
 }
 
 /// The range of a secret in the text, and the name of the kind of secret.
@@ -82,6 +86,22 @@ impl Masker {
             .build(trimmed);
         Self {
             known: known.ok().filter(|_| !values.is_empty()),
+            encoded: None,
+        }
+    }
+
+    /// Like [`Self::with_values`], but also masks the values in text in which they have percent or
+    /// JSON escapes, or are encoded as base64 or hexadecimal digits. Searching takes longer.
+    pub fn with_encoded_values<Text: AsRef<str>>(values: impl IntoIterator<Item = Text>) -> Self {
+        let values: Vec<_> = values.into_iter().collect();
+        let long: Vec<&str> = values
+            .iter()
+            .map(|value| value.as_ref().trim())
+            .filter(|value| value.len() >= MIN_VALUE_BYTES)
+            .collect();
+        Self {
+            encoded: EncodedValues::new(&long),
+            ..Self::with_values(&long)
         }
     }
 
@@ -108,6 +128,51 @@ impl Masker {
 
     /// Returns the text with a label in place of each secret.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let found = self.find_secrets(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for SecretMatch { at, name } in found {
+            out.push_str(&text[done..at.start]);
+            push_label(name, &mut out);
+            done = at.end;
+        }
+        out.push_str(&text[done..]);
+        Cow::Owned(out)
+    }
+
+    /// Masks the pieces of one text. A secret that lies in several pieces is replaced in the first
+    /// and removed from the others.
+    pub fn mask_pieces(&self, pieces: &[&str]) -> Vec<String> {
+        let found = self.find_secrets(&pieces.concat());
+        let mut start = 0;
+        let mut masked = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let end = start + piece.len();
+            let mut out = String::new();
+            let mut done = start;
+            let inside = found
+                .iter()
+                .filter(|one| one.at.start < end && one.at.end > start);
+            for SecretMatch { at, name } in inside {
+                out.push_str(&piece[done.saturating_sub(start)..at.start.max(done) - start]);
+                if at.start >= start {
+                    push_label(name, &mut out);
+                }
+                done = at.end.min(end);
+            }
+            out.push_str(&piece[done - start..]);
+            masked.push(out);
+            start = end;
+        }
+        masked
+    }
+
+    /// Returns the secrets in the text, in their order. Secrets that overlap are one, named after
+    /// the first.
+    fn find_secrets(&self, text: &str) -> Vec<SecretMatch> {
         let mut found = Vec::new();
         if let Some(known) = &self.known {
             found.extend(known.find_iter(text).map(|hit| SecretMatch {
@@ -115,31 +180,34 @@ impl Masker {
                 name: "key",
             }));
         }
+        if let Some(encoded) = &self.encoded {
+            found.extend(
+                encoded
+                    .find(text)
+                    .into_iter()
+                    .map(|at| SecretMatch { at, name: "key" }),
+            );
+        }
         find_keys(text, &mut found);
         find_assignments(text, &mut found);
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
         found.sort_by_key(|found| (found.at.start, std::cmp::Reverse(found.at.end)));
-        let mut out = String::with_capacity(text.len());
-        let mut done = 0;
-        for SecretMatch { at, name } in found {
-            // Overlaps are one secret, named after the first.
-            if at.start < done {
-                if at.end > done {
-                    done = at.end;
+        let mut merged: Vec<SecretMatch> = Vec::with_capacity(found.len());
+        for one in found {
+            match merged.last_mut() {
+                Some(last) if one.at.start < last.at.end => {
+                    last.at.end = last.at.end.max(one.at.end);
                 }
-                continue;
+                Some(_) | None => merged.push(one),
             }
-            out.push_str(&text[done..at.start]);
-            out.push_str("[masked: ");
-            out.push_str(name);
-            out.push(']');
-            done = at.end;
         }
-        out.push_str(&text[done..]);
-        Cow::Owned(out)
+        merged
     }
+}
+
+fn push_label(name: &str, out: &mut String) {
+    out.push_str("[masked: ");
+    out.push_str(name);
+    out.push(']');
 }
 
 fn find_keys(text: &str, found: &mut Vec<SecretMatch>) {

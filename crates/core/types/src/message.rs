@@ -80,6 +80,7 @@ pub struct Message {
 }
 
 const ORIGIN_KEY: &str = "origin";
+const IMPORTED_KEY: &str = "imported_calls";
 
 impl Message {
     pub fn new(id: MessageId, role: Role, content: Vec<Part>, at: Timestamp) -> Self {
@@ -106,6 +107,26 @@ impl Message {
             serde_json::to_value(origin).unwrap_or_default(),
         );
         self
+    }
+
+    /// Records in the message's metadata that the message came with an import. The calls of such a
+    /// message never run: no model asked for them here.
+    #[must_use]
+    pub fn marked_imported(mut self) -> Self {
+        self.metadata.insert(IMPORTED_KEY.into(), true.into());
+        self
+    }
+
+    /// Removes the mark of [`Self::marked_imported`].
+    #[must_use]
+    pub fn without_import_mark(mut self) -> Self {
+        self.metadata.remove(IMPORTED_KEY);
+        self
+    }
+
+    /// True if [`Self::marked_imported`] has marked the message.
+    pub fn is_imported(&self) -> bool {
+        self.metadata.contains_key(IMPORTED_KEY)
     }
 
     /// Returns the origin of a user message; [`Origin::User`] if none is recorded.

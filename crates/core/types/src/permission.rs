@@ -1,5 +1,7 @@
 //! Permission modes and decisions.
 
+mod name_list;
+
 use std::str::FromStr;
 
 use serde::de::IntoDeserializer;
@@ -7,9 +9,23 @@ use serde::de::value::Error;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-/// The mode that determines which actions run without asking the user.
+use name_list::{count_names, parse_names};
+
+/// The mode that determines which actions run without asking the user. Modes are ordered from the
+/// least to the most permissive.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, Display,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    Display,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -86,132 +102,61 @@ impl Decision {
     }
 }
 
+const PROTECTED_TEXT: &str = include_str!("permission/protected_paths.txt");
+const STEERING_TEXT: &str = include_str!("permission/steering_files.txt");
+
 /// Files and folders of a project that determine what other programs execute. Allow rules never
 /// cover writes to these paths, at any depth of a project. An entry with a slash matches the end or
 /// the middle of a path. Paths must be compared without regard to case.
-pub const PROTECTED_PATHS: &[&str] = &[
-    // Version control
-    ".git",
-    ".gitconfig",
-    ".gitmodules",
-    ".githooks",
-    ".hg",
-    ".husky",
-    ".jj",
-    ".pre-commit-config.yaml",
-    ".svn",
-    "lefthook.yml",
-    // haft, and the files of other agents that it reads
-    ".agents",
-    ".auto-coder",
-    ".autocoderagents",
-    ".autocoderrules",
-    ".autocodertools",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".haft",
-    ".mcp.json",
-    // Shells
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/fish",
-    ".cshrc",
-    ".envrc",
-    ".inputrc",
-    ".kshrc",
-    ".login",
-    ".profile",
-    ".tcshrc",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    // Editors
-    ".devcontainer",
-    ".dir-locals.el",
-    ".emacs",
-    ".emacs.d",
-    ".exrc",
-    ".fleet",
-    ".gvimrc",
-    ".helix",
-    ".idea",
-    ".nvim.lua",
-    ".nvimrc",
-    ".vim",
-    ".vimrc",
-    ".vscode",
-    ".zed",
-    // Continuous integration
-    ".appveyor.yml",
-    ".buildkite",
-    ".circleci",
-    ".cirrus.yml",
-    ".drone.yml",
-    ".forgejo",
-    ".gitea",
-    ".github/actions",
-    ".github/workflows",
-    ".gitlab-ci.yml",
-    ".gitlab/ci",
-    ".semaphore",
-    ".teamcity",
-    ".travis.yml",
-    ".woodpecker",
-    ".woodpecker.yml",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "jenkinsfile",
-];
+///
+/// The file `permission/protected_paths.txt` lists the names with their sources.
+pub const PROTECTED_PATHS: &[&str] =
+    &parse_names::<{ count_names(PROTECTED_TEXT) }>(PROTECTED_TEXT);
 
 /// Files that control later runs of agents and tools. Changing such a file needs approval, like
 /// changing a protected path. A confined command cannot change an existing file that this list
 /// names. A missing file is not protected while the command runs, because an empty placeholder
 /// would already have a meaning. An entry that begins with `*` matches every name with that ending.
-pub const STEERING_FILES: &[&str] = &[
-    "*.code-workspace",
-    ".aider.conf.yml",
-    ".bazelrc",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".clinerules",
-    ".curlrc",
-    ".cursorrules",
-    ".gdbinit",
-    ".irbrc",
-    ".lldbinit",
-    ".mise.toml",
-    ".mvn",
-    ".netrc",
-    ".npmrc",
-    ".pnpmfile.cjs",
-    ".psqlrc",
-    ".pypirc",
-    ".python-version",
-    ".rprofile",
-    ".sqliterc",
-    ".tool-versions",
-    ".wgetrc",
-    ".windsurfrules",
-    ".yarnrc",
-    ".yarnrc.yml",
-    "agents.md",
-    "agents.override.md",
-    "bunfig.toml",
-    "claude.local.md",
-    "claude.md",
-    "code_law.md",
-    "copilot-instructions.md",
-    "gemini.md",
-    "mise.toml",
-    "pip.conf",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-];
+///
+/// The file `permission/steering_files.txt` lists the names with their sources.
+pub const STEERING_FILES: &[&str] = &parse_names::<{ count_names(STEERING_TEXT) }>(STEERING_TEXT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that every name in `text` is below a comment that names its source, and is written as
+    /// the code that compares names expects it.
+    fn check_sources(text: &str, names: &[&str]) {
+        let mut source: Option<&str> = None;
+        let mut previous = "";
+        for line in text.lines() {
+            if let Some(comment) = line.strip_prefix('#') {
+                source = Some(comment);
+                previous = "";
+            } else if !line.is_empty() {
+                let source = source.unwrap_or_default();
+                let is_page = source.contains("https://") || source.contains("docs/");
+                let is_manual = source.contains("(1)") || source.contains("(3)");
+                assert!(is_page || is_manual, "no source for `{line}`: {source:?}");
+                assert_eq!(line, line.trim().to_lowercase());
+                assert!(line.split('/').count() <= 2, "{line}");
+                assert!(previous < line, "`{previous}` must come after `{line}`");
+                previous = line;
+            }
+        }
+        let unique: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "a name is listed twice");
+    }
+
+    #[test]
+    fn protected_names_have_sources() {
+        check_sources(PROTECTED_TEXT, PROTECTED_PATHS);
+        check_sources(STEERING_TEXT, STEERING_FILES);
+        assert!(
+            STEERING_FILES
+                .iter()
+                .all(|name| !PROTECTED_PATHS.contains(name))
+        );
+    }
+}

@@ -1,7 +1,8 @@
 //! Forwards traffic: each request goes to its upstream unchanged, and each reply comes back
 //! unchanged.
 //!
-//! Only what belongs to a single connection is changed: the `host` header, and the hop-by-hop
+//! Requests that a web page sent, or that name another host, are refused (`guard.rs`). Otherwise only
+//! what belongs to a single connection is changed: the `host` header, and the hop-by-hop
 //! headers of RFC 9110. Bodies are never buffered: their bytes are forwarded as they arrive, in
 //! both directions, and a connection cut on one side is cut on the other.
 
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use haft_text::Masker;
 use haft_types::Api;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -31,8 +33,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
+use crate::guard;
 use crate::message_parts::detect_api;
-use crate::record::mask_path;
+use crate::secrets::mask_path;
 use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
 /// The headers that belong to a single connection and are not forwarded.
@@ -243,6 +246,9 @@ impl Forwarder {
     async fn forward_request(&self, request: Request<Incoming>) -> Response<ProxyBody> {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
+        if let Err(refusal) = guard::check_request(&parts) {
+            return build_error_response(refusal.status, refusal.reason);
+        }
         let upstream = self.upstreams.choose_upstream(&parts);
         if parts.headers.contains_key(UPGRADE) {
             // Clients that prefer WebSockets fall back to HTTP on this status.
@@ -275,7 +281,7 @@ impl Forwarder {
                 let (mut parts, body) = response.into_parts();
                 remove_hop_by_hop(&mut parts.headers);
                 if api.is_none() {
-                    let path = mask_path(&path);
+                    let path = mask_path(&path, &Masker::default());
                     let status = parts.status.as_u16();
                     self.send_traffic(Traffic::Other {
                         method,

@@ -13,10 +13,13 @@ mod capture;
 mod encodings;
 mod explanation;
 mod forward;
+mod guard;
 mod layout;
 mod message_parts;
 mod record;
 mod reply;
+mod secrets;
+mod stream_mask;
 mod upstream_route;
 
 pub use capture::Traffic;

@@ -12,7 +12,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use haft_model::{Catalogue, O200k};
 use haft_store::{NewConversation, SentRequest, Store, StoreError};
 use haft_text::Masker;
@@ -30,6 +29,10 @@ use crate::explanation::{RequestComparison, RequestExplanation, estimate_append_
 use crate::layout::{BodyLayout, SegmentKind, split_body};
 use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
+use crate::secrets::{
+    HeaderSecrets, list_header_secrets, list_query_secrets, mask_headers, mask_path,
+};
+use crate::stream_mask::mask_reply_body;
 use entries::EntryCache;
 use grouping::ProxiedConversation;
 
@@ -39,6 +42,8 @@ pub const RECORDED_BY_KEY: &str = "recorded_by";
 /// The number of recorded conversations, newest first, that requests can continue after a restart
 /// of the proxy.
 const MAX_CONTINUED: usize = 32;
+/// The maximum number of secrets that can differ in every request.
+const MAX_RECENT_SECRETS: usize = 64;
 
 /// An event that the recorder reports to the front end.
 #[derive(Clone, Debug)]
@@ -73,7 +78,7 @@ pub struct RecordedBody {
     pub method: String,
     /// The path of the request, with keys masked.
     pub path: String,
-    /// The headers of the request, with keys masked.
+    /// The headers of the request. Only headers that cannot hold a key have their values.
     pub headers: Vec<(String, String)>,
 }
 
@@ -96,13 +101,18 @@ impl RecordedBody {
 pub struct RecordedExchange {
     /// The HTTP status of the reply.
     pub status: u16,
-    /// The headers of the reply, with keys masked.
+    /// The headers of the reply. Only headers that cannot hold a key have their values.
     pub headers: Vec<(String, String)>,
-    /// The decompressed body, with secrets masked.
+    /// The decompressed body, with secrets masked. Empty if the body is not stored.
     pub body: String,
-    /// True if `body` is encoded as base64, because it is not text.
+    /// True if `body` is encoded as base64, because it is not text. Only earlier versions stored
+    /// such bodies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_base64: bool,
+    /// The size of a body that is not stored, in bytes. Keys cannot be found in a body that is not
+    /// text or has an unknown encoding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
     /// True if the body arrived completely.
     pub is_whole: bool,
     /// The time from the request to the end of the reply, in milliseconds.
@@ -144,6 +154,8 @@ pub struct TrafficRecorder {
     conversations: Vec<ProxiedConversation>,
     open: HashMap<u64, OpenExchange>,
     waiting: VecDeque<WaitingTraffic>,
+    /// The newest secrets that can differ in every request, such as cookies that a reply sets.
+    recent_secrets: VecDeque<String>,
     began: Timestamp,
 }
 
@@ -176,7 +188,7 @@ impl TrafficRecorder {
     /// Creates a recorder. The conversations of earlier runs are not loaded until [`Self::run`] is
     /// called.
     pub fn new(setup: RecorderSetup) -> Self {
-        let masker = Masker::with_values(&setup.secrets);
+        let masker = Masker::with_encoded_values(&setup.secrets);
         let began = setup.clock.now();
         Self {
             setup,
@@ -185,6 +197,7 @@ impl TrafficRecorder {
             conversations: Vec::new(),
             open: HashMap::new(),
             waiting: VecDeque::new(),
+            recent_secrets: VecDeque::new(),
             began,
         }
     }
@@ -303,9 +316,14 @@ impl TrafficRecorder {
     /// Splits the body of a request into segments and determines the model.
     fn prepare_request(&mut self, seen: SeenRequest) -> Result<Box<PreparedRequest>, String> {
         let body = decode_body_text(&seen.headers, &seen.body)?;
-        let split = split_body(seen.api, &body)
-            .ok_or_else(|| format!("a body for {} is not a request", mask_path(&seen.path)))?;
-        self.add_request_secrets(&seen.headers, &seen.path);
+        let split = split_body(seen.api, &body).ok_or_else(|| {
+            let path = mask_path(&seen.path, &self.masker);
+            format!("a body for {path} is not a request")
+        })?;
+        let HeaderSecrets { mut keys, random } = list_header_secrets(&seen.headers);
+        keys.extend(list_query_secrets(&seen.path));
+        self.add_keys(keys);
+        self.add_recent_secrets(random);
         let spec = self.find_model(&seen, split.model.as_deref());
         let (segments, layout) =
             self.entries
@@ -413,9 +431,9 @@ impl TrafficRecorder {
         let now = self.setup.clock.now();
         let store = Arc::clone(&self.setup.store);
         let layout = layout.map_text(|text| self.masker.mask(text).into_owned());
-        let headers = mask_headers(&seen.headers);
+        let headers = mask_headers(&seen.headers, &self.masker);
         let method = seen.method.clone();
-        let path = mask_path(&seen.path);
+        let path = mask_path(&seen.path, &self.masker);
         let encoding = RecordedBody {
             spec,
             layout,
@@ -480,6 +498,8 @@ impl TrafficRecorder {
         let Some(open) = self.open.remove(&seen.exchange) else {
             return Ok(None);
         };
+        let HeaderSecrets { keys, random } = list_header_secrets(&seen.headers);
+        self.add_recent_secrets([keys, random].concat());
         let text = decode_body_text(&seen.headers, &seen.body);
         let reply = text.as_deref().map(reply::parse_reply).unwrap_or_default();
         let kept = self
@@ -516,18 +536,16 @@ impl TrafficRecorder {
         text: Result<String, String>,
         reply: &RecordedReply,
     ) -> Result<(), StoreError> {
-        let (body, is_base64) = match text {
-            Ok(text) => (self.masker.mask(&text).into_owned(), false),
-            Err(_) => (
-                base64::engine::general_purpose::STANDARD.encode(seen.body.bytes()),
-                true,
-            ),
+        let (body, omitted_bytes) = match text {
+            Ok(text) => (mask_reply_body(&self.masker, &text), None),
+            Err(_) => (String::new(), Some(seen.body.bytes().len() as u64)),
         };
         let exchange = RecordedExchange {
             status: seen.status,
-            headers: mask_headers(&seen.headers),
+            headers: mask_headers(&seen.headers, &self.masker),
             body,
-            is_base64,
+            is_base64: false,
+            omitted_bytes,
             is_whole: seen.body.is_whole,
             milliseconds: seen.elapsed.as_millis() as u64,
         };
@@ -573,21 +591,32 @@ impl TrafficRecorder {
         message
     }
 
-    /// Adds the keys in a request's headers and path to the secrets that are masked in all recorded
-    /// text.
-    fn add_request_secrets(&mut self, headers: &[(String, String)], path: &str) {
-        let secret = headers.iter().filter(|(name, _)| is_secret_header(name));
-        let values =
-            secret.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
-        let new: Vec<_> = values
-            .chain(extract_query_secrets(path))
-            .filter(|value| !self.setup.secrets.contains(value))
-            .collect();
-        if !new.is_empty() {
-            self.setup.secrets.extend(new);
-            self.masker = Masker::with_values(&self.setup.secrets);
+    /// Adds keys to the secrets that are masked in all recorded text.
+    fn add_keys(&mut self, mut keys: Vec<String>) {
+        keys.retain(|key| !self.setup.secrets.contains(key));
+        if !keys.is_empty() {
+            self.setup.secrets.extend(keys);
             self.entries = EntryCache::default();
+            self.rebuild_masker();
         }
+    }
+
+    /// Adds values to the secrets that are masked in text that is recorded from now on. Text that
+    /// was recorded before cannot contain them, so it stays cached.
+    fn add_recent_secrets(&mut self, mut values: Vec<String>) {
+        values.retain(|value| !self.recent_secrets.contains(value));
+        if values.is_empty() {
+            return;
+        }
+        self.recent_secrets.extend(values);
+        let surplus = self.recent_secrets.len().saturating_sub(MAX_RECENT_SECRETS);
+        self.recent_secrets.drain(..surplus);
+        self.rebuild_masker();
+    }
+
+    fn rebuild_masker(&mut self) {
+        let values = self.setup.secrets.iter().chain(&self.recent_secrets);
+        self.masker = Masker::with_encoded_values(values);
     }
 
     /// Returns the specification of the model that a request names. The model is looked up under
@@ -643,7 +672,11 @@ fn decode_body_text(headers: &[(String, String)], body: &CapturedBody) -> Result
     let encoding = find_header(headers, "content-encoding");
     let text = decode_body(encoding, &bytes)
         .ok_or_else(|| format!("`{}` is not read", encoding.unwrap_or_default()))?;
-    String::from_utf8(text.into_owned()).map_err(|_| "a body is not text".to_owned())
+    String::from_utf8(text.into_owned())
+        .ok()
+        // Text in another encoding, in which no key would be found.
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| "a body is not text".to_owned())
 }
 
 fn mask_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
@@ -667,59 +700,6 @@ fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a st
         .map(|(_, value)| value.as_str())
 }
 
-const MASKED: &str = "[masked]";
-
-/// True if the name of a header suggests that its value is a key or another secret.
-fn is_secret_header(name: &str) -> bool {
-    const SECRET: [&str; 4] = ["authorization", "api-key", "cookie", "token"];
-    let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|secret| name.contains(secret)) && !name.ends_with("-tokens")
-}
-
-fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
-    let pair = |(name, value): &(String, String)| {
-        let value = if is_secret_header(name) {
-            MASKED
-        } else {
-            value
-        };
-        (name.clone(), value.to_owned())
-    };
-    headers.iter().map(pair).collect()
-}
-
-/// True if the name of a query parameter suggests that its value is a key.
-fn is_secret_parameter(name: &str) -> bool {
-    matches!(
-        name.to_ascii_lowercase().as_str(),
-        "key" | "api_key" | "apikey" | "api-key" | "token" | "access_token"
-    )
-}
-
-fn extract_query_secrets(path: &str) -> Vec<String> {
-    let query = path.split_once('?').map_or("", |(_, query)| query);
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .filter(|(name, _)| is_secret_parameter(name))
-        .map(|(_, value)| value.to_owned())
-        .collect()
-}
-
-/// Masks the API keys in the query string of a path.
-pub(crate) fn mask_path(path: &str) -> String {
-    let Some((path, query)) = path.split_once('?') else {
-        return path.to_owned();
-    };
-    let pair = |pair: &str| match pair.split_once('=') {
-        Some((name, _)) if is_secret_parameter(name) => format!("{name}={MASKED}"),
-        _ => pair.to_owned(),
-    };
-    format!(
-        "{path}?{}",
-        query.split('&').map(pair).collect::<Vec<_>>().join("&")
-    )
-}
-
 /// Hashes a segment's text together with its kind and the number of its occurrence, so that equal
 /// segments of a request get different hashes.
 fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> ContentHash {
@@ -728,47 +708,4 @@ fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> Co
         .update(&text.0)
         .update(&occurrence.to_le_bytes())
         .finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masked_headers_and_paths_contain_no_keys() {
-        let names = [
-            "Authorization",
-            "x-api-key",
-            "api-key",
-            "X-Goog-Api-Key",
-            "cookie",
-            "set-cookie",
-            "x-auth-token",
-        ];
-        for name in names {
-            let masked = mask_headers(&[(name.to_owned(), "secret".to_owned())]);
-            assert_eq!(masked[0].1, MASKED, "{name}");
-        }
-        for name in [
-            "content-type",
-            "anthropic-version",
-            "anthropic-ratelimit-input-tokens",
-        ] {
-            assert_eq!(
-                mask_headers(&[(name.to_owned(), "x".to_owned())])[0].1,
-                "x",
-                "{name}"
-            );
-        }
-        assert_eq!(
-            mask_path("/v1beta/models/m:x?alt=sse&key=AIza"),
-            "/v1beta/models/m:x?alt=sse&key=[masked]"
-        );
-        assert_eq!(mask_path("/v1?API_KEY=1&x"), "/v1?API_KEY=[masked]&x");
-        assert_eq!(mask_path("/v1/keys"), "/v1/keys");
-        assert_eq!(
-            extract_query_secrets("/x?a=1&key=k1&access_token=k2"),
-            ["k1", "k2"]
-        );
-    }
 }

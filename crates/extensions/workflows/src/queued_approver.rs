@@ -77,6 +77,7 @@ mod tests {
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls".into(),
+            subject_kind: haft_agent::SubjectKind::Text,
             reason: "x".into(),
             leaves_sandbox: false,
             parts: Vec::new(),

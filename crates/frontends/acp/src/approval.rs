@@ -9,7 +9,6 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{is_connection_terminated, is_incoming_transport_closed};
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
-use haft_text::reveal_controls;
 use haft_types::{Form, FormOutcome};
 
 use crate::forms;
@@ -38,7 +37,7 @@ impl Approver for EditorApprover {
         let request = RequestPermissionRequest::new(
             self.sender.session.clone(),
             call,
-            permission_options(&approval.remember),
+            permission_options(&approval.shown_rules()),
         );
         let answer = match self.sender.editor.send_request(request).block_task().await {
             Ok(answer) => answer,
@@ -94,7 +93,7 @@ impl Approver for EditorApprover {
     }
 }
 
-/// Returns the choices that the user has for an approval. "Always" names the rules that it would
+/// Returns the choices that the user has for an approval. "Always" names `rules`, which it would
 /// save, and is offered only if there are such rules.
 fn permission_options(rules: &[String]) -> Vec<PermissionOption> {
     let mut choices = vec![PermissionOption::new(
@@ -107,7 +106,7 @@ fn permission_options(rules: &[String]) -> Vec<PermissionOption> {
             "Always allow {}",
             rules
                 .iter()
-                .map(|rule| format!("`{}`", reveal_controls(rule)))
+                .map(|rule| format!("`{rule}`"))
                 .collect::<Vec<_>>()
                 .join(", ")
         );

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol::v1::schema::{Diff, ToolCallContent};
-use haft_text::reveal_controls;
+use haft_text::{show_content_exactly, show_exactly};
 use serde_json::Value;
 
 /// The maximum size of a changed file whose text is shown as a diff, in bytes.
@@ -199,7 +199,7 @@ impl Hunk {
 }
 
 /// Converts the preview of a call, if it is a unified diff, to the diff format of the protocol.
-/// Control characters are replaced by visible names.
+/// Characters without a visible form are replaced by symbols.
 ///
 /// Returns `None` if `subject` is anything but one complete diff, and for changes that the protocol
 /// cannot express: deleted and renamed files, and carriage returns.
@@ -223,10 +223,10 @@ pub(crate) fn convert_diff_preview(subject: &str, cwd: &Path) -> Option<Vec<Tool
             if let Some(remark) = lines.next_if(|line| *line == Hunk::NO_NEWLINE_MARKER) {
                 hunk.push_line(remark)?;
             }
-            let old_text = (old != NO_FILE).then(|| reveal_controls(&hunk.old).into_owned());
-            let path = cwd.join(reveal_controls(new).as_ref());
+            let old_text = (old != NO_FILE).then(|| show_content_exactly(&hunk.old).into_owned());
+            let path = cwd.join(show_exactly(new).as_ref());
             diffs.push(ToolCallContent::Diff(
-                Diff::new(path, reveal_controls(&hunk.new)).old_text(old_text),
+                Diff::new(path, show_content_exactly(&hunk.new)).old_text(old_text),
             ));
         }
         if hunks == 0 {

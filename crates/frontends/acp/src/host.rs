@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use haft_agent::config::Config;
 use haft_agent::{
     Agent, Approver, Contribution, ConversationChoice, Leftovers, OpenError, Places, Project,
-    PromptSettings, RandomIds, RunPlan, Session, SetupError, TaskSettings,
+    PromptSettings, RandomIds, RunPlan, Session, SetupError, TaskSettings, TrustList,
     find_knowledge_and_trust,
 };
 use haft_store::{ConversationRow, ConversationScope, Store, StoreError};
@@ -189,6 +189,8 @@ impl Host {
         model.ok_or_else(|| HostError::NoModel(self.program.no_model_text()))
     }
 
+    /// Returns the configured mode: the mode of sessions that name none, and the most permissive one
+    /// that another program can choose.
     pub fn default_mode(&self) -> PermissionMode {
         self.mode
             .unwrap_or_else(|| self.loaded().config.permissions.mode)
@@ -207,6 +209,16 @@ impl Host {
 
     fn find_project(&self, cwd: &Path) -> Result<Project, HostError> {
         Project::find(&self.loaded().places.environment, Some(cwd)).map_err(to_host_error)
+    }
+
+    /// Returns true if the user trusts the project that contains `cwd`.
+    pub(crate) fn is_trusted(&self, cwd: &Path) -> bool {
+        let trust_file = self.loaded().places.trust_file();
+        self.find_project(cwd).is_ok_and(|project| {
+            TrustList::at_path(trust_file)
+                .trust_state(&project.root)
+                .is_ok_and(|state| state.is_trusted())
+        })
     }
 
     fn open_store(&self) -> Result<Arc<dyn Store>, HostError> {

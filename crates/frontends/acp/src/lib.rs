@@ -32,6 +32,6 @@ pub use host::{
     WrittenPrompt,
 };
 pub use mcp_server::{
-    DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskError, TaskQuestion,
-    TaskRuns, TaskServer, TaskState, TaskStatus, TaskView,
+    DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskCaller, TaskError,
+    TaskQuestion, TaskRuns, TaskServer, TaskState, TaskStatus, TaskView,
 };

@@ -138,22 +138,30 @@ impl LiveSession {
     }
 
     pub(crate) fn mode_state(&self) -> SessionModeState {
-        options::mode_state(self.state.borrow().mode)
+        options::mode_state(self.state.borrow().mode, self.setup.host.default_mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
         let state = self.state.borrow();
         options::config_options(
             state.mode,
+            self.setup.host.default_mode(),
             &state.model,
             &self.setup.host.available_models(),
         )
     }
 
-    /// Changes the permission mode, starting with the next tool call.
+    /// Changes the permission mode, starting with the next tool call. The configured mode is the most
+    /// permissive one.
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), Error> {
         let mode = options::parse_mode(name)
             .ok_or_else(|| invalid_params(format!("there is no mode `{name}`")))?;
+        let limit = self.setup.host.default_mode();
+        if mode > limit {
+            return Err(invalid_params(format!(
+                "the mode `{mode}` allows more than the configured mode `{limit}`; the user can raise it with `[permissions] mode` or `haft acp --permission-mode`"
+            )));
+        }
         let mut state = self.state.borrow_mut();
         state.mode = mode;
         if let Some(switch) = &state.switch {

@@ -28,7 +28,7 @@ use handler::TaskHandler;
 pub use http_server::HttpAccess;
 use line_transport::LineTransport;
 pub use task_view::{TaskApproval, TaskQuestion, TaskState, TaskStatus, TaskView};
-pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskError, TaskRuns};
+pub use tasks::{DelegatedTask, DelegatedTasks, RunRequest, TaskCaller, TaskError, TaskRuns};
 
 /// The MCP server to which other agents delegate tasks.
 pub struct TaskServer {
@@ -81,7 +81,7 @@ impl TaskServer {
     ) -> io::Result<()> {
         let local = LocalSet::new();
         let served = local.run_until(async {
-            let (tasks, runs) = DelegatedTasks::new(self.host, self.cwd);
+            let (tasks, runs) = DelegatedTasks::new(self.host, self.cwd, TaskCaller::Program);
             tokio::task::spawn_local(runs.run_until_closed());
             let served = serve(Arc::clone(&tasks)).await;
             tasks.shut_down().await;

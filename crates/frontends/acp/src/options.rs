@@ -9,8 +9,8 @@ use haft_types::PermissionMode;
 pub(crate) const MODE_OPTION: &str = "mode";
 pub(crate) const MODEL_OPTION: &str = "model";
 
-/// The permission modes that an editor may choose, with names and descriptions for users. `Yolo`,
-/// which has no protection, can be chosen only on the command line.
+/// The permission modes that an editor may choose, with names and descriptions for users, up to the
+/// configured mode. `Yolo`, which has no protection, can be chosen only on the command line.
 const EDITOR_MODES: [(PermissionMode, &str, &str); 4] = [
     (
         PermissionMode::Plan,
@@ -42,13 +42,17 @@ pub(crate) fn parse_mode(name: &str) -> Option<PermissionMode> {
         .find(|mode| mode.name() == name)
 }
 
-/// Returns the current permission mode and the modes that the editor may choose. `Yolo` is listed
-/// only if it is current.
-pub(crate) fn mode_state(current: PermissionMode) -> SessionModeState {
+/// Returns the current permission mode and the modes that the editor may choose: those up to
+/// `limit`. `Yolo` is listed only if it is current.
+pub(crate) fn mode_state(current: PermissionMode, limit: PermissionMode) -> SessionModeState {
     let shown = |(mode, name, about): &(PermissionMode, &str, &str)| {
         SessionMode::new(mode.name(), (*name).to_owned()).description((*about).to_owned())
     };
-    let mut all: Vec<_> = EDITOR_MODES.iter().map(shown).collect();
+    let mut all: Vec<_> = EDITOR_MODES
+        .iter()
+        .filter(|(mode, ..)| *mode <= limit || *mode == current)
+        .map(shown)
+        .collect();
     if current == PermissionMode::Yolo {
         all.push(
             SessionMode::new(current.name(), "Yolo".to_owned())
@@ -62,10 +66,12 @@ pub(crate) fn mode_state(current: PermissionMode) -> SessionModeState {
 /// current model is listed even if `models` does not contain it.
 pub(crate) fn config_options(
     mode: PermissionMode,
+    limit: PermissionMode,
     model: &str,
     models: &[String],
 ) -> Vec<SessionConfigOption> {
-    let of_modes = mode_state(mode).available_modes.into_iter().map(|mode| {
+    let of_modes = mode_state(mode, limit).available_modes;
+    let of_modes = of_modes.into_iter().map(|mode| {
         SessionConfigSelectOption::new(mode.id.0.to_string(), mode.name)
             .description(mode.description)
     });

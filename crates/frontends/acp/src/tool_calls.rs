@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
     Terminal, TerminalId, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
     ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use haft_agent::{Approval, MAIN_AGENT};
+use haft_agent::{Approval, MAIN_AGENT, SubjectKind};
 use haft_text::reveal_controls;
 use haft_types::ToolStatus;
 use serde_json::Value;
@@ -253,9 +253,14 @@ impl OpenCalls {
         };
         let tool = &approval.tool;
         let arguments = &approval.arguments;
-        let mut content = diffs::convert_diff_preview(&approval.subject, &self.cwd)
-            .unwrap_or_else(|| vec![format_code_block(&reveal_controls(&approval.subject))]);
-        content.push(reveal_controls(&approval.reason).into_owned().into());
+        let diffs = match approval.subject_kind {
+            SubjectKind::Diff => diffs::convert_diff_preview(&approval.subject, &self.cwd),
+            // A command line can look like a diff.
+            SubjectKind::Text => None,
+        };
+        let mut content =
+            diffs.unwrap_or_else(|| vec![format_code_block(&approval.shown_subject())]);
+        content.push(approval.shown_reason().into());
         let title = format_call_title(&approval.agent, tool, arguments);
         let title = if approval.leaves_sandbox {
             format!("{title} (outside the sandbox)")
@@ -397,6 +402,7 @@ fn list_call_locations(tool: &str, arguments: &Value, cwd: &Path) -> Vec<ToolCal
 
 #[cfg(test)]
 mod tests {
+    use haft_testkit::support::hostile_commands;
     use serde_json::json;
 
     use super::*;
@@ -447,6 +453,7 @@ mod tests {
             tool: "execute_command".into(),
             arguments,
             subject: "make".into(),
+            subject_kind: SubjectKind::Text,
             reason: "no rule allows `make`".into(),
             leaves_sandbox: true,
             parts: Vec::new(),
@@ -468,12 +475,13 @@ mod tests {
     #[test]
     fn approval_update_shows_the_whole_subject() {
         let mut calls = OpenCalls::new("/work".into());
-        let mut asked = |tool: &str, arguments: Value, subject: &str| {
+        let mut asked = |tool: &str, arguments: Value, kind: SubjectKind, subject: &str| {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
                 tool: tool.into(),
                 arguments,
                 subject: subject.into(),
+                subject_kind: kind,
                 reason: "why\r".into(),
                 leaves_sandbox: false,
                 parts: Vec::new(),
@@ -483,7 +491,12 @@ mod tests {
         };
         let hostile = "rm -rf ~\r\u{1b}[2Kls `a` \u{202e}\n<!-- b -->";
         for tool in ["execute_command", "mcp__x__y"] {
-            let call = asked(tool, json!({"command": hostile}), hostile);
+            let call = asked(
+                tool,
+                json!({"command": hostile}),
+                SubjectKind::Text,
+                hostile,
+            );
             let text = &call["content"][0]["content"]["text"];
             assert_eq!(
                 text, "```\nrm -rf ~␍␛[2Kls `a` <U+202E>\n<!-- b -->\n```",
@@ -491,7 +504,12 @@ mod tests {
             );
             assert_eq!(call["content"][1]["content"]["text"], "why␍", "{tool}");
         }
-        let call = asked("execute_command", json!({"command": hostile}), hostile);
+        let call = asked(
+            "execute_command",
+            json!({"command": hostile}),
+            SubjectKind::Text,
+            hostile,
+        );
         assert_eq!(
             call["title"],
             "`` rm -rf ~␍␛[2Kls `a` <U+202E> <!-- b --> ``"
@@ -501,6 +519,7 @@ mod tests {
         let call = asked(
             "edit_file",
             json!({"path": "a", "old_text": "one", "new_text": "one"}),
+            SubjectKind::Diff,
             subject,
         );
         let diffs: Vec<_> = call["content"]
@@ -510,6 +529,52 @@ mod tests {
             .map(|one| one["newText"].as_str())
             .collect();
         assert_eq!(diffs, [Some("one\nevil␛\n"), Some("two\n"), None]);
+    }
+
+    #[test]
+    fn approval_update_shows_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let approval = Approval {
+                agent: MAIN_AGENT.into(),
+                tool: "execute_command".into(),
+                arguments: json!({ "command": command }),
+                subject: command.clone(),
+                subject_kind: SubjectKind::Text,
+                reason: "why".into(),
+                leaves_sandbox: false,
+                parts: Vec::new(),
+                remember: vec![command.clone()],
+            };
+            let shown = approval.shown_subject();
+            let update = OpenCalls::new("/work".into()).approval_update(&approval);
+            let update = serde_json::to_value(update).unwrap();
+            let block = update["content"][0]["content"]["text"].as_str().unwrap();
+            let (fence, rest) = block.split_once('\n').unwrap();
+            assert_eq!(rest, format!("{shown}\n{fence}"), "{command:?}");
+            assert!(!shown.contains(fence), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn approval_update_shows_commands_that_look_like_diffs_as_text() {
+        let line = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+$(rm -rf ~)\n";
+        let approval = Approval {
+            agent: MAIN_AGENT.into(),
+            tool: "execute_command".into(),
+            arguments: json!({ "command": line }),
+            subject: line.to_owned(),
+            subject_kind: SubjectKind::Text,
+            reason: String::new(),
+            leaves_sandbox: false,
+            parts: Vec::new(),
+            remember: Vec::new(),
+        };
+        let update = OpenCalls::new("/work".into()).approval_update(&approval);
+        let update = serde_json::to_value(update).unwrap();
+        assert_eq!(
+            update["content"][0]["content"]["text"],
+            "```\n--- a\n+++ a\n@@ -1 +1 @@\n-x\n+$(rm -rf ~)␊\n```"
+        );
     }
 
     #[test]

@@ -229,7 +229,8 @@ pub(crate) fn approval_line(id: &str, approval: &Approval, call: &ClaudeCall) ->
         "input": call.input,
         "permission_suggestions": null,
         "blocked_path": null,
-        "decision_reason": approval.reason,
+        "decision_reason": approval.shown_reason(),
+        "description": approval.shown_subject(),
     });
     build_request_line(id, &approval_request)
 }

@@ -114,9 +114,9 @@ impl Dialect {
                 agent: approval.agent.clone(),
                 tool: approval.tool.clone(),
                 arguments: approval.arguments.clone(),
-                subject: approval.subject.clone(),
-                reason: approval.reason.clone(),
-                remember: approval.remember.clone(),
+                subject: approval.shown_subject(),
+                reason: approval.shown_reason(),
+                remember: approval.shown_rules(),
             }),
             Self::Claude => claude_lines::approval_line(id, approval, call),
         }
@@ -209,7 +209,49 @@ fn parse_haft_line(line: &str) -> Result<StreamInput, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use haft_agent::{MAIN_AGENT, SubjectKind};
+    use haft_testkit::support::hostile_commands;
+    use serde_json::json;
+
     use super::*;
+    use crate::ToolNaming;
+
+    #[test]
+    fn approval_lines_show_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let approval = Approval {
+                agent: MAIN_AGENT.into(),
+                tool: "execute_command".into(),
+                arguments: json!({ "command": command }),
+                subject: command.clone(),
+                subject_kind: SubjectKind::Text,
+                reason: command.clone(),
+                leaves_sandbox: false,
+                parts: Vec::new(),
+                remember: vec![command.clone()],
+            };
+            let shown = approval.shown_subject();
+            let call = ToolNaming::Claude.translate_call(
+                &approval.tool,
+                &approval.arguments,
+                Path::new("/p"),
+            );
+            let line = Dialect::Haft.approval_line("1", &approval, &call);
+            assert_eq!(line["subject"], shown);
+            assert_eq!(line["reason"], shown);
+            assert_eq!(line["remember"][0], shown);
+            assert_eq!(line["arguments"]["command"], command);
+            let line = Dialect::Claude.approval_line("1", &approval, &call);
+            assert_eq!(line["request"]["description"], shown);
+            assert_eq!(line["request"]["decision_reason"], shown);
+            assert_eq!(
+                line["request"]["input"]["command"], command,
+                "it is what runs"
+            );
+        }
+    }
 
     #[test]
     fn parse_line_reads_haft_lines() {

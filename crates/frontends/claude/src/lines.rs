@@ -82,9 +82,10 @@ pub enum ControlLine {
         agent: String,
         /// The name of the tool.
         tool: String,
-        /// The arguments of the call.
+        /// The arguments of the call, as the model wrote them.
         arguments: Value,
-        /// The exact command that would run, or the exact content that would be written.
+        /// The exact command that would run, or the exact content that would be written. Characters
+        /// without a visible form are written as symbols such as `␛` or `<U+202E>`.
         subject: String,
         /// The reason why the call needs an approval.
         reason: String,

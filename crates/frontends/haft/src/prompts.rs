@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{
-    Approval, ApprovalReply, Approver, MAIN_AGENT, Project, PromptError, assess_confinement,
-    find_knowledge_and_trust, set_up_sandbox,
+    Approval, ApprovalReply, Approver, MAIN_AGENT, Project, PromptError, SubjectKind,
+    assess_confinement, find_knowledge_and_trust, set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
 use haft_project::KnowledgePaths;
@@ -244,6 +244,7 @@ impl InlineCommands<'_> {
                     tool: "execute_command".to_owned(),
                     arguments: json!({ "command": line }),
                     subject: line.to_owned(),
+                    subject_kind: SubjectKind::Text,
                     reason: verdict.reason.clone(),
                     leaves_sandbox: false,
                     parts: verdict.parts.clone(),

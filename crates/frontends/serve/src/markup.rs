@@ -27,8 +27,13 @@ impl Markup {
             html.extend([" ", key, "=\"", &escape_markup(value), "\""]);
         }
         html.push('>');
+        let start = html.len();
         for piece in content {
             html.push_str(&piece.0);
+        }
+        // Browsers drop a line break at the start of this element.
+        if name == "pre" && html[start..].starts_with('\n') {
+            html.insert(start, '\n');
         }
         // These elements have no content and no end tag.
         if !matches!(name, "input" | "br" | "hr" | "img" | "link" | "meta") {

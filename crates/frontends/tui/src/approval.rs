@@ -5,8 +5,8 @@
 //! be read doesn't answer it (`armed`), and a single key allows at most this one call. A choice
 //! that allows more is confirmed with Enter while its rules are visible.
 
-use haft_agent::{Approval, ApprovalReply, MAIN_AGENT, PermissionRule};
-use haft_text::reveal_controls;
+use haft_agent::{Approval, ApprovalReply, MAIN_AGENT, PartVerdict, PermissionRule, SubjectKind};
+use haft_text::{reveal_controls, show_exactly};
 use haft_types::{Decision, PermissionMode};
 use serde_json::Value;
 
@@ -118,8 +118,7 @@ impl ApprovalDialog {
     /// Creates the dialog for an approval in the permission mode `mode`. Rules are saved in
     /// `rules_file`.
     pub(crate) fn new(approval: Approval, mode: PermissionMode, rules_file: &str) -> Self {
-        let is_edit =
-            diff::is_diff(&approval.subject) || proposed_files::has_editable_files(&approval.tool);
+        let is_edit = is_diff(&approval) || proposed_files::has_editable_files(&approval.tool);
         // Calls that no rule can allow need approval in every mode.
         let edits = is_edit && mode == PermissionMode::Ask && !approval.remember.is_empty();
         Self {
@@ -362,18 +361,23 @@ impl ApprovalDialog {
     /// Returns the tool of the call if the subject is a diff and the call was made by the main
     /// agent.
     pub(crate) fn diff_tool(&self) -> Option<String> {
-        let Approval {
-            agent,
-            tool,
-            subject,
-            ..
-        } = &self.approval;
-        (agent == MAIN_AGENT && diff::is_diff(subject)).then(|| tool.clone())
+        let Approval { agent, tool, .. } = &self.approval;
+        (agent == MAIN_AGENT && is_diff(&self.approval)).then(|| tool.clone())
     }
 
     /// Draws the subject in full.
     pub(crate) fn draw_subject(&mut self, columns: usize) -> Vec<StyledLine> {
         // The subject comes last, right above the question, after any rules and reasons.
+        let mut rows = self.draw_heading(columns);
+        let subject = self.draw_shown_subject(columns.saturating_sub(2));
+        rows.extend(subject.iter().map(indent_row));
+        rows.extend(self.draw_parts(columns));
+        rows
+    }
+
+    /// Draws the text above the subject: rules and reasons that are too long for the question, and
+    /// the title.
+    pub(crate) fn draw_heading(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut rows = self.draw_rules(columns);
         if wrap_line(&self.draw_reason(), columns).len() > MAX_TEXT_ROWS {
             self.reason_above = true;
@@ -384,19 +388,34 @@ impl ApprovalDialog {
             ));
         }
         rows.extend(wrap_line(&self.draw_title(), columns));
-        let subject = &self.approval.subject;
-        let room = columns.saturating_sub(2);
-        let shown: Vec<_> = if diff::is_diff(subject) {
-            diff::draw_diff_rows("", reveal_controls(subject).lines(), room)
-        } else {
-            reveal_controls(subject)
-                .lines()
-                .flat_map(|line| wrap_code(&StyledLine::new(line, TextStyle::Code), room))
-                .collect()
-        };
-        rows.extend(shown.iter().map(indent_row));
-        rows.extend(self.draw_parts(columns));
         rows
+    }
+
+    fn draw_shown_subject(&self, columns: usize) -> Vec<StyledLine> {
+        let shown = self.approval.shown_subject();
+        match self.approval.subject_kind {
+            SubjectKind::Diff => diff::draw_diff_rows("", shown.lines(), columns),
+            SubjectKind::Text => shown
+                .lines()
+                .flat_map(|line| wrap_exact_line(line, columns))
+                .collect(),
+        }
+    }
+
+    /// Returns the lines of the subject, and of the parts of the command that need approval if other
+    /// parts are already allowed, for output without a layout.
+    pub(crate) fn list_exact_lines(&self) -> Vec<String> {
+        let shown = self.approval.shown_subject();
+        let mut lines: Vec<_> = shown.lines().map(|line| format!("  {line}")).collect();
+        let asked = self.list_asked_parts();
+        if !asked.is_empty() {
+            lines.push(text!("approval-not-allowed-yet").to_owned());
+        }
+        for part in asked {
+            let command = show_exactly(&part.command);
+            lines.extend(command.lines().map(|line| format!("    {line}")));
+        }
+        lines
     }
 
     /// Draws a row with the tool, its agent, a note if the call leaves the sandbox, and the size of
@@ -419,21 +438,30 @@ impl ApprovalDialog {
             let subagent = text!("approval-of-subagent", agent);
             title = title.with_text(reveal_controls(&subagent), TextStyle::Plain);
         }
-        if diff::is_diff(subject) {
+        if is_diff(&self.approval) {
             let counts = format!("  {}", diff::format_change_counts(subject));
             title = title.with_text(counts, TextStyle::Dim);
         }
         title
     }
 
-    /// Draws the parts of the command that need approval, if other parts are already allowed.
-    fn draw_parts(&self, columns: usize) -> Vec<StyledLine> {
+    /// Returns the parts of the command that need approval, or nothing if that is all of them.
+    fn list_asked_parts(&self) -> Vec<&PartVerdict> {
         let parts = &self.approval.parts;
-        let asked: Vec<_> = parts
+        let mut asked: Vec<_> = parts
             .iter()
             .filter(|part| part.decision == Decision::Ask)
             .collect();
-        if asked.is_empty() || asked.len() == parts.len() {
+        if asked.len() == parts.len() {
+            asked.clear();
+        }
+        asked
+    }
+
+    /// Draws the parts of the command that need approval, if other parts are already allowed.
+    fn draw_parts(&self, columns: usize) -> Vec<StyledLine> {
+        let asked = self.list_asked_parts();
+        if asked.is_empty() {
             return Vec::new();
         }
         let mut rows = vec![StyledLine::new(
@@ -441,9 +469,11 @@ impl ApprovalDialog {
             TextStyle::Dim,
         )];
         for part in asked {
-            let command = StyledLine::new(reveal_controls(&part.command), TextStyle::Plain);
-            let command_rows = wrap_code(&command, columns.saturating_sub(4));
-            rows.extend(command_rows.iter().map(|row| indent_row(&indent_row(row))));
+            let shown = show_exactly(&part.command);
+            let command_rows = shown
+                .lines()
+                .flat_map(|line| wrap_exact_line(line, columns.saturating_sub(4)));
+            rows.extend(command_rows.map(|row| indent_row(&indent_row(&row))));
         }
         rows
     }
@@ -458,10 +488,9 @@ impl ApprovalDialog {
             vec![StyledLine::new(text!("approval-always-allows"), TextStyle::Dim).cut(columns)];
         let first = StyledLine::new("  ", TextStyle::Plain);
         let rest = StyledLine::new("    ", TextStyle::Plain);
-        let rules = self.approval.remember.iter();
-        rows.extend(rules.flat_map(|rule| {
+        rows.extend(self.approval.shown_rules().iter().flat_map(|rule| {
             wrap_hanging(
-                &StyledLine::new(reveal_controls(rule), TextStyle::Plain),
+                &StyledLine::new(rule, TextStyle::Plain),
                 &first,
                 &rest,
                 columns,
@@ -484,7 +513,7 @@ impl ApprovalDialog {
 
     /// Returns the rules that would be saved, in one line.
     fn joined_rules(&self) -> String {
-        reveal_controls(&self.approval.remember.join(", ")).into_owned()
+        self.approval.shown_rules().join(", ")
     }
 
     /// Draws the question, shortened as far as possible to fit into `room` rows.
@@ -698,6 +727,35 @@ fn indent_row(row: &StyledLine) -> StyledLine {
         .collect()
 }
 
+/// Returns true if the subject is a diff. A command line that only looks like a diff is none.
+fn is_diff(approval: &Approval) -> bool {
+    match approval.subject_kind {
+        SubjectKind::Diff => true,
+        SubjectKind::Text => false,
+    }
+}
+
+/// The mark of a row that continues the line above it.
+const CONTINUED: &str = "↪ ";
+
+/// Wraps a line of a shown text. Every row but the first has a mark, so that a line break of the
+/// text, which can separate two commands, differs from a break for lack of room.
+fn wrap_exact_line(line: &str, columns: usize) -> Vec<StyledLine> {
+    let line = StyledLine::new(line, TextStyle::Code);
+    if line.width() <= columns {
+        return vec![line];
+    }
+    let mark = StyledLine::new(CONTINUED, TextStyle::Dim);
+    let rows = wrap_code(&line, columns.saturating_sub(mark.width()));
+    let marked = |(at, row): (usize, StyledLine)| {
+        if at == 0 {
+            return row;
+        }
+        mark.spans().iter().chain(row.spans()).cloned().collect()
+    };
+    rows.into_iter().enumerate().map(marked).collect()
+}
+
 /// Returns the tool that a rule names.
 fn parse_rule_tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule).trim()
@@ -714,6 +772,7 @@ fn cut_text_rows(mut rows: Vec<StyledLine>) -> Vec<StyledLine> {
 
 #[cfg(test)]
 mod tests {
+    use haft_testkit::support::hostile_commands;
     use serde_json::json;
 
     use super::*;
@@ -728,6 +787,11 @@ mod tests {
             tool: tool.into(),
             arguments,
             subject: subject.into(),
+            subject_kind: if subject.contains("@@ -") {
+                SubjectKind::Diff
+            } else {
+                SubjectKind::Text
+            },
             reason: "no rule allows it".into(),
             leaves_sandbox: false,
             parts: Vec::new(),
@@ -785,7 +849,7 @@ mod tests {
             .draw_subject(40)
             .iter()
             .skip(1)
-            .map(|row| row.plain().trim_start().to_owned())
+            .map(|row| row.plain().trim_start_matches([' ', '↪']).to_owned())
             .collect();
         assert_eq!(shown, line);
     }
@@ -810,6 +874,61 @@ mod tests {
             .map(StyledLine::plain)
             .collect();
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
+    }
+
+    /// Checks the screen with 1,000 commands: the rows are the lines of the shown subject, and a
+    /// continued row is marked.
+    #[test]
+    fn approval_draws_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let mut dialog =
+                approval_dialog_for("execute_command", json!({"command": command}), "");
+            dialog.approval.subject.clone_from(&command);
+            let shown = dialog.approval.shown_subject();
+            let heading = dialog.draw_heading(50).len();
+            let mut drawn = String::new();
+            for row in &dialog.draw_subject(50)[heading..] {
+                let row = row.plain();
+                let row = row.strip_prefix("  ").unwrap();
+                match row.strip_prefix(CONTINUED) {
+                    Some(rest) if !shown.contains(CONTINUED) => drawn.push_str(rest),
+                    _ => drawn.extend(["\n", row]),
+                }
+            }
+            let lines: Vec<_> = shown.lines().collect();
+            let drawn = drawn.strip_prefix('\n').unwrap_or_default();
+            assert_eq!(drawn, lines.join("\n"), "{command:?}");
+            let plain: Vec<_> = lines.iter().map(|line| format!("  {line}")).collect();
+            assert_eq!(dialog.list_exact_lines(), plain, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn approval_draws_commands_that_look_like_diffs_as_text() {
+        let line = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+$(rm -rf ~)";
+        let mut dialog = approval_dialog_for("execute_command", json!({"command": line}), "");
+        dialog.approval.subject = line.to_owned();
+        dialog.approval.remember = vec!["execute_command(x)".to_owned()];
+        let rows: Vec<_> = dialog
+            .draw_subject(60)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
+        assert_eq!(
+            rows[1..],
+            [
+                "  --- a",
+                "  +++ a",
+                "  @@ -1 +1 @@",
+                "  -x",
+                "  +$(rm -rf ~)"
+            ]
+        );
+        assert_eq!(
+            dialog.choice_for_key('s'),
+            Some(ApprovalChoice::Confirm(Grant::Session)),
+            "it is no edit"
+        );
     }
 
     #[test]

@@ -163,9 +163,10 @@ impl PlainDriver {
                 // Text that arrived before the question is printed first.
                 let effects = self.app.flush_reply();
                 self.run_effects(effects)?;
-                for row in asking.draw_subject(LAYOUT_COLUMNS) {
+                for row in asking.draw_heading(LAYOUT_COLUMNS) {
                     self.print_line(&text::row_to_text(&row))?;
                 }
+                self.print_exactly(&asking.list_exact_lines())?;
                 self.print_line(&text::format_question(&asking))?;
                 self.asking = Some((asking, answer, Instant::now()));
                 self.print_question(text!("plain-answer"))
@@ -518,6 +519,17 @@ impl PlainDriver {
             ""
         };
         write_text(&format!("{before}{}\n", wrap_to_terminal(line)))
+    }
+
+    /// Prints lines of an approval without a layout: breaking them would hide spaces, and replacing
+    /// symbols would change what the user approves.
+    fn print_exactly(&mut self, lines: &[String]) -> io::Result<()> {
+        let before = if std::mem::take(&mut self.prompted) {
+            "\n"
+        } else {
+            ""
+        };
+        write_text(&format!("{before}{}\n", lines.join("\n")))
     }
 
     /// Prompts for the next input. Prints nothing while a turn runs or a question is open.

@@ -324,6 +324,7 @@ fn apply_hunks(old: &str, places: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use haft_agent::SubjectKind;
     use proptest::prelude::*;
 
     use super::*;
@@ -355,6 +356,7 @@ mod tests {
             tool: tool.to_owned(),
             arguments,
             subject: subject.to_owned(),
+            subject_kind: SubjectKind::Diff,
             reason: String::new(),
             leaves_sandbox: false,
             parts: Vec::new(),

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use haft_permission::PartVerdict;
+use haft_text::{show_diff_exactly, show_exactly};
 use haft_types::{Form, FormOutcome};
 use serde_json::Value;
 
@@ -13,9 +14,10 @@ pub struct Approval {
     pub agent: String,
     pub tool: String,
     pub arguments: Value,
-    /// The complete text of the command or of the content to be written. The text comes from the
-    /// model: sanitize it before printing it to a terminal.
+    /// The complete text of the command or of the content to be written, as the model wrote it.
+    /// Users are shown [`Approval::shown_subject`] instead.
     pub subject: String,
+    pub subject_kind: SubjectKind,
     /// All reasons why the call needs approval.
     pub reason: String,
     /// True if the call would run outside the available sandbox.
@@ -24,6 +26,40 @@ pub struct Approval {
     pub parts: Vec<PartVerdict>,
     /// The rules that the answer "always" would add; empty if no rule can allow the call.
     pub remember: Vec<String>,
+}
+
+/// The format of [`Approval::subject`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubjectKind {
+    /// A command line, or the arguments of a call.
+    Text,
+    /// The difference that the call would make to files, as a unified diff.
+    Diff,
+}
+
+impl Approval {
+    /// Returns the subject in the form in which every front end shows it: complete, with every
+    /// character visible and no secret masked, because a mask would hide what runs.
+    pub fn shown_subject(&self) -> String {
+        let shown = match self.subject_kind {
+            SubjectKind::Text => show_exactly(&self.subject),
+            SubjectKind::Diff => show_diff_exactly(&self.subject),
+        };
+        shown.into_owned()
+    }
+
+    /// Returns the reasons, with every character visible: they can contain words of the command.
+    pub fn shown_reason(&self) -> String {
+        show_exactly(&self.reason).into_owned()
+    }
+
+    /// Returns the rules in [`Approval::remember`], with every character visible.
+    pub fn shown_rules(&self) -> Vec<String> {
+        self.remember
+            .iter()
+            .map(|rule| show_exactly(rule).into_owned())
+            .collect()
+    }
 }
 
 /// The user's answer to an [`Approval`].

@@ -17,7 +17,7 @@ use haft_types::{Decision, Envelope, PermissionMode};
 use serde_json::Value;
 use tracing::{debug, info};
 
-use super::approval::{Approval, ApprovalReply, Approver};
+use super::approval::{Approval, ApprovalReply, Approver, SubjectKind};
 use crate::budget::meter::to_millis;
 use crate::names;
 use advice::{AdviceContext, Attendance};
@@ -179,7 +179,7 @@ impl Permit {
             (Decision::Deny, _) => Err(self.build_denial(&call, &verdict, opinion)),
             (Decision::Ask, Some(approver)) => {
                 let subject = match tool.preview(context, arguments).await {
-                    Ok(Some(diffs)) => diffs,
+                    Ok(Some(diffs)) => (SubjectKind::Diff, diffs),
                     // Files outside the workspace can be previewed only after access to them is
                     // allowed.
                     Err(envelope) if verdict.outside.is_empty() => {
@@ -188,7 +188,7 @@ impl Permit {
                             needs_user: false,
                         });
                     }
-                    Ok(None) | Err(_) => describe_call(&call, arguments),
+                    Ok(None) | Err(_) => (SubjectKind::Text, describe_call(&call, arguments)),
                 };
                 self.ask_user(approver.as_ref(), tool, arguments, subject, verdict)
                     .await
@@ -295,7 +295,7 @@ impl Permit {
         approver: &dyn Approver,
         tool: &dyn Tool,
         arguments: &Value,
-        subject: String,
+        (subject_kind, subject): (SubjectKind, String),
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
         let call = PermissionRequest::for_tool(tool, arguments);
@@ -304,6 +304,7 @@ impl Permit {
             tool: call.tool.to_owned(),
             arguments: arguments.clone(),
             subject,
+            subject_kind,
             reason: verdict.reason,
             leaves_sandbox: verdict.leaves_sandbox,
             parts: verdict.parts,

@@ -358,6 +358,8 @@ pub(crate) enum Interruption {
     Uncertain,
     /// The call did not begin, and the user has sent another prompt.
     NotRun,
+    /// The call came with an imported conversation.
+    Imported,
 }
 
 pub(crate) fn interrupted_result(call: &ToolCall, why: Interruption) -> Envelope {
@@ -369,6 +371,9 @@ pub(crate) fn interrupted_result(call: &ToolCall, why: Interruption) -> Envelope
         Interruption::NotRun => {
             format!("`{name}` did not run: the turn was interrupted before it began.")
         }
+        Interruption::Imported => format!(
+            "`{name}` did not run: the conversation was imported, and calls of imported messages never run. Call it again if it is still needed."
+        ),
     };
     Envelope::failure("interrupted", text)
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use haft_context::DocumentKind;
 use haft_model::Delta;
+use haft_text::show_exactly;
 use haft_tool::{Intent, Registry, Workspace};
 use haft_types::{Form, FormOutcome, HookPoint, Outcome};
 use serde_json::Value;
@@ -306,7 +307,8 @@ impl Approver for NotifyingApprover {
             notification_type: "permission_prompt",
             message: format!(
                 "{} needs your permission: {}",
-                approval.tool, approval.reason
+                show_exactly(&approval.tool),
+                approval.shown_reason()
             ),
         };
         let mut notified = std::pin::pin!(self.hooks.call(event, &cancel));

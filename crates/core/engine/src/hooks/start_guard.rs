@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use haft_project::external::quote_for_shell;
 use haft_project::{Footprint, Level};
 use haft_types::{ContentHash, SandboxLayer};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::calls::approval::{Approval, ApprovalReply, Approver};
+use crate::calls::approval::{Approval, ApprovalReply, Approver, SubjectKind};
 use crate::calls::permit::DecisionState;
 use crate::names;
 
@@ -43,6 +44,21 @@ pub struct StartRequest<'a> {
     pub layer: SandboxLayer,
     /// True if the user can be asked at this moment.
     pub can_ask: bool,
+}
+
+impl StartRequest<'_> {
+    /// Returns the command as one line. Words are quoted like in a shell, so that different
+    /// commands never give equal lines.
+    fn command_line(&self) -> String {
+        match self.lines.as_slice() {
+            [line] => line.clone(),
+            words => words
+                .iter()
+                .map(|word| quote_for_shell(word))
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
 }
 
 /// The refusal to start a program.
@@ -76,7 +92,7 @@ impl StartGuard {
         let Some((reason, state)) = self.reason_to_ask(request) else {
             return Ok(());
         };
-        let subject = request.lines.join(" ");
+        let subject = request.command_line();
         let key = format!("{} {subject} {state}", request.name);
         let mut settled = self.decisions.lock().await;
         let refused = |again| {
@@ -102,6 +118,7 @@ impl StartGuard {
                     tool: request.name.to_owned(),
                     arguments: json!({ "command": subject }),
                     subject,
+                    subject_kind: SubjectKind::Text,
                     reason: reason.clone(),
                     leaves_sandbox: false,
                     parts: Vec::new(),
@@ -156,5 +173,36 @@ impl StartGuard {
             (SandboxLayer::None, _) => "there is no sandbox here to hold it",
         };
         Some((reason.to_owned(), String::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command_line(words: &[&str]) -> String {
+        let request = StartRequest {
+            name: "hook",
+            lines: words.iter().map(|word| (*word).to_owned()).collect(),
+            level: Level::User,
+            root: Path::new("/p"),
+            cwd: Path::new("/p"),
+            layer: SandboxLayer::None,
+            can_ask: true,
+        };
+        request.command_line()
+    }
+
+    #[test]
+    fn command_line_quotes_words() {
+        for (words, line) in [
+            (&["make && rm x"][..], "make && rm x"),
+            (&["sh", "-c", "rm -rf ~"], "sh -c 'rm -rf ~'"),
+            (&["a", "b c"], "a 'b c'"),
+            (&["a b", "c"], "'a b' c"),
+            (&["a", "", "it's\n"], "a '' 'it'\\''s\n'"),
+        ] {
+            assert_eq!(command_line(words), line);
+        }
     }
 }

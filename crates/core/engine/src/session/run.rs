@@ -123,8 +123,13 @@ impl Session {
         };
         let Resumption {
             uncertain,
+            imported,
             position,
         } = self.transcript.plan_resumption(unfinished);
+        for call in imported {
+            let envelope = interrupted_result(&call, Interruption::Imported);
+            self.store_result(&call, envelope.into(), io).await?;
+        }
         for call in uncertain {
             let envelope = self.interrupted_agents_result(&call).await?;
             let envelope =

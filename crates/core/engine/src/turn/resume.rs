@@ -2,7 +2,7 @@
 //! calls without results and the next position.
 //!
 //! Invariant: a call that has begun and has no result is never run again. Its result reports that
-//! its effect is uncertain.
+//! its effect is uncertain. A call of an imported message never runs.
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,9 @@ pub(crate) struct Resumption {
     /// Calls that have begun and have no result. Before the turn begins, each call gets a result
     /// that reports its effect as uncertain.
     pub(crate) uncertain: Vec<ToolCall>,
+    /// Calls of an imported message. Before the turn begins, each call gets a result that reports
+    /// that it did not run.
+    pub(crate) imported: Vec<ToolCall>,
     /// The position at which the turn begins.
     pub(crate) position: Position,
 }
@@ -70,17 +73,30 @@ pub(crate) fn plan_resumption(
         |call: &ToolCall| reply.is_some_and(|reply| begun.contains(&(reply, call.id.clone())));
     let (uncertain, rest): (Vec<_>, Vec<_>) =
         unanswered_calls(history).into_iter().partition(was_begun);
-    let position = if let Some(question) = single_question(&rest) {
-        Position::WantsAnswer(question)
-    } else if !rest.is_empty() {
+    let is_imported =
+        last_reply_index(history).is_some_and(|index| history[index].message.is_imported());
+    if let Some(question) = single_question(&rest) {
+        return Resumption {
+            uncertain,
+            imported: Vec::new(),
+            position: Position::WantsAnswer(question),
+        };
+    }
+    let (imported, rest) = if is_imported {
+        (rest, Vec::new())
+    } else {
+        (Vec::new(), rest)
+    };
+    let position = if !rest.is_empty() {
         Position::WantsTools(rest)
-    } else if !uncertain.is_empty() {
+    } else if !uncertain.is_empty() || !imported.is_empty() {
         Position::WantsReply
     } else {
         position_after_results(history, unfinished)
     };
     Resumption {
         uncertain,
+        imported,
         position,
     }
 }

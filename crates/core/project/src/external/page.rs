@@ -102,10 +102,10 @@ fn path_from_cwd(knowledge: &KnowledgePaths, path: &Path) -> String {
     }
 }
 
-/// Quotes a word for a POSIX shell if it contains special characters.
-fn quote_for_shell(word: &str) -> String {
+/// Quotes a word for a POSIX shell if it is empty or contains special characters.
+pub fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
-    if word.chars().all(plain) {
+    if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use super::secret_places::filter_existing;
 use super::{ConfinementMethod, ConfinementSpec};
 use crate::PRIVATE_FOLDERS;
 
@@ -53,15 +54,11 @@ pub(crate) const PROXY_PORT: u16 = 3128;
 
 impl SandboxPolicy {
     /// Returns the hidden paths that exist, with links resolved.
-    ///
-    /// Most of these paths don't exist. Checking with `lstat` first saves a third of all system
-    /// calls of a command, because resolving a path follows it link by link.
     pub(crate) fn existing_hidden_paths(&self) -> impl Iterator<Item = PathBuf> {
-        let there = self
-            .hidden
-            .iter()
-            .filter(|path| path.symlink_metadata().is_ok());
-        there.filter_map(|path| path.canonicalize().ok())
+        // Resolving a path follows it link by link, and most of these paths don't exist.
+        filter_existing(&self.hidden)
+            .into_iter()
+            .filter_map(|path| path.canonicalize().ok())
     }
 
     /// Returns the folders, such as `/tmp`, that each command sees only as a private version.
@@ -99,9 +96,6 @@ impl SandboxPolicy {
     /// True if `path` is in a project or a writable folder, and not in a hidden or private folder
     /// inside that folder.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
-        let hidden: Vec<_> = self.existing_hidden_paths().collect();
-        let hidden = Self::deepest_component_count(path, hidden.iter().map(PathBuf::as_path));
-        let private = Self::deepest_component_count(path, self.private_folders().map(Path::new));
         let open = Self::deepest_component_count(
             path,
             self.projects
@@ -109,6 +103,12 @@ impl SandboxPolicy {
                 .chain(&self.writable)
                 .map(PathBuf::as_path),
         );
+        if open.is_none() {
+            return false;
+        }
+        let hidden: Vec<_> = self.existing_hidden_paths().collect();
+        let hidden = Self::deepest_component_count(path, hidden.iter().map(PathBuf::as_path));
+        let private = Self::deepest_component_count(path, self.private_folders().map(Path::new));
         open > hidden.max(private)
     }
 
@@ -265,31 +265,6 @@ fn both_cases(name: &str, value: &str) -> [(OsString, OsString); 2] {
     ]
 }
 
-/// Paths of keys and passwords below a home folder, one per line, grouped by program.
-const HOME_SECRETS: &str = include_str!("secret_places.txt");
-
-/// Paths at which the machine's keys and passwords are stored, which usually only root can read.
-const MACHINE_SECRETS: &[&str] = &[
-    "/etc/gshadow",
-    "/etc/kubernetes",
-    "/etc/shadow",
-    "/etc/ssh",
-    "/etc/ssl/private",
-];
-
-/// Returns the paths at which well-known programs keep keys and passwords. Commands must not read
-/// them.
-pub fn secret_paths(home: Option<&Path>) -> Vec<PathBuf> {
-    let of_home = home
-        .into_iter()
-        .flat_map(|home| HOME_SECRETS.lines().map(|name| home.join(name)));
-    MACHINE_SECRETS
-        .iter()
-        .map(PathBuf::from)
-        .chain(of_home)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,17 +343,5 @@ mod tests {
         relative.hidden.clear();
         relative.network = Network::Through("socket".into());
         assert!(!relative.is_valid());
-    }
-
-    #[test]
-    fn secret_places_are_relative_to_the_home_folder() {
-        let lines: Vec<_> = HOME_SECRETS.lines().collect();
-        assert!(lines.is_sorted() && lines.len() >= 50, "{}", lines.len());
-        for line in lines {
-            assert!(
-                !line.is_empty() && line == line.trim() && Path::new(line).is_relative(),
-                "{line:?}"
-            );
-        }
     }
 }

@@ -282,6 +282,34 @@ fn run_allows_what_the_policy_names() {
 }
 
 #[test]
+fn every_secret_place_is_unreadable() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let home = world.path("home");
+    let places: Vec<_> = haft_sandbox::secret_paths(Some(&home))
+        .into_iter()
+        .filter(|path| path.starts_with(&home))
+        .collect();
+    for place in &places {
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        if !place.exists() {
+            fs::write(place, "top secret\n").unwrap();
+        }
+    }
+    assert!(places.len() > 500, "{}", places.len());
+    // What is beside the places stays readable.
+    fs::write(home.join(".config/plain"), "no secret\n").unwrap();
+    let line = format!("grep -rhs secret '{}'", home.display());
+    let (exit, output) = world.run(&line);
+    assert_eq!(
+        (exit, output.as_str()),
+        (CommandExit::Code(0), "no secret\n")
+    );
+}
+
+#[test]
 fn run_allows_a_project_below_hidden_or_private_folders() {
     let world = World::at(Path::new("/tmp"));
     if !can_confine(&world) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_imports::{ImportFormat, SourceText, read_conversations};
@@ -92,6 +93,40 @@ async fn import_of_an_export_is_the_identity_for_recorded_conversations() {
         one.list(ConversationScope::Everywhere).await.unwrap().len(),
         conversations.len()
     );
+}
+
+/// The store marks the calls of whatever it imports, so every format is covered.
+#[tokio::test]
+async fn import_marks_the_calls_of_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let mut marked = BTreeSet::new();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    for fixture in std::fs::read_dir(fixtures).unwrap() {
+        let fixture = fixture.unwrap().path();
+        let inputs = ["input.json", "input.jsonl"].map(|name| fixture.join(name));
+        for text in inputs
+            .iter()
+            .filter_map(|file| std::fs::read_to_string(file).ok())
+        {
+            let source = SourceText {
+                text: &text,
+                now: tick(0),
+            };
+            for conversation in read_conversations(source, None).unwrap() {
+                let id = conversation.document.id.clone();
+                store.import(conversation.document, "p").await.unwrap();
+                for message in store.messages(&id).await.unwrap() {
+                    let has_calls = message.tool_calls().next().is_some();
+                    assert_eq!(message.is_imported(), has_calls, "{}", fixture.display());
+                    if has_calls {
+                        marked.insert(fixture.clone());
+                    }
+                }
+            }
+        }
+    }
+    assert!(marked.len() >= 15, "{marked:#?}");
 }
 
 #[test]

@@ -363,6 +363,166 @@ async fn record_contains_no_keys() {
     }
 }
 
+/// Fails if a file in the folder contains the key, or half of it.
+fn assert_no_key(folder: &std::path::Path, what: &str) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(bytes) = std::fs::read(&path) else {
+            continue;
+        };
+        for part in [&KEY[..KEY.len() / 2], &KEY[KEY.len() / 2..]] {
+            let is_there = bytes
+                .windows(part.len())
+                .any(|window| window == part.as_bytes());
+            assert!(!is_there, "{what}: {} holds `{part}`", path.display());
+        }
+    }
+}
+
+/// Sends one request and returns the folder with the record.
+async fn record_one(request: &[u8], answer: Answer) -> Arc<tempfile::TempDir> {
+    let upstream = Upstream::start(answer).await;
+    let proxy = TestProxy::before(&upstream).await;
+    proxy.ask(request).await;
+    let (_, store, folder) = proxy.finish().await;
+    let rows = store
+        .list(ConversationScope::Namespace(NAMESPACE))
+        .await
+        .unwrap();
+    assert_eq!(rows.len(), 1, "the request is recorded");
+    drop(store);
+    folder
+}
+
+#[tokio::test]
+async fn record_contains_no_key_of_any_header() {
+    let body = request_body(&[], &[user_message(&format!("I know {KEY}"))]);
+    let leak = reply_body(&format!("{KEY} is yours"));
+    for (header, value) in [
+        ("CF-Access-Client-Secret", KEY.to_owned()),
+        ("Ocp-Apim-Subscription-Key", KEY.to_owned()),
+        ("X-Auth-Key", KEY.to_owned()),
+        ("Helicone-Auth", format!("bearer {KEY}")),
+        ("Authorization", format!("bearer {KEY}")),
+        ("Authorization", format!("BEARER {KEY}")),
+        ("Cookie", format!("theme=dark; session={KEY}; a=b")),
+        ("X-Amz-Security-Token", KEY.to_owned()),
+        ("X-Whatever", KEY.to_owned()),
+        ("Proxy-Authorization", KEY.to_owned()),
+    ] {
+        let request = format!(
+            "POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}: {value}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let folder = record_one(request.as_bytes(), Answer::json(&leak)).await;
+        assert_no_key(folder.path(), header);
+    }
+}
+
+#[tokio::test]
+async fn record_contains_no_key_of_any_parameter() {
+    let body = request_body(&[], &[user_message(&format!("I know {KEY}"))]);
+    for name in [
+        "sig",
+        "auth",
+        "subscription-key",
+        "x-api-key",
+        "key",
+        "code",
+        "KEY",
+    ] {
+        let request = post(&format!("{CHAT}?api-version=1&{name}={KEY}"), &body);
+        let request = String::from_utf8(request).unwrap();
+        let request = request.replace(&format!("Authorization: Bearer {KEY}\r\n"), "");
+        let folder = record_one(request.as_bytes(), Answer::json(&reply_body(KEY))).await;
+        assert_no_key(folder.path(), name);
+    }
+}
+
+#[tokio::test]
+async fn record_contains_no_encoded_key() {
+    let percent: String = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let escaped: String = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    // `quiet-key-4711-abcdefgh` and `user:quiet-key-4711-abcdefgh`.
+    let base64 = [
+        "cXVpZXQta2V5LTQ3MTEtYWJjZGVmZ2g=",
+        "dXNlcjpxdWlldC1rZXktNDcxMS1hYmNkZWZnaA==",
+    ];
+    for encoded in [percent.as_str(), escaped.as_str(), base64[0], base64[1]] {
+        let body = request_body(&[], &[user_message("ENCODED")]).replace("ENCODED", encoded);
+        let leak = reply_body("ENCODED").replace("ENCODED", encoded);
+        let folder = record_one(&post(CHAT, &body), Answer::json(&leak)).await;
+        assert_no_key(folder.path(), encoded);
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            let is_there = bytes
+                .windows(encoded.len())
+                .any(|one| one == encoded.as_bytes());
+            assert!(!is_there, "{encoded}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn record_contains_no_key_that_a_stream_sends_in_pieces() {
+    let body = request_body(&[], &[user_message("go")]);
+    for size in [1, 3, 11] {
+        let pieces = KEY.as_bytes().chunks(size).map(|piece| {
+            let text = std::str::from_utf8(piece).unwrap();
+            let event = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
+            format!("data: {event}\n\n")
+        });
+        let stream = pieces.collect::<String>() + "data: [DONE]\n\n";
+        let answer = Answer::raw(format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{stream}",
+            stream.len()
+        ));
+        let folder = record_one(&post(CHAT, &body), answer).await;
+        assert_no_key(folder.path(), "stream");
+        let piece = format!("\"content\":\"{}\"", &KEY[..size]);
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            let is_there = bytes
+                .windows(piece.len())
+                .any(|one| one == piece.as_bytes());
+            assert!(!is_there, "{piece}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn record_omits_replies_in_which_no_key_can_be_found() {
+    let body = request_body(&[], &[user_message("go")]);
+    let wide: Vec<u8> = KEY.bytes().flat_map(|byte| [byte, 0]).collect();
+    let mut invalid = vec![0xff, 0xfe];
+    invalid.extend_from_slice(KEY.as_bytes());
+    for (encoding, content) in [
+        ("identity", invalid),
+        ("identity", wide.clone()),
+        ("rot13", KEY.as_bytes().to_vec()),
+        ("gzip", KEY.as_bytes().to_vec()),
+    ] {
+        let mut answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {}\r\n\r\n",
+            content.len()
+        )
+        .into_bytes();
+        answer.extend(&content);
+        let folder = record_one(&post(CHAT, &body), Answer::raw(answer)).await;
+        assert_no_key(folder.path(), encoding);
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            let base64 = b"cXVpZXQta2V5";
+            for hidden in [&base64[..], &wide[..20]] {
+                assert!(
+                    !bytes.windows(hidden.len()).any(|one| one == hidden),
+                    "{encoding}"
+                );
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn record_continues_conversations_after_a_restart() {
     let upstream = Upstream::start(Answer::json(&reply_body("ok"))).await;

@@ -80,10 +80,10 @@ async fn proxy_forwards_requests_that_are_not_for_a_model() {
     let upstream = Upstream::start(Answer::json(r#"{"data":[]}"#)).await;
     let proxy = TestProxy::before(&upstream).await;
     let requests: [&[u8]; 4] = [
-        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip, br\r\n\r\n",
-        b"DELETE /v1/files/a%20b?x=1&&y HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /telemetry HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n\0\xff\xfe\n",
-        b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nnot json!",
+        b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip, br\r\n\r\n",
+        b"DELETE /v1/files/a%20b?x=1&&y HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /telemetry HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n\0\xff\xfe\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nnot json!",
     ];
     for request in requests {
         proxy.ask(request).await;
@@ -119,6 +119,37 @@ async fn proxy_forwards_requests_that_are_not_for_a_model() {
             .any(|event| matches!(event, ProxyEvent::NotRecorded { .. })),
         "{events:?}"
     );
+}
+
+#[tokio::test]
+async fn proxy_refuses_web_pages_and_foreign_hosts() {
+    let upstream = Upstream::start(Answer::json(r#"{"data":[]}"#)).await;
+    let proxy = TestProxy::before(&upstream).await;
+    for (head, status) in [
+        ("Host: a.example\r\n", "421"),
+        (
+            "Host: a.example:4000\r\nOrigin: http://a.example:4000\r\n",
+            "421",
+        ),
+        ("Host: localhost\r\nOrigin: https://a.example\r\n", "403"),
+        ("Host: localhost\r\nOrigin: null\r\n", "403"),
+        ("Host: 127.0.0.1\r\nSec-Fetch-Site: cross-site\r\n", "403"),
+        ("", "400"),
+    ] {
+        for method in ["GET", "POST", "OPTIONS"] {
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\n{head}Content-Length: 2\r\n\r\n{{}}",
+                path = "/v1/chat/completions"
+            );
+            let answer = String::from_utf8(proxy.ask(request.as_bytes()).await).unwrap();
+            let refused = answer.starts_with(&format!("HTTP/1.1 {status}"))
+                || status == "400" && answer.starts_with("HTTP/1.1 421");
+            assert!(refused, "{method} {head}: {answer}");
+        }
+    }
+    assert!(upstream.requests().is_empty(), "nothing is forwarded");
+    let (events, ..) = proxy.finish().await;
+    assert!(events.is_empty(), "nothing is recorded: {events:?}");
 }
 
 #[tokio::test]
@@ -242,7 +273,7 @@ async fn proxy_forwards_compressed_and_chunked_bodies_unchanged() {
     let body = BODIES[0].1;
     let (first, second) = body.split_at(20);
     let chunked = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
         first.len(),
         second.len()
     );
@@ -318,7 +349,7 @@ async fn proxy_reuses_connections() {
 async fn proxy_refuses_websockets_at_once() {
     let upstream = Upstream::start(Answer::json("{}")).await;
     let proxy = TestProxy::before(&upstream).await;
-    let request = "GET /v1/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let request = "GET /v1/responses HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     assert!(
         proxy
             .ask(request.as_bytes())

@@ -2,7 +2,7 @@
 //! answers.
 
 use haft_agent::ApprovalReply;
-use haft_text::reveal_controls;
+use haft_text::{reveal_controls, show_exactly};
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequests, InputRequiredResult,
@@ -149,10 +149,8 @@ fn approval_text(approval: &TaskApproval) -> String {
     } else {
         ""
     };
-    reveal_controls(&format!(
-        "haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}"
-    ))
-    .into_owned()
+    let tool = show_exactly(tool);
+    format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")
 }
 
 fn approval_schema(approval: &TaskApproval) -> Value {
@@ -163,10 +161,8 @@ fn approval_schema(approval: &TaskApproval) -> Value {
             "allow: this once; deny: no".to_owned(),
         )
     } else {
-        let description = reveal_controls(&format!(
-            "allow: this once; always: from now on, by the rules {rules}; deny: no"
-        ))
-        .into_owned();
+        let description =
+            format!("allow: this once; always: from now on, by the rules {rules}; deny: no");
         (vec!["allow", "always", "deny"], description)
     };
     json!({
@@ -200,4 +196,38 @@ fn question_schema() -> Value {
         "properties": {"answer": {"type": "string", "title": "Answer"}},
         "required": ["answer"],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_agent::{Approval, MAIN_AGENT, SubjectKind};
+    use haft_testkit::support::hostile_commands;
+
+    use super::*;
+
+    #[test]
+    fn approval_form_shows_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let approval = Approval {
+                agent: MAIN_AGENT.into(),
+                tool: "execute_command".into(),
+                arguments: Value::Null,
+                subject: command.clone(),
+                subject_kind: SubjectKind::Text,
+                reason: "why".into(),
+                leaves_sandbox: false,
+                parts: Vec::new(),
+                remember: vec![command.clone()],
+            };
+            let shown = approval.shown_subject();
+            let seen = TaskApproval::new("1".into(), &approval);
+            assert_eq!((&seen.subject, &seen.remember[0]), (&shown, &shown));
+            let form = TaskNeed::Approval(seen).build_form().unwrap();
+            let form = serde_json::to_value(form).unwrap();
+            assert_eq!(
+                form["message"],
+                format!("haft asks for permission to use execute_command:\n\n{shown}\n\nwhy"),
+            );
+        }
+    }
 }

@@ -226,7 +226,8 @@ impl TaskHandler {
             }
             let reply = match decision {
                 TaskDecision::Allow => ApprovalReply::Once,
-                TaskDecision::Always => ApprovalReply::Always,
+                // Saved rules would outlive the run and raise what later runs may do unasked.
+                TaskDecision::Always => ApprovalReply::Session,
                 TaskDecision::Deny => ApprovalReply::No {
                     reason: arguments.reason,
                 },

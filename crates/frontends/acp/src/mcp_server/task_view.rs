@@ -70,7 +70,8 @@ pub struct TaskApproval {
     pub agent: String,
     /// The name of the tool.
     pub tool: String,
-    /// The exact command that would run, or the exact content that would be written.
+    /// The exact command that would run, or the exact content that would be written. Characters
+    /// without a visible form are written as symbols such as `␛` or `<U+202E>`.
     pub subject: String,
     /// The reason why the call needs an approval.
     pub reason: String,
@@ -81,15 +82,16 @@ pub struct TaskApproval {
 }
 
 impl TaskApproval {
-    pub(super) fn new(approval_id: String, approval: &Approval) -> Self {
+    /// Describes an open approval, in the form in which users are shown it.
+    pub fn new(approval_id: String, approval: &Approval) -> Self {
         Self {
             approval_id,
             agent: approval.agent.clone(),
             tool: approval.tool.clone(),
-            subject: approval.subject.clone(),
-            reason: approval.reason.clone(),
+            subject: approval.shown_subject(),
+            reason: approval.shown_reason(),
             leaves_sandbox: approval.leaves_sandbox,
-            remember: approval.remember.clone(),
+            remember: approval.shown_rules(),
         }
     }
 }

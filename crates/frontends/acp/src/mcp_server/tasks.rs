@@ -38,12 +38,30 @@ pub enum TaskError {
     /// The task cannot be started, because too many tasks are running.
     #[error("{MAX_RUNNING_TASKS} tasks are running; wait for one of them, or cancel one")]
     TooMany,
+    /// The requested permission mode allows more than the configured mode.
+    #[error(
+        "the mode `{wanted}` allows more than the configured mode `{limit}`; the user can raise it with `[permissions] mode` or `haft mcp serve --permission-mode`"
+    )]
+    Mode {
+        wanted: PermissionMode,
+        limit: PermissionMode,
+    },
     /// The working folder does not exist.
     #[error("`{0}` is not a folder")]
     NoFolder(String),
     /// The host reported an error.
     #[error(transparent)]
     Host(#[from] HostError),
+}
+
+/// The callers who choose the permission modes of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskCaller {
+    /// The user. They may choose every mode but `yolo`.
+    User,
+    /// Another program, such as an agent. It gets at most the configured mode, and in a folder that
+    /// the user does not trust at most `ask`.
+    Program,
 }
 
 /// The parameters of a run of a task.
@@ -54,7 +72,8 @@ pub struct RunRequest {
     /// The model for this and later runs, as `provider/model`. If `None`, the model does not
     /// change.
     pub model: Option<String>,
-    /// The permission mode for this and later runs. If `None`, the mode does not change.
+    /// The permission mode for this and later runs, within the limit of the [`TaskCaller`]. If
+    /// `None`, the mode does not change.
     pub mode: Option<PermissionMode>,
     /// Limits on the turns, tokens, cost and time of the run.
     pub limits: TurnLimits,
@@ -243,6 +262,7 @@ impl Approver for TaskApprover {
 pub struct DelegatedTasks {
     host: Arc<Host>,
     cwd: PathBuf,
+    caller: TaskCaller,
     known: Mutex<HashMap<ConversationId, Arc<DelegatedTask>>>,
     local: mpsc::UnboundedSender<LocalWork>,
     /// A token that is canceled when the only client has disconnected.
@@ -351,11 +371,12 @@ async fn run_turn(
 impl DelegatedTasks {
     /// Creates an empty list of tasks. Tasks without a folder work in `cwd`.
     /// [`TaskRuns::run_until_closed`] must run at the same time, on a thread with a `LocalSet`.
-    pub fn new(host: Arc<Host>, cwd: PathBuf) -> (Arc<Self>, TaskRuns) {
+    pub fn new(host: Arc<Host>, cwd: PathBuf, caller: TaskCaller) -> (Arc<Self>, TaskRuns) {
         let (local, receiver) = mpsc::unbounded_channel();
         let tasks = Self {
             host,
             cwd,
+            caller,
             known: Mutex::default(),
             local,
             shutdown: CancellationToken::new(),
@@ -402,6 +423,10 @@ impl DelegatedTasks {
     ) -> Result<(), TaskError> {
         // The user may have changed the configuration since the last run.
         self.host.reload_config()?;
+        let limit = self.find_mode_limit();
+        if let Some(wanted) = request.mode.filter(|wanted| *wanted > limit) {
+            return Err(TaskError::Mode { wanted, limit });
+        }
         if lock_mutex(&self.known)
             .values()
             .filter(|task| task.state.borrow().is_running)
@@ -425,10 +450,16 @@ impl DelegatedTasks {
         choices.cancel = cancel.clone();
         choices.model = request.model.or(choices.model.take());
         choices.mode = request.mode.or(choices.mode);
-        // A remote client may not turn all protection off.
-        let mode = match choices.mode.unwrap_or_else(|| self.host.default_mode()) {
-            PermissionMode::Yolo => PermissionMode::Auto,
-            mode => mode,
+        // The configured mode may have been lowered since the task got its mode.
+        let mode = choices
+            .mode
+            .unwrap_or_else(|| self.host.default_mode())
+            .min(limit);
+        let mode = match self.caller {
+            TaskCaller::Program if !self.host.is_trusted(&task.cwd) => {
+                mode.min(PermissionMode::Ask)
+            }
+            TaskCaller::Program | TaskCaller::User => mode,
         };
         let (which, prompt) = task.conversation_to_open(request.prompt);
         let mut open = OpenRequest {
@@ -455,6 +486,15 @@ impl DelegatedTasks {
             task.fail_run("the server is about to end".to_owned());
         }
         Ok(())
+    }
+
+    /// Returns the most permissive mode that a task can have. A client that is not at the terminal
+    /// cannot turn all protection off.
+    fn find_mode_limit(&self) -> PermissionMode {
+        match self.caller {
+            TaskCaller::User => PermissionMode::Auto,
+            TaskCaller::Program => self.host.default_mode().min(PermissionMode::Auto),
+        }
     }
 
     /// Returns the task with this id. The task may have been started by another server or by `haft`

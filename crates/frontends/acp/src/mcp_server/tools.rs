@@ -90,7 +90,8 @@ pub(super) struct StartArguments {
     pub(super) cwd: Option<String>,
     /// The model, as `provider/model`. The default is the configured model.
     model: Option<String>,
-    /// The actions that need no approval. The default is the configured mode.
+    /// The actions that need no approval. The default is the configured mode, which is also the
+    /// most permissive one.
     permission_mode: Option<TaskMode>,
     #[serde(default)]
     limits: TaskLimits,
@@ -114,7 +115,7 @@ pub(super) struct ContinueArguments {
     pub(super) prompt: Option<String>,
     /// A different model than before, as `provider/model`.
     model: Option<String>,
-    /// A different permission mode than before.
+    /// A different permission mode than before, at most the configured one.
     permission_mode: Option<TaskMode>,
     #[serde(default)]
     limits: TaskLimits,
@@ -157,8 +158,8 @@ impl ContinueArguments {
 pub(super) enum TaskDecision {
     /// Allow this call only.
     Allow,
-    /// Allow this call, and save the rules in `remember` to the configuration of haft's user, so
-    /// that they apply to later calls.
+    /// Allow this call, and apply the rules in `remember` to later calls of this run. Only a user
+    /// who fills in a form can save rules.
     Always,
     /// Deny the call.
     Deny,

@@ -24,7 +24,8 @@ pub(crate) struct AcpArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// The permission mode sessions begin with: plan, ask, accept-edits or auto.
+    /// The permission mode sessions begin with, and the most permissive one that an editor can
+    /// choose: plan, ask, accept-edits or auto.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 

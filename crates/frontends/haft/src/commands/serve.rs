@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use clap::Args;
-use haft_acp::DelegatedTasks;
+use haft_acp::{DelegatedTasks, TaskCaller};
 use haft_serve::{AccessToken, JobRow, PageRuns, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
@@ -49,7 +49,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
     let models = host.available_models();
     let mode = host.default_mode();
     let cwd = std::env::current_dir()?;
-    let (tasks, work) = DelegatedTasks::new(host, cwd.clone());
+    let (tasks, work) = DelegatedTasks::new(host, cwd.clone(), TaskCaller::User);
     let jobs = JobFolder::new(settings.places.jobs_folder());
     let runs = Some(PageRuns {
         tasks: Arc::clone(&tasks),

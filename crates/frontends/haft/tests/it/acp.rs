@@ -274,6 +274,9 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
+/// Makes `auto` the configured mode, which limits the modes that an editor can choose.
+const MODE_AUTO: (&str, &str) = ("HAFT_PERMISSIONS__MODE", "auto");
+
 fn stop_reason(answer: &Value) -> &str {
     answer["result"]["stopReason"]
         .as_str()
@@ -409,7 +412,8 @@ fn session_mode_and_model_can_change_between_prompts() {
         write("b"),
         Reply::text("b"),
         Reply::text("c"),
-    ]);
+    ])
+    .with([MODE_AUTO]);
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     rig.configure(&format!(
         "{config}[models.\"mock/other\"]\ncontext_window = 100000\nmax_output_tokens = 1000\n"
@@ -722,7 +726,7 @@ fn conversations_match_between_all_front_ends() {
             Reply::text("Done."),
         ]
     };
-    let over_acp = rig(script());
+    let over_acp = rig(script()).with([MODE_AUTO]);
     let (mut editor, session) = Editor::in_session(&over_acp, json!({}));
     editor.call(
         "session/set_mode",

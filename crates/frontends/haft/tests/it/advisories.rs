@@ -1,5 +1,5 @@
-//! Checks docs/advisories.md against the repository: ids are well-formed and unique, and every test
-//! that the page names exists.
+//! Checks docs/advisories.md and docs/security.md against the repository: ids are well-formed and
+//! unique, and every test that the pages name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -102,6 +102,48 @@ fn rows_have_an_id_and_an_existing_test_or_a_reason() {
             .collect();
         assert!(missing.is_empty(), "{}: {missing:?}", row[0]);
     }
+}
+
+/// Returns the tests that a page names, as `file.rs: name`.
+fn list_named_tests(text: &str) -> Vec<&str> {
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|code| code.contains(".rs: "))
+        .collect()
+}
+
+#[test]
+fn security_page_names_existing_tests() {
+    let page = fs::read_to_string(format!("{ROOT}/docs/security.md")).unwrap();
+    let mut found = Vec::new();
+    collect_sources(&Path::new(ROOT).join("crates"), &mut found);
+    let named = list_named_tests(&page);
+    assert!(named.len() >= 30, "{}", named.len());
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|test| !test_exists(test, &found))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Every row of a table of promises names a test.
+#[test]
+fn security_page_promises_have_tests() {
+    let page = fs::read_to_string(format!("{ROOT}/docs/security.md")).unwrap();
+    let mut in_promises = false;
+    let mut promises = 0;
+    for line in page.lines() {
+        if line.starts_with("| promise |") {
+            in_promises = true;
+        } else if !line.starts_with('|') {
+            in_promises = false;
+        } else if in_promises && !line.starts_with("| --- |") {
+            promises += 1;
+            assert!(!list_named_tests(line).is_empty(), "{line}");
+        }
+    }
+    assert!(promises >= 16, "{promises}");
 }
 
 #[test]

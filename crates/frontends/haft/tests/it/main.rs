@@ -55,6 +55,7 @@ mod hidden_files;
 mod hooks;
 mod hostile;
 mod hot_reload;
+mod imported_calls;
 mod init;
 mod inline;
 mod jobs;

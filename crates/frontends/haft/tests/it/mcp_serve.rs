@@ -173,9 +173,12 @@ impl TaskClient {
     }
 }
 
+/// Returns a rig in which calls may choose every mode but `yolo`.
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
-    Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
+    Rig::new(Api::Anthropic, Script::turns(replies).unwrap()).with([MODE_AUTO])
 }
+
+const MODE_AUTO: (&str, &str) = ("HAFT_PERMISSIONS__MODE", "auto");
 
 fn write_file_call(path: &str) -> Reply {
     Reply::call("write_to_file", json!({"path": path, "content": "x"}))
@@ -365,10 +368,9 @@ fn approval_without_forms_waits_for_answer_task() {
             !exists
         );
         let rules = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-        assert_eq!(
-            rules.contains("allow = "),
-            arguments["decision"] == "always",
-            "{rules}"
+        assert!(
+            !rules.contains("allow = "),
+            "only a user saves rules: {rules}"
         );
         assert!(
             client
@@ -377,6 +379,67 @@ fn approval_without_forms_waits_for_answer_task() {
         );
         assert_eq!(client.close_input(), 0);
     }
+}
+
+#[test]
+fn configured_mode_limits_every_task() {
+    for (configured, wanted) in [
+        ("plan", "ask"),
+        ("plan", "auto"),
+        ("ask", "accept-edits"),
+        ("accept-edits", "auto"),
+    ] {
+        let rig = Rig::new(
+            Api::Anthropic,
+            Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
+        );
+        let mut config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        config.push_str(&format!("[permissions]\nmode = \"{configured}\"\n"));
+        rig.configure(&config);
+        let mut client = TaskClient::open(&rig, json!({}));
+        let refused = client.call_failing_tool(
+            "start_task",
+            json!({"prompt": "x", "permission_mode": wanted, "cwd": rig.home()}),
+        );
+        assert!(
+            refused.contains(&format!("than the configured mode `{configured}`")),
+            "{refused}"
+        );
+        let done = client.call_tool("start_task", json!({"prompt": "x", "wait_seconds": 60}));
+        let id = &done["task_id"];
+        let refused = client.call_failing_tool(
+            "continue_task",
+            json!({"task_id": id, "prompt": "x", "permission_mode": wanted}),
+        );
+        assert!(refused.contains("configured mode"), "{refused}");
+        let lower =
+            json!({"task_id": id, "prompt": "x", "permission_mode": "plan", "wait_seconds": 60});
+        assert_eq!(
+            client.call_tool("continue_task", lower)["status"],
+            "completed"
+        );
+        assert_eq!(client.close_input(), 0);
+        assert_eq!(rig.server.generation_requests().len(), 2);
+    }
+}
+
+/// The configured mode does not hold in folders that the caller chose and the user does not trust.
+#[test]
+fn untrusted_folder_limits_tasks_to_asking() {
+    let rig = rig([write_file_call("a.txt"), write_file_call("a.txt")]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = TaskClient::open(&rig, json!({}));
+    for mode in [json!(null), json!("auto")] {
+        let mut start = json!({"prompt": "make a.txt", "cwd": folder.path(), "wait_seconds": 60});
+        if !mode.is_null() {
+            start["permission_mode"] = mode;
+        }
+        let asks = client.call_tool("start_task", start);
+        assert_eq!(asks["status"], "waiting", "{asks:#}");
+        client.call_tool("cancel_task", json!({"task_id": asks["task_id"]}));
+    }
+    assert!(!folder.path().join("a.txt").exists());
+    assert_eq!(client.close_input(), 0);
 }
 
 #[test]

@@ -841,7 +841,7 @@ fn postgres_queue_add_accepts_repository_lists_and_bundles() {
         .to_owned();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();

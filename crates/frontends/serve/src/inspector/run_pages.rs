@@ -250,7 +250,7 @@ impl Inspector {
         pieces.extend(
             view.approvals
                 .iter()
-                .map(|approval| self.render_approval(to, approval)),
+                .map(|approval| render_approval(to, &self.form_token, approval)),
         );
         if !view.text.is_empty() && runs {
             pieces.push(Markup::element(
@@ -304,64 +304,6 @@ impl Inspector {
             ));
         }
         pieces
-    }
-
-    /// Renders the form with which the user approves or denies a tool call.
-    ///
-    /// Invariant: the form shows everything in full, without masked secrets, because a mask would
-    /// hide part of what the user approves.
-    fn render_approval(&self, to: &str, approval: &TaskApproval) -> Markup {
-        let TaskApproval {
-            approval_id,
-            agent,
-            tool,
-            subject,
-            reason,
-            ..
-        } = approval;
-        let outside = if approval.leaves_sandbox {
-            text!("serve-approval-outside")
-        } else {
-            ""
-        };
-        let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
-        if !approval.remember.is_empty() {
-            let rules = reveal_controls(&approval.remember.join(", ")).into_owned();
-            buttons.push(Markup::button(
-                "always",
-                text!("serve-approval-always", rules),
-            ));
-        }
-        buttons.push(Markup::button("deny", text!("serve-approval-deny")));
-        let why = format!("reason-{approval_id}");
-        let label = Markup::element(
-            "label",
-            &[("for", &why)],
-            [Markup::text(text!("serve-approval-reason"))],
-        );
-        let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
-        let form = [
-            Markup::hidden_field("approval", approval_id),
-            Markup::element("p", &[("class", "field")], [label, reply]),
-            Markup::element("p", &[("class", "buttons")], buttons),
-        ];
-        Markup::element(
-            "section",
-            &[("class", "approval")],
-            [
-                Markup::text_element(
-                    "h2",
-                    text!(
-                        "serve-approval",
-                        agent = reveal_controls(agent),
-                        tool = reveal_controls(tool)
-                    ),
-                ),
-                Markup::text_element("p", format!("{} {outside}", reveal_controls(reason))),
-                Markup::text_element("pre", reveal_controls(subject)),
-                Markup::form(to, &self.form_token, form),
-            ],
-        )
     }
 
     /// Answers, stops or continues a run, depending on the submitted form.
@@ -447,6 +389,64 @@ impl Inspector {
     }
 }
 
+/// Renders the form with which the user approves or denies a tool call.
+///
+/// Invariant: the form shows everything in full, without masked secrets, because a mask would
+/// hide part of what the user approves. The texts of a [`TaskApproval`] are shown texts.
+fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Markup {
+    let TaskApproval {
+        approval_id,
+        agent,
+        tool,
+        subject,
+        reason,
+        ..
+    } = approval;
+    let outside = if approval.leaves_sandbox {
+        text!("serve-approval-outside")
+    } else {
+        ""
+    };
+    let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
+    if !approval.remember.is_empty() {
+        let rules = approval.remember.join(", ");
+        buttons.push(Markup::button(
+            "always",
+            text!("serve-approval-always", rules),
+        ));
+    }
+    buttons.push(Markup::button("deny", text!("serve-approval-deny")));
+    let why = format!("reason-{approval_id}");
+    let label = Markup::element(
+        "label",
+        &[("for", &why)],
+        [Markup::text(text!("serve-approval-reason"))],
+    );
+    let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
+    let form = [
+        Markup::hidden_field("approval", approval_id),
+        Markup::element("p", &[("class", "field")], [label, reply]),
+        Markup::element("p", &[("class", "buttons")], buttons),
+    ];
+    Markup::element(
+        "section",
+        &[("class", "approval")],
+        [
+            Markup::text_element(
+                "h2",
+                text!(
+                    "serve-approval",
+                    agent = reveal_controls(agent),
+                    tool = reveal_controls(tool)
+                ),
+            ),
+            Markup::text_element("p", format!("{reason} {outside}")),
+            Markup::text_element("pre", subject),
+            Markup::form(to, form_token, form),
+        ],
+    )
+}
+
 fn answer_approval(
     task: &DelegatedTask,
     form: &FormFields,
@@ -465,7 +465,7 @@ fn task_error_message(error: &TaskError) -> String {
         TaskError::Running => text!("serve-run-busy").to_owned(),
         TaskError::TooMany => text!("serve-run-too-many").to_owned(),
         TaskError::NoFolder(folder) => text!("serve-run-no-folder", folder),
-        TaskError::Unknown(_) | TaskError::Host(_) => error.to_string(),
+        TaskError::Unknown(_) | TaskError::Mode { .. } | TaskError::Host(_) => error.to_string(),
     }
 }
 
@@ -527,4 +527,54 @@ fn render_select<'a>(id: &str, values: impl Iterator<Item = &'a str>, chosen: &s
         Markup::element("option", attributes, [Markup::text(name)])
     };
     Markup::element("select", &[("id", id), ("name", id)], values.map(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_agent::{Approval, MAIN_AGENT, SubjectKind};
+    use haft_testkit::support::hostile_commands;
+
+    use super::*;
+    use crate::markup::build_html_document;
+
+    /// Returns the text that a browser shows for the only `pre` element of a page.
+    fn read_preformatted(html: &str) -> String {
+        let (_, rest) = html.split_once("<pre>").unwrap();
+        let (text, _) = rest.split_once("</pre>").unwrap();
+        let text = text.strip_prefix('\n').unwrap_or(text);
+        text.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&")
+    }
+
+    #[test]
+    fn approval_form_shows_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let approval = Approval {
+                agent: MAIN_AGENT.into(),
+                tool: "execute_command".into(),
+                arguments: serde_json::Value::Null,
+                subject: command.clone(),
+                subject_kind: SubjectKind::Text,
+                reason: command.clone(),
+                leaves_sandbox: false,
+                parts: Vec::new(),
+                remember: vec![command.clone()],
+            };
+            let form = TaskApproval::new("1".into(), &approval);
+            let html = build_html_document("en", "x", render_approval("/x/live", "secret", &form));
+            assert_eq!(
+                read_preformatted(&html),
+                approval.shown_subject(),
+                "{command:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn approval_form_keeps_a_line_break_at_the_start() {
+        let html = build_html_document("en", "x", Markup::text_element("pre", "\nls"));
+        assert!(html.contains("<pre>\n\nls</pre>"), "{html}");
+    }
 }

@@ -2,6 +2,7 @@ mod answering;
 mod choosing;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use haft_agent::SubjectKind;
 use haft_types::{
     BudgetLayer, CallPhase, ConversationId, Cost, Event, EventBody, Layer, Outcome, SandboxLayer,
     SandboxStatus, ToolStatus, TurnResult, Usage,
@@ -155,6 +156,11 @@ fn approval(subject: &str) -> AppInput {
         tool: "execute_command".into(),
         arguments: json!({"command": subject}),
         subject: subject.into(),
+        subject_kind: if subject.contains("@@ -") {
+            SubjectKind::Diff
+        } else {
+            SubjectKind::Text
+        },
         reason: "no rule allows `cargo`".into(),
         leaves_sandbox: false,
         parts: Vec::new(),

@@ -90,7 +90,7 @@ pub(super) fn format_question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
     let tool = &approval.tool;
     let reason = haft_messages::translate_error(&approval.reason);
-    let text = match approval.remember.as_slice() {
+    let text = match approval.shown_rules().as_slice() {
         [] => text!("plain-approval", tool, reason),
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));

@@ -63,6 +63,7 @@ fn resumption_wants_a_reply_after_a_user_message_or_complete_block() {
     for history in [&block[..1], &block[..]] {
         let expected = Resumption {
             uncertain: vec![],
+            imported: Vec::new(),
             position: Position::WantsReply,
         };
         assert_eq!(plan_resumption(history, &begun_calls(&[]), None), expected);
@@ -100,6 +101,34 @@ fn resumption_wants_a_reply_if_all_calls_are_uncertain() {
     assert_eq!(
         (found.uncertain.len(), found.position),
         (1, Position::WantsReply)
+    );
+}
+
+#[test]
+fn resumption_never_runs_calls_of_imported_messages() {
+    let calls = [
+        call("1", "execute_command", "{}"),
+        call("2", "read_file", "{}"),
+    ];
+    let message = Message::clone(&reply(&calls).message).marked_imported();
+    let imported = Entry::new(message, &NoCount);
+    let found = plan_resumption(&[user(), Arc::clone(&imported)], &begun_calls(&[]), None);
+    assert_eq!(
+        (found.imported.len(), found.position),
+        (2, Position::WantsReply)
+    );
+    // A later reply was written here.
+    let answered = [
+        user(),
+        imported,
+        result("1", "execute_command"),
+        result("2", "read_file"),
+        reply(&calls[..1]),
+    ];
+    let found = plan_resumption(&answered, &begun_calls(&[]), None);
+    assert_eq!(
+        (found.imported.len(), found.position),
+        (0, Position::WantsTools(calls[..1].to_vec()))
     );
 }
 

@@ -387,7 +387,7 @@ help-acp = 通过 Agent Client Protocol 为编辑器服务，使用标准输入�
 
         由编辑器启动；各编辑器的设置见 <https://github.com/haft-agent/haft/blob/main/docs/editors.md>。
     .model = 模型，写作 `provider/model`
-    .permission_mode = 会话开始时的权限模式：plan、ask、accept-edits 或 auto
+    .permission_mode = 会话开始时的权限模式，也是编辑器能选择的最宽松的模式：plan、ask、accept-edits 或 auto
     .setup = 在终端上选择服务商和模型，然后结束
 help-rules = 管理模型遵循的规则
     .long =
@@ -523,7 +523,7 @@ help-mcp-serve = 让 haft 充当 MCP 服务器，以便其他代理向它派发�
         通过标准输入和输出，或用 `--http` 通过 HTTP。
     .http = 在这个地址上通过 HTTP 提供服务；省略地址时为 127.0.0.1 的空闲端口。bearer 令牌取自 `HAFT_MCP_TOKEN`，否则自动生成并打印
     .model = 任务没有指定模型时使用的模型，写作 `provider/model`
-    .permission_mode = 任务没有指定时的权限模式：plan、ask、accept-edits 或 auto
+    .permission_mode = 任务没有指定时的权限模式，也是任务能使用的最宽松的模式：plan、ask、accept-edits 或 auto
     .cwd = 任务没有指定时的项目目录
 help-changes = 显示会话改动了哪些文件
     .diff = 按顺序显示每次调用改动了什么

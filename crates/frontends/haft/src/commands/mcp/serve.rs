@@ -33,7 +33,8 @@ pub(crate) struct McpServeArgs {
     #[arg(short, long)]
     pub(crate) model: Option<String>,
 
-    /// The permission mode of tasks that name none: plan, ask, accept-edits or auto.
+    /// The permission mode of tasks that name none, and the most permissive one that a task can
+    /// have: plan, ask, accept-edits or auto.
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 

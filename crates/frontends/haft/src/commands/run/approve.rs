@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::Places;
 use haft_engine::{Approval, ApprovalReply, Approver, MAIN_AGENT};
-use haft_text::reveal_controls;
+use haft_text::{reveal_controls, show_exactly};
 use haft_types::{Decision, Form, FormOutcome};
 
 use crate::commands::permissions;
@@ -113,7 +113,6 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     let Approval {
         agent,
         tool,
-        subject,
         reason,
         parts,
         ..
@@ -123,7 +122,7 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     } else {
         text!("run-of-subagent", agent)
     };
-    let mut text = format!(
+    let text = format!(
         "\n{}\n\n",
         text!(
             "run-permission",
@@ -132,9 +131,8 @@ pub(crate) fn format_question(approval: &Approval) -> String {
             reason = haft_messages::translate_error(reason)
         )
     );
-    // `reveal_controls` runs before the split into lines: a carriage return before the end of a
-    // line is part of the command that would run.
-    for line in reveal_controls(subject).lines() {
+    let mut text = reveal_controls(&text).into_owned();
+    for line in approval.shown_subject().lines() {
         text.extend(["    ", line, "\n"]);
     }
     let asked: Vec<_> = parts
@@ -144,17 +142,17 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     if parts.len() > 1 && asked.len() < parts.len() {
         text.extend(["\n", text!("run-not-allowed-yet"), "\n"]);
         for part in asked {
-            text.extend(["    ", &part.command, "\n"]);
+            text.extend(["    ", &show_exactly(&part.command), "\n"]);
         }
     }
     text.push('\n');
-    reveal_controls(&text).into_owned()
+    text
 }
 
 /// Formats the keys with which the user can answer, with the rules that "always" saves and the file
 /// that stores them.
 fn format_choices(approval: &Approval, rules_file: &str) -> String {
-    let keys = match approval.remember.as_slice() {
+    let keys = match approval.shown_rules().as_slice() {
         [] => text!("run-permission-keys").to_owned(),
         rules => text!(
             "run-permission-keys-always",
@@ -184,7 +182,9 @@ fn parse_answer(line: &str, approval: &Approval) -> Option<ApprovalReply> {
 
 #[cfg(test)]
 mod tests {
+    use haft_engine::SubjectKind;
     use haft_permission::PartVerdict;
+    use haft_testkit::support::hostile_commands;
 
     use super::*;
 
@@ -200,6 +200,7 @@ mod tests {
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls; make\r\nclean \u{1b}[2K".into(),
+            subject_kind: SubjectKind::Text,
             reason: "no rule allows `make`".into(),
             leaves_sandbox: false,
             parts: vec![part("ls", Decision::Allow), part("make", Decision::Ask)],
@@ -220,6 +221,25 @@ mod tests {
         assert!(
             format_question(&of_another).contains("execute_command of the sub-agent tester needs")
         );
+    }
+
+    #[test]
+    fn format_question_shows_hostile_commands_exactly() {
+        for command in hostile_commands(44, 1_000) {
+            let asked = Approval {
+                subject: command.clone(),
+                parts: Vec::new(),
+                ..approval(&[])
+            };
+            let text = format_question(&asked);
+            let (_, shown) = text.split_once(".\n\n").unwrap();
+            let lines = shown.strip_suffix("\n").unwrap().lines();
+            let lines: Vec<_> = lines
+                .map(|line| line.strip_prefix("    ").unwrap())
+                .collect();
+            let wanted = asked.shown_subject();
+            assert_eq!(lines, wanted.lines().collect::<Vec<_>>(), "{command:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use haft_testkit::{Reply, ScriptCall};
 use serde_json::json;
 
-use super::{Editor, rig, stop_reason};
+use super::{Editor, MODE_AUTO, rig, stop_reason};
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 
@@ -26,7 +26,8 @@ fn run_with_mode_switch(
         Reply::calls([waiting_command(), second]),
         Reply::text("Done."),
         Reply::text("Done."),
-    ]);
+    ])
+    .with([MODE_AUTO]);
     if !has_namespaces(&rig) {
         return None;
     }
@@ -73,6 +74,78 @@ fn touch_second_outside() -> ScriptCall {
         "execute_command",
         json!({"command": "touch second", "sandbox": "outside"}),
     )
+}
+
+#[test]
+fn configured_mode_limits_the_modes_of_an_editor() {
+    for (configured, offered, refused) in [
+        (
+            "plan",
+            &["plan"][..],
+            &["ask", "accept-edits", "auto", "yolo"][..],
+        ),
+        ("ask", &["plan", "ask"], &["accept-edits", "auto", "yolo"]),
+        (
+            "accept-edits",
+            &["plan", "ask", "accept-edits"],
+            &["auto", "yolo"],
+        ),
+    ] {
+        let rig = rig([
+            Reply::call("write_to_file", json!({"path": "a", "content": "x"})),
+            Reply::text("Done."),
+        ])
+        .with([("HAFT_PERMISSIONS__MODE", configured)]);
+        let mut editor = Editor::initialized(&rig, json!({}));
+        editor.permission = "reject_once";
+        let made = editor.call(
+            "session/new",
+            json!({"cwd": rig.project(), "mcpServers": []}),
+        );
+        let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
+        let modes = made["result"]["modes"]["availableModes"]
+            .as_array()
+            .unwrap();
+        let names: Vec<_> = modes
+            .iter()
+            .map(|mode| mode["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, offered, "{configured}");
+        for mode in refused {
+            for (method, params) in [
+                (
+                    "session/set_mode",
+                    json!({"sessionId": session, "modeId": mode}),
+                ),
+                (
+                    "session/set_config_option",
+                    json!({"sessionId": session, "configId": "mode", "value": mode}),
+                ),
+            ] {
+                let answer = editor.call(method, params);
+                assert_eq!(
+                    answer["error"]["code"], -32602,
+                    "{configured} {mode}: {answer}"
+                );
+            }
+        }
+        editor.prompt(&session, "go");
+        assert_eq!(
+            rig.project().join("a").exists(),
+            configured == "accept-edits"
+        );
+        editor.call("session/close", json!({"sessionId": session}));
+        // A session that is loaded again begins with the configured mode, too.
+        let loaded = editor.call(
+            "session/load",
+            json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []}),
+        );
+        assert_eq!(
+            loaded["result"]["modes"]["currentModeId"], configured,
+            "{loaded}"
+        );
+        editor.finish();
+    }
 }
 
 #[test]
