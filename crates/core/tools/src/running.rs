@@ -93,6 +93,15 @@ impl Running {
             .with_readers(self.readers.clone())
     }
 
+    /// Creates an instance without processes for another conversation, whose commands may also read
+    /// `folder`, which is otherwise hidden.
+    #[must_use]
+    pub fn for_conversation_reading(&self, folder: PathBuf) -> Self {
+        Self::new(Arc::clone(&self.supervisor), self.limits)
+            .with_sandbox(self.sandbox.with_readable(folder))
+            .with_readers(self.readers.clone())
+    }
+
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
