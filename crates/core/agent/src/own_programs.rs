@@ -68,7 +68,9 @@ pub fn own_shell_command(environment: &HostEnvironment, line: &str) -> io::Resul
     if let Some(word) = find_writable_word(line, &path, &writable) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("`{word}` is a program that the model can write; install it outside the project"),
+            format!(
+                "`{word}` is a program that the model can write; install it outside the project"
+            ),
         ));
     }
     let mut command = prepare_command(environment, &ProgramPath::for_system(SHELL));

@@ -33,10 +33,8 @@ pub async fn set_up_sandbox(
     if mode == PermissionMode::Yolo {
         let mut writable = projects;
         writable.extend(configured_writable_folders(&places.environment, config));
-        return Ok(
-            Sandbox::disabled("there is none in permission mode `yolo`")
-                .with_writable_folders(writable),
-        );
+        return Ok(Sandbox::disabled("there is none in permission mode `yolo`")
+            .with_writable_folders(writable));
     }
     let mut folders = projects.clone();
     folders.extend(configured_writable_folders(&places.environment, config));

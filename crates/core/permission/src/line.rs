@@ -206,7 +206,7 @@ impl LineJudge<'_> {
                 None
             } else {
                 self.explain_protected_word(rule, run)
-                    .or_else(|| self.explain_outside_word(rule, effect, run))
+                    .or_else(|| self.explain_outside_word(effect, run))
             };
             return match protected {
                 Some(reason) => Ruling::new(Decision::Ask, reason),

@@ -232,11 +232,10 @@ mod tests {
             ("GIT_CONFIG_COUNT", "1"),
             ("GIT_EDITOR", "evil"),
         ];
-        let all =
-            commit_environment(
-                &given.map(|(name, value)| (name.to_owned(), value.to_owned())),
-                &[],
-            );
+        let all = commit_environment(
+            &given.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            &[],
+        );
         let value = |name: &str| {
             let found: Vec<_> = all
                 .iter()
@@ -246,10 +245,7 @@ mod tests {
             assert!(found.len() < 2, "{name}");
             found.first().copied()
         };
-        assert_eq!(
-            (value("GIT_DIR"), value("GIT_EDITOR")),
-            (None, Some(":"))
-        );
+        assert_eq!((value("GIT_DIR"), value("GIT_EDITOR")), (None, Some(":")));
         assert_eq!(
             value("GIT_CONFIG_COUNT"),
             Some(COMMIT_SETTINGS.len().to_string().as_str())
@@ -258,7 +254,12 @@ mod tests {
             (value("GIT_CONFIG_KEY_0"), value("GIT_CONFIG_VALUE_0")),
             (Some("core.hooksPath"), Some("/dev/null"))
         );
-        assert!(value("PATH").unwrap().split(':').any(|folder| folder == "/bin"));
+        assert!(
+            value("PATH")
+                .unwrap()
+                .split(':')
+                .any(|folder| folder == "/bin")
+        );
     }
 
     #[test]

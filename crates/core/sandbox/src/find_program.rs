@@ -309,7 +309,11 @@ mod tests {
             Some(inside.as_str())
         );
         for line in ["tool linked.txt", "cat /etc/passwd", "tool ./linked"] {
-            assert_eq!(find_writable_word(line, &at(&own), &writable), None, "{line}");
+            assert_eq!(
+                find_writable_word(line, &at(&own), &writable),
+                None,
+                "{line}"
+            );
         }
         assert_eq!(
             find_program("tool", &at(&project.join(".venv/bin")), &writable),

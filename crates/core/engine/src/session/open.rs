@@ -219,7 +219,7 @@ impl Session {
 
     async fn load(
         mut config: SessionConfig,
-        mut services: Services,
+        services: Services,
         mut registry: Registry,
         OpenedConversation { found, hooks }: OpenedConversation,
         Lineage {
@@ -238,7 +238,7 @@ impl Session {
         if inherited.is_none() {
             let spill = &mut config.folders.workspace.spill;
             spill.push(found.conversation.id.file_name());
-            services.running = Arc::new(services.running.for_conversation_reading(spill.clone()));
+            services.running.show_folder(spill.clone());
         }
         let resumed = found.resumed;
         let mut state = if resumed {

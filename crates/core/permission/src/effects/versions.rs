@@ -64,10 +64,8 @@ impl VersionsEntry {
         if has(&self.short, &self.long, Spelling::Abbreviated) {
             return true;
         }
-        let is_named = |word: &&ShellWord| {
-            word.literal()
-                .is_none_or(|text| self.words.contains(text))
-        };
+        let is_named =
+            |word: &&ShellWord| word.literal().is_none_or(|text| self.words.contains(text));
         if !self.words.is_empty() && rest.iter().take(1).any(|word| is_named(&word)) {
             return true;
         }

@@ -3,12 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use haft_types::Decision;
+
 use super::{LineJudge, rule_covers};
 use crate::decide::Confinement;
 use crate::effects::{
     self, CommandEffect, ProgramRun, Risk, RiskPosition, WorkingFolders, writes_named_files,
 };
-use crate::rule::PermissionRule;
 use crate::shape::{self, ANY, HOME};
 use crate::shell::{ShellWord, WordValue};
 
@@ -26,10 +27,9 @@ const HARMLESS_DEVICES: [&str; 8] = [
 
 impl LineJudge<'_> {
     /// Explains that a command may write outside the project, where neither a sandbox prevents this
-    /// nor `rule` names the path.
+    /// nor a rule names the path.
     pub(super) fn explain_outside_word(
         &self,
-        rule: &PermissionRule,
         effect: &CommandEffect,
         run: &ProgramRun,
     ) -> Option<String> {
@@ -40,14 +40,11 @@ impl LineJudge<'_> {
         if is_confined || !writes_named_files(&run.words, &run.risks) {
             return None;
         }
+        let program = run.words.first().and_then(ShellWord::base_name)?;
         let sources = count_link_sources(&run.words);
         let mut words = run.words.iter().enumerate().skip(1 + sources);
         let (_, word) = words.find(|(at, word)| {
-            let named = Risk {
-                at: RiskPosition::Word(*at),
-                what: "",
-            };
-            self.may_be_outside(word, &run.folders) && !rule_covers(rule, effect, &[named])
+            self.may_be_outside(program, word, &run.folders) && !self.is_named(effect, *at)
         })?;
         Some(format!(
             "`{}` may be outside the project, there is no sandbox, and a rule for the beginning of a command does not cover that",
@@ -55,12 +52,32 @@ impl LineJudge<'_> {
         ))
     }
 
-    fn may_be_outside(&self, word: &ShellWord, folders: &WorkingFolders) -> bool {
+    /// True if an allow rule names the word at index `at`, or every word of the command.
+    fn is_named(&self, effect: &CommandEffect, at: usize) -> bool {
+        let named = [Risk {
+            at: RiskPosition::Word(at),
+            what: "",
+        }];
+        let whole = [Risk {
+            at: RiskPosition::Whole,
+            what: "",
+        }];
+        let mut rules = self.rules(Decision::Allow).iter();
+        rules.any(|rule| {
+            rule.tool() == self.tool
+                && (rule_covers(rule, effect, &named) || rule_covers(rule, effect, &whole))
+        })
+    }
+
+    fn may_be_outside(&self, program: &str, word: &ShellWord, folders: &WorkingFolders) -> bool {
         match &word.text {
-            WordValue::Literal(_) => {
-                let outside = |path: &PathBuf| !self.workspace.contains(path) && !is_device(path);
-                self.list_resolved_forms(word, folders).iter().any(outside)
-            }
+            WordValue::Literal(text) => list_named_paths(program, text).iter().any(|path| {
+                let is_outside =
+                    |path: &PathBuf| !self.workspace.contains(path) && !is_device(path);
+                // A path with an unresolvable link, or in an unknown folder, can be anywhere.
+                effects::resolve_path(folders, path)
+                    .is_none_or(|resolved| resolved.iter().any(is_outside))
+            }),
             WordValue::Home(_) => true,
             WordValue::Dynamic { .. } if word.shape.contains([ANY, HOME]) => true,
             WordValue::Dynamic { .. } => {
@@ -75,18 +92,51 @@ impl LineJudge<'_> {
             }
         }
     }
+}
 
-    /// Returns the resolved paths that a word may name, as a whole or in one of its parts.
-    fn list_resolved_forms(&self, word: &ShellWord, folders: &WorkingFolders) -> Vec<PathBuf> {
-        let text = word.literal().unwrap_or_default();
-        super::words::split_path_parts(text)
-            .map(|part| match effects::resolve_path(folders, part) {
-                Some(paths) => paths,
-                // A path with an unresolvable link, or in an unknown folder, can be anywhere.
-                None => vec![PathBuf::from("/")],
-            })
-            .collect::<Vec<_>>()
-            .concat()
+/// The letters of the options of programs that take a value. The rest of a cluster after such a
+/// letter is its value.
+const VALUED_LETTERS: [(&[&str], &str); 9] = [
+    (&["cp", "gcp", "mv", "gmv", "ln", "gln"], "St"),
+    (&["install", "ginstall"], "Sgmot"),
+    (&["tar", "gtar"], "CFHIKLNTVXbfg"),
+    (&["unzip"], "Pdx"),
+    (&["csplit"], "bfn"),
+    (&["mktemp"], "p"),
+    (&["split", "gsplit"], "Cabeltn"),
+    (&["touch", "truncate"], "drst"),
+    (
+        &[
+            "chmod", "chown", "chgrp", "rm", "grm", "rmdir", "mkdir", "tee",
+        ],
+        "m",
+    ),
+];
+
+/// Returns the paths that a word of a program names: the word, the value of an option, or the text
+/// after an `=`.
+fn list_named_paths<'a>(program: &str, text: &'a str) -> Vec<&'a str> {
+    let value = text.split_once('=').map(|(_, value)| value);
+    if text.starts_with("--") {
+        return value
+            .filter(|value| !value.is_empty())
+            .into_iter()
+            .collect();
+    }
+    let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty()) else {
+        let paths = std::iter::once(text).chain(value);
+        return paths.filter(|path| !path.is_empty()).collect();
+    };
+    let known = VALUED_LETTERS
+        .iter()
+        .find(|(names, _)| names.contains(&program));
+    match known {
+        Some((_, letters)) => {
+            let at = cluster.find(|letter| letters.contains(letter));
+            let rest = at.and_then(|at| cluster.get(at + 1..));
+            rest.filter(|rest| !rest.is_empty()).into_iter().collect()
+        }
+        None => super::words::list_attached_values(text).collect(),
     }
 }
 

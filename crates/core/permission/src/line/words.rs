@@ -417,7 +417,7 @@ fn make_uncertain_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
 
 /// Returns the parts of a word that may be paths: the whole word, the texts that may be attached to
 /// a cluster of short options, the text before the first colon, and the text after each separator.
-pub(super) fn split_path_parts(text: &str) -> impl Iterator<Item = &str> {
+fn split_path_parts(text: &str) -> impl Iterator<Item = &str> {
     let front = text.split_once(':').map(|(front, _)| front);
     let behind = text
         .match_indices(['=', '@', ':', ',', '<'])
@@ -433,7 +433,7 @@ pub(super) fn split_path_parts(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the texts that may be the value of the last option in a cluster such as
 /// `-ft.git/hooks`. Only the program knows how many letters are options, so every split is
 /// returned, up to the first character that is no option letter.
-fn list_attached_values(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn list_attached_values(text: &str) -> impl Iterator<Item = &str> {
     let cluster = text
         .strip_prefix('-')
         .filter(|rest| !rest.starts_with('-'))

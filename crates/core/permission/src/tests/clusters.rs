@@ -76,7 +76,11 @@ fn denied_files_behind_a_cluster_of_options_are_denied() {
     ] {
         assert_eq!(decide(line, &deny), Decision::Deny, "{line}");
     }
-    for line in ["grep -hn.envrc a", "grep -hfout/env a", "cp -ftout/secrets a"] {
+    for line in [
+        "grep -hn.envx a",
+        "grep -hfout/env a",
+        "cp -ftout/secrets a",
+    ] {
         assert_eq!(decide(line, &deny), Decision::Allow, "{line}");
     }
 }

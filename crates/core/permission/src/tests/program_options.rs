@@ -151,10 +151,7 @@ fn options_of_built_in_rules_are_known() {
     for rule in reading_rules().iter().chain(commit_rules()) {
         for line in rule.example_lines() {
             let (_, reason) = decide(&line);
-            assert!(
-                !reason.contains("among the options"),
-                "{line}: {reason}"
-            );
+            assert!(!reason.contains("among the options"), "{line}: {reason}");
         }
     }
 }

@@ -16,7 +16,6 @@
     clippy::disallowed_methods,
     reason = "a campaign starts programs of its own"
 )]
-
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

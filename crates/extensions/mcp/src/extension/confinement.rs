@@ -100,8 +100,8 @@ impl ServerSandboxes {
     /// True if a server may run unconfined where there is no sandbox: an own server that runs
     /// nothing that the model can write, in a trusted folder.
     fn may_run_without_sandbox(&self, server: &ServerDefinition) -> bool {
-        let is_own = (server.origin, server.confinement)
-            == (ServerOrigin::User, ServerConfinement::Default);
+        let is_own =
+            (server.origin, server.confinement) == (ServerOrigin::User, ServerConfinement::Default);
         is_own && self.trusted && !self.runs_project_code(server)
     }
 
@@ -292,7 +292,20 @@ impl ServerSandboxes {
             cwd,
             env: &environment,
         });
-        Arc::new(shown.with_paths_readable(&folders))
+        let mut shown = shown.with_paths_readable(&folders);
+        if server.origin == ServerOrigin::User {
+            // The user's own entry names these files, even in a hidden folder.
+            let words = texts.iter().chain(env.iter().map(|(_, value)| value));
+            let files = words
+                .map(|word| cwd.join(word))
+                .filter(|path| path.is_file());
+            shown.policy.readable.extend(files);
+            let hidden = &shown.policy.hidden;
+            if hidden.iter().any(|hidden| cwd.starts_with(hidden)) {
+                shown.policy.readable.push(cwd.clone());
+            }
+        }
+        Arc::new(shown)
     }
 
     async fn check_start(

@@ -5,7 +5,6 @@
     clippy::disallowed_methods,
     reason = "tests start programs of their own"
 )]
-
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -111,7 +111,10 @@ fn choose_upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::
 }
 
 /// Finds the agent's program: a path as typed, or a name in `PATH` outside the project.
-fn find_agent_program(environment: &HostEnvironment, program: &OsStr) -> anyhow::Result<ProgramPath> {
+fn find_agent_program(
+    environment: &HostEnvironment,
+    program: &OsStr,
+) -> anyhow::Result<ProgramPath> {
     let name = program.to_string_lossy();
     if name.contains('/') {
         return Ok(ProgramPath::from_user(program));
@@ -182,7 +185,7 @@ fn base_url_variables(address: SocketAddr) -> [(&'static str, String); 9] {
 
 /// Returns the arguments that point codex at the proxy, because codex reads its base URL only from
 /// its configuration. Returns no arguments for other programs.
-fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
+fn codex_arguments(program: &OsStr, address: SocketAddr) -> Vec<String> {
     let is_codex = std::path::Path::new(program)
         .file_stem()
         .is_some_and(|name| name == "codex");
@@ -218,7 +221,7 @@ struct RunTotal {
 
 impl ExplanationLines {
     fn new(has_command: bool) -> Self {
-        let held = (has_command && std::io::stderr().is_terminal()).then(Arc::default);
+        let held = (has_command && io::stderr().is_terminal()).then(Arc::default);
         Self {
             held,
             total: Arc::default(),

@@ -298,7 +298,8 @@ fn git_commit_runs_no_programs_of_the_project() {
                 return;
             }
             let program = format!(".venv/bin/{name}");
-            let evil = "#!/bin/sh\necho .. > .git/commondir\ntouch PWNED\nexec /usr/bin/git \"$@\"\n";
+            let evil =
+                "#!/bin/sh\necho .. > .git/commondir\ntouch PWNED\nexec /usr/bin/git \"$@\"\n";
             rig.write(&program, evil);
             let mode = fs::Permissions::from_mode(0o755);
             fs::set_permissions(rig.project().join(&program), mode).unwrap();
@@ -311,7 +312,10 @@ fn git_commit_runs_no_programs_of_the_project() {
             };
             let ran = rig
                 .command(&["run", "--output-format", "stream-json", "commit it"])
-                .env("PATH", format!("{}:.venv/bin:/usr/bin:/bin", folder.display()))
+                .env(
+                    "PATH",
+                    format!("{}:.venv/bin:/usr/bin:/bin", folder.display()),
+                )
                 .output()
                 .unwrap();
             let results = results(&Ran(ran));

@@ -3,7 +3,6 @@
     clippy::disallowed_methods,
     reason = "tests start programs of their own"
 )]
-
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

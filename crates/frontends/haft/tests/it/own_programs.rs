@@ -456,7 +456,8 @@ fn haft_in_the_project_warns_where_it_cannot_be_sealed() {
     }
     fs::copy(haft(), &copied).unwrap();
     std::os::unix::fs::symlink(&installed, &linked).unwrap();
-    let warns = |program: &Path, sandbox: &str| run_as(&rig, program, sandbox).contains("own_program");
+    let warns =
+        |program: &Path, sandbox: &str| run_as(&rig, program, sandbox).contains("own_program");
     assert!(warns(&copied, "off"));
     assert!(!warns(&installed, "off"));
     assert!(warns(&linked, "off"));

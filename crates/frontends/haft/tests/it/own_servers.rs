@@ -1,8 +1,8 @@
 //! MCP servers of the user in a trusted project run no code that the model wrote.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -323,7 +323,9 @@ fn own_server_inherits_no_variable_that_names_a_writable_folder() {
     let noted = fs::read_to_string(private_folder(&rig).join("environment")).unwrap();
     let value = |name: &str| {
         let mut lines = noted.lines().filter_map(|line| line.split_once('='));
-        lines.find(|(other, _)| *other == name).map(|(_, value)| value)
+        lines
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value)
     };
     assert_eq!(value("GOPATH"), Some("/opt/go"), "{noted}");
     for name in [
@@ -342,7 +344,10 @@ fn own_server_inherits_no_variable_that_names_a_writable_folder() {
     );
     let private = private_folder(&rig).display().to_string();
     for name in ["npm_config_cache", "UV_CACHE_DIR", "PIP_CACHE_DIR"] {
-        assert!(value(name).unwrap().starts_with(&private), "{name}: {noted}");
+        assert!(
+            value(name).unwrap().starts_with(&private),
+            "{name}: {noted}"
+        );
     }
 }
 
@@ -412,7 +417,11 @@ fn own_server_has_only_the_abilities_of_its_entry() {
         ("network = false\n", "auto", "reads"),
         ("network = [\"example.com\"]\n", "auto", "reads"),
         ("writable = [\"EXTRA\"]\n", "auto", "extra reads network"),
-        ("writable = [\"project\"]\n", "auto", "project reads network"),
+        (
+            "writable = [\"project\"]\n",
+            "auto",
+            "project reads network",
+        ),
         ("cwd = \"project\"\n", "auto", "reads"),
         (
             "cwd = \"project\"\nnetwork = true\n",

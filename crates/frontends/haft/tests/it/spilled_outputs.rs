@@ -30,8 +30,9 @@ fn spill_output(mode: &str) -> (Rig, String) {
         .into_iter()
         .find(|event| event["type"] == "tool_result")
         .unwrap_or_else(|| panic!("{}", ran.stderr()));
-    let path = result["data"]["spill"][0].as_str();
-    let path = path.unwrap_or_else(|| panic!("{result}")).to_owned();
+    let text = result["text"].as_str().unwrap();
+    let path = text.split('`').find(|part| part.contains("/spill/"));
+    let path = path.unwrap_or_else(|| panic!("{text}")).to_owned();
     (rig, path)
 }
 
@@ -49,10 +50,19 @@ fn list_reading_calls(path: &str) -> Vec<(&'static str, Value)> {
         ("read_file", json!({"path": path})),
         ("search_files", json!({"path": output, "regex": "eedle3"})),
         ("search_files", json!({"path": all, "regex": "eedle3"})),
-        ("list_files", json!({"path": conversation, "recursive": true})),
+        (
+            "list_files",
+            json!({"path": conversation, "recursive": true}),
+        ),
         ("execute_command", command(format!("cat '{path}'"))),
-        ("execute_command", command(format!("grep -rh eedle3 '{all}'"))),
-        ("execute_command", command(format!("cd '{output}' && cat *"))),
+        (
+            "execute_command",
+            command(format!("grep -rh eedle3 '{all}'")),
+        ),
+        (
+            "execute_command",
+            command(format!("cd '{output}' && cat *")),
+        ),
         (
             "execute_command",
             command(format!("p='{path}'; cat \"$p\" || head \"${{p%/*}}\"/*")),
@@ -134,4 +144,56 @@ fn spilled_outputs_are_readable_in_their_resumed_conversation() {
             );
         }
     }
+}
+
+#[test]
+fn spilled_outputs_are_readable_for_sub_agents() {
+    let command = |line: &str| {
+        Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false}),
+        )
+    };
+    let first = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    );
+    if first.run(&["sandbox", "status", "--json"]).json()["layer"] == "none" {
+        eprintln!("skipped: there is no sandbox here");
+        return;
+    }
+    let spill = first.home().join("cache/spill").display().to_string();
+    let print = "i=0; while [ $i -lt 4000 ]; do echo need''le$i; i=$((i+1)); done";
+    let read = format!("tail -n 1 '{spill}'/*/*/output.stdout");
+    let agents = "mode: parallel\nsubagents:\n  - name: reader\n    task: Read the output.\n";
+    let start = json!({"subagents": agents});
+    let replies = [
+        command(print),
+        Reply::call("run_named_subagents", start),
+        command(&read),
+        Reply::text("Read."),
+        command(&read),
+        Reply::text("Done."),
+    ];
+    let rig = first.with_script(Script::replies(replies).unwrap(), Api::OpenaiChat);
+    rig.write(
+        ".haft/agents/reader.md",
+        "---\nname: reader\ndescription: Reads outputs\n---\nYou read.\n",
+    );
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ]);
+    let last = format!("need{}3999", "le");
+    let requests = rig.server.generation_requests();
+    let seen = requests.iter().filter(|request| {
+        let decoded = request.decode().unwrap();
+        format!("{:?}", decoded.messages.last()).contains(&format!("stdout ---\\n{last}"))
+    });
+    assert_eq!(seen.count(), 2, "{} {}", ran.stdout(), ran.stderr());
 }
