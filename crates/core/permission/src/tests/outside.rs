@@ -5,7 +5,8 @@ use haft_types::{Decision, PermissionMode};
 use super::{Project, permissions};
 use crate::{Confinement, PermissionRequest, Permissions};
 
-const ALLOW: [&str; 12] = [
+const ALLOW: [&str; 13] = [
+    "execute_command(cd:*)",
     "execute_command(cp:*)",
     "execute_command(mv:*)",
     "execute_command(ln:*)",

@@ -684,7 +684,11 @@ fn user_server_is_confined_unless_its_entry_opts_out() {
                 .to_owned(),
             false,
         ),
-        (true, line(&runner, "@we/weather@1.2"), false),
+        (
+            true,
+            line(&runner, "@we/weather@1.2") + "cwd = \"project\"\n",
+            false,
+        ),
         (true, line("/bin/sh", "server.sh") + "sandbox = false\n", true),
         (false, line("/bin/sh", &elsewhere), false),
         (false, line("/bin/sh", "server.sh"), false),
