@@ -26,7 +26,7 @@ use crate::clock::{RandomIds, WallClock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::extension::{Contribution, Extension};
-use crate::own_programs::configured_writable_folders;
+use crate::own_programs::{configured_writable_folders, warn_of_replaceable_program};
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::project::Project;
@@ -263,7 +263,7 @@ impl Agent {
         let agent = self.with_project_restrictions(&mut plan, false)?;
         let Self { places, config, .. } = &*agent;
         places.restrict_access();
-        cleanup::remove_old_entries(
+        cleanup::remove_old_outputs(
             &places.spill_folder(),
             WallClock.now().into(),
             config.limits.spill_days,
@@ -283,6 +283,7 @@ impl Agent {
             .collect();
         let confined = wiring::hide_denied_reads(places, config, &plan)?;
         let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
+        let replaceable = warn_of_replaceable_program(&places.environment, &sandbox);
         let asking = build_help_settings(places, config, &plan.project);
         let (mut session, services) =
             wiring::prepare_session(&agent, plan, store, sandbox, declared, key)?;
@@ -301,6 +302,7 @@ impl Agent {
         session.notices.extend(
             replaced
                 .into_iter()
+                .chain(replaceable)
                 .chain(defaults_notice::take_due_notices(places, config)),
         );
         session.notices.splice(

@@ -24,6 +24,17 @@ pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
     }
 }
 
+/// Removes old outputs of all conversations. Each conversation has a folder of its own in `folder`.
+pub(crate) fn remove_old_outputs(folder: &Path, now: SystemTime, days: u32) {
+    for conversation in fs::read_dir(folder).into_iter().flatten().flatten() {
+        remove_old_entries(&conversation.path(), now, days);
+        // Fails, as intended, for a folder that is not empty.
+        let _ = fs::remove_dir(conversation.path());
+    }
+    // Outputs that an older version kept outside of such folders.
+    remove_old_entries(folder, now, days);
+}
+
 /// Returns the newest modification time of a file or of anything in a folder; `None` if a time is
 /// unknown.
 fn find_newest_modification(path: &Path) -> Option<SystemTime> {
@@ -43,6 +54,26 @@ fn find_newest_modification(path: &Path) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sweep_of_outputs_looks_into_the_folders_of_conversations() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let old = now - Duration::from_hours(24) * 31;
+        for name in ["mixed/old", "mixed/new", "gone/old"] {
+            let file = folder.path().join(name).join("output.stdout");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "x").unwrap();
+            let written = if name.ends_with("new") { now } else { old };
+            for path in [file.clone(), folder.path().join(name)] {
+                fs::File::open(path).unwrap().set_modified(written).unwrap();
+            }
+        }
+        remove_old_outputs(folder.path(), now, 30);
+        assert!(folder.path().join("mixed/new/output.stdout").exists());
+        assert!(!folder.path().join("mixed/old").exists());
+        assert!(!folder.path().join("gone").exists());
+    }
 
     #[test]
     fn sweep_removes_only_old_unused_folders() {

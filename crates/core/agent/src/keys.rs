@@ -7,7 +7,7 @@ use haft_model::{ProviderConfig, Secret};
 
 use crate::environment::HostEnvironment;
 use crate::error::KeyError;
-use crate::own_programs::own_command;
+use crate::own_programs::{own_command, own_shell_command};
 
 /// The availability of a provider's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,13 +148,8 @@ fn key_from_command(
 ) -> Result<String, KeyError> {
     let failed =
         |why: String| missing_key_error(provider, format!("`{command}` (`api_key_command`) {why}"));
-    let output = own_command(environment, "/bin/sh")
-        .and_then(|mut shell| {
-            shell
-                .args(["-c", command])
-                .stderr(Stdio::inherit())
-                .output()
-        })
+    let output = own_shell_command(environment, command)
+        .and_then(|mut shell| shell.stderr(Stdio::inherit()).output())
         .map_err(|error| failed(format!("cannot be run: {error}")))?;
     if !output.status.success() {
         // The shell ends with 126 or 127 if it cannot run or find a program.

@@ -101,7 +101,9 @@ pub use knowledge::find_knowledge_and_trust;
 pub use models::{
     build_catalogue, configured_model, list_usable_models, resolve_agent_model, resolve_model,
 };
-pub use own_programs::{configured_writable_folders, own_command};
+pub use own_programs::{
+    configured_writable_folders, find_own_program, own_command, own_shell_command,
+};
 pub use places::Places;
 pub use plan::{RunPlan, RunStep, TurnLimits, read_prompt_file};
 pub use policy::{PolicyExtension, ProjectPolicy};

@@ -151,6 +151,11 @@ impl Places {
         self.cache.join("mcp")
     }
 
+    /// Returns the file with the names of the own MCP servers that have been started confined.
+    pub fn mcp_confined_file(&self) -> PathBuf {
+        self.state.join("mcp/confined")
+    }
+
     /// Returns the folder for cached tool lists of MCP servers.
     pub fn mcp_lists_folder(&self) -> PathBuf {
         self.state.join("mcp/lists")
@@ -162,6 +167,7 @@ impl Places {
     }
 
     /// Returns the folder for the full output of commands whose output was shortened for the model.
+    /// It contains a folder for each conversation.
     pub fn spill_folder(&self) -> PathBuf {
         self.cache.join("spill")
     }

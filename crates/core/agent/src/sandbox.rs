@@ -15,6 +15,7 @@ use crate::cleanup;
 use crate::clock::WallClock;
 use crate::environment::HostEnvironment;
 use crate::error::SandboxSetupError;
+use crate::own_programs::configured_writable_folders;
 use crate::places::Places;
 
 /// The age in days after which a private `/tmp` is removed if it was not removed at the end of its
@@ -30,8 +31,13 @@ pub async fn set_up_sandbox(
     projects: Vec<PathBuf>,
 ) -> Result<Sandbox, SandboxSetupError> {
     if mode == PermissionMode::Yolo {
-        return Ok(Sandbox::disabled("there is none in permission mode `yolo`"));
+        let mut writable = projects;
+        writable.extend(configured_writable_folders(&places.environment, config));
+        return Ok(Sandbox::disabled("there is none in permission mode `yolo`")
+            .with_writable_folders(writable));
     }
+    let mut folders = projects.clone();
+    folders.extend(configured_writable_folders(&places.environment, config));
     let private = create_run_folder(places)?;
     let tmp = private.path().join("tmp");
     haft_files::create_new_folder(&tmp)?;
@@ -51,6 +57,7 @@ pub async fn set_up_sandbox(
     let supervisor = places.environment.supervisor();
     let sandbox = Sandbox::set_up(&supervisor, policy, config.mode)
         .await
+        .with_writable_folders(folders)
         .with_resource(Arc::new(private));
     Ok(match proxy {
         Some(proxy) => sandbox.with_resource(Arc::new(proxy)),
@@ -120,9 +127,11 @@ fn build_policy(
                 error,
             })
     });
-    // Files that the prompt mentions, or programs that it tells the model to run.
-    let mut readable = vec![places.spill_folder()];
-    readable.extend(["skills", "tools", "repos"].map(|name| places.config.join(name)));
+    // Files that the prompt mentions, or programs that it tells the model to run. The folder of a
+    // conversation's outputs is added when the conversation is opened.
+    let mut readable: Vec<_> = ["skills", "tools", "repos"]
+        .map(|name| places.config.join(name))
+        .into();
     readable.extend(paths_to_expose_below_tmp(
         &places.environment,
         home.as_deref(),

@@ -99,6 +99,19 @@ impl ReadingRule {
         self.command.rule.split(' ').next() == Some("git")
     }
 
+    /// Returns a command line for each long option that the rule lists.
+    #[cfg(test)]
+    pub(super) fn example_lines(&self) -> Vec<String> {
+        let ReadingCommand {
+            rule,
+            long,
+            long_valued,
+            ..
+        } = &self.command;
+        let options = long.iter().chain(long_valued);
+        options.map(|option| format!("{rule} --{option}")).collect()
+    }
+
     /// Returns true if the rule covers the whole command.
     pub(super) fn covers(&self, run: &ProgramRun, workspace: &Workspace) -> bool {
         let mut words: Vec<&ShellWord> = run.words.iter().collect();

@@ -13,6 +13,7 @@ mod sed;
 mod shells;
 mod tables;
 mod trees;
+mod versions;
 mod walk;
 mod wrappers;
 
@@ -20,8 +21,10 @@ pub(crate) use folders::{WorkingFolders, resolve_path};
 pub(crate) use options::{OptionSet, is_option};
 pub(crate) use risks::{
     Risk, RiskPosition, changes_nothing, find_risks, may_be_option, only_reads, shows_no_content,
+    writes_named_files,
 };
 pub(crate) use trees::{TreeReading, detect_tree_reading};
+pub(crate) use versions::{VersionReading, detect_version_reading};
 
 use std::rc::Rc;
 

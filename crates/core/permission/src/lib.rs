@@ -98,6 +98,7 @@ mod effects;
 mod files;
 #[cfg(any(test, fuzzing))]
 mod fuzz_check;
+mod git_index;
 mod hosts;
 mod line;
 mod pattern;

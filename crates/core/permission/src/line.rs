@@ -4,6 +4,8 @@
 //! by a rule, or by a mode that asks nothing.
 
 mod names;
+mod outside;
+mod versions;
 mod words;
 
 use haft_tool::Workspace;
@@ -204,6 +206,7 @@ impl LineJudge<'_> {
                 None
             } else {
                 self.explain_protected_word(rule, run)
+                    .or_else(|| self.explain_outside_word(effect, run))
             };
             return match protected {
                 Some(reason) => Ruling::new(Decision::Ask, reason),
@@ -219,7 +222,9 @@ impl LineJudge<'_> {
         }
         let reason = match self.explain_uncovered_risk(effect, run) {
             Some(risk) => risk,
-            None => verdict::format_no_rule_reason(&effect.shown),
+            None => self
+                .explain_versions(run)
+                .unwrap_or_else(|| verdict::format_no_rule_reason(&effect.shown)),
         };
         self.decide_without_rule(reason)
     }
@@ -273,7 +278,7 @@ impl LineJudge<'_> {
 
     /// Returns the ruling of a built-in rule, which applies only inside a sandbox.
     fn find_built_in_ruling(&self, effect: &CommandEffect, run: &ProgramRun) -> Option<Ruling> {
-        if !self.may_use_built_in_rules(effect) {
+        if !self.may_use_built_in_rules(effect) || self.find_version_rule(run).is_some() {
             return None;
         }
         let reading = self

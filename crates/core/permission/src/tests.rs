@@ -1,4 +1,5 @@
 mod advisories;
+mod clusters;
 mod commands;
 mod commits;
 mod files;
@@ -6,10 +7,13 @@ mod hosts;
 mod modes;
 mod names;
 mod ordinary;
+mod outside;
+mod program_options;
 mod properties;
 mod reading;
 mod rules;
 mod servers;
+mod versions;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,9 @@
 //! How long a command that does nothing takes, with the supervisor and without: `cargo run
 //! --release --example round_trip`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the example starts its own programs"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -8,7 +8,10 @@
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::find_git::find_git;
+use crate::find_program::filter_search_path;
 
 /// The maximum size of a configuration file in bytes. Larger files are rejected: no user writes
 /// one.
@@ -43,15 +46,25 @@ const COMMIT_SETTINGS: &[(&str, &str)] = &[
     ("protocol.allow", "never"),
 ];
 
+/// The variable with the folders in which programs are looked up.
+const SEARCH_PATH: &str = "PATH";
+
 /// Returns the environment of a command that may commit: `given`, the environment of other
 /// commands, without its `GIT_…` variables, and with settings that prevent git from opening an
-/// editor or running programs of the project.
-pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
+/// editor or running programs of the project. Programs are not looked up in the folders `writable`,
+/// and git is the one that haft itself would run.
+pub fn commit_environment(
+    given: &[(String, String)],
+    writable: &[PathBuf],
+) -> Vec<(String, String)> {
     let mut all: Vec<_> = given
         .iter()
-        .filter(|(name, _)| !name.starts_with("GIT_"))
+        .filter(|(name, _)| !name.starts_with("GIT_") && name != SEARCH_PATH)
         .cloned()
         .collect();
+    let path = given.iter().find(|(name, _)| name == SEARCH_PATH);
+    let path = path.map_or("", |(_, value)| value.as_str());
+    all.push((SEARCH_PATH.to_owned(), commit_search_path(path, writable)));
     let mut set = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
     for (name, value) in [
         ("GIT_EDITOR", ":"),
@@ -68,10 +81,42 @@ pub fn commit_environment(given: &[(String, String)]) -> Vec<(String, String)> {
     all
 }
 
+/// The folders of a repository that decide which programs git runs.
+const SEALED_FOLDERS: [&str; 4] = ["hooks", "info", "modules", "worktrees"];
+
+/// Returns the folder of the git that haft itself would run, followed by the folders of
+/// `search_path` that the model can't write.
+fn commit_search_path(search_path: &str, writable: &[PathBuf]) -> String {
+    let folders: Vec<&Path> = writable.iter().map(PathBuf::as_path).collect();
+    let git = find_git(search_path, &folders);
+    let git = git.as_deref().and_then(Path::parent).and_then(Path::to_str);
+    let others = filter_search_path(search_path, writable);
+    let all = git.into_iter().chain([others.as_str()]);
+    all.filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(":")
+}
+
+/// The entries that redirect git to another configuration. A repository that has one is never
+/// written, so a command that commits must not create one.
+const REDIRECTING_ENTRIES: [&str; 2] = ["commondir", "config.worktree"];
+
+/// Renames the entries that redirect git to another configuration, which a command has created in a
+/// repository that it was allowed to write. Returns their original paths.
+pub(crate) fn disarm_redirects(repository: &Path) -> Vec<PathBuf> {
+    let paths = REDIRECTING_ENTRIES.map(|name| repository.join(name));
+    let disarm = |path: &PathBuf| {
+        let mut refused = path.clone().into_os_string();
+        refused.push(".refused");
+        path.symlink_metadata().is_ok() && fs::rename(path, refused).is_ok()
+    };
+    paths.into_iter().filter(disarm).collect()
+}
+
 /// Returns true if a commit may write this `.git` folder.
 ///
-/// Creates the `hooks` and `info` folders if they are missing, because the sandbox can only protect
-/// folders that exist.
+/// Creates the sealed folders that are missing, because the sandbox can only protect folders that
+/// exist.
 pub(crate) fn prepare_for_commit(repository: &Path) -> bool {
     let is_folder = |path: &Path| {
         path.symlink_metadata()
@@ -81,13 +126,13 @@ pub(crate) fn prepare_for_commit(repository: &Path) -> bool {
     let readable = config
         .symlink_metadata()
         .is_ok_and(|metadata| metadata.is_file() && metadata.len() < MAX_CONFIG_BYTES);
-    let elsewhere = ["commondir", "config.worktree"]
+    let elsewhere = REDIRECTING_ENTRIES
         .iter()
         .any(|name| repository.join(name).symlink_metadata().is_ok());
     if !is_folder(repository) || !readable || elsewhere {
         return false;
     }
-    let kept = ["hooks", "info"].iter().all(|name| {
+    let kept = SEALED_FOLDERS.iter().all(|name| {
         let folder = repository.join(name);
         is_folder(&folder) || DirBuilder::new().mode(0o755).create(&folder).is_ok()
     });
@@ -167,9 +212,16 @@ mod tests {
         assert!(!prepare_for_commit(&repository), "no configuration");
         fs::write(repository.join("config"), "[core]\n").unwrap();
         assert!(prepare_for_commit(&repository));
-        assert!(repository.join("hooks").is_dir() && repository.join("info").is_dir());
-        fs::write(repository.join("commondir"), "..\n").unwrap();
-        assert!(!prepare_for_commit(&repository));
+        for name in SEALED_FOLDERS {
+            assert!(repository.join(name).is_dir(), "{name}");
+        }
+        assert!(disarm_redirects(&repository).is_empty());
+        for name in REDIRECTING_ENTRIES {
+            fs::write(repository.join(name), "..\n").unwrap();
+            assert!(!prepare_for_commit(&repository));
+            assert_eq!(disarm_redirects(&repository), [repository.join(name)]);
+            assert!(prepare_for_commit(&repository), "{name}");
+        }
     }
 
     #[test]
@@ -180,8 +232,10 @@ mod tests {
             ("GIT_CONFIG_COUNT", "1"),
             ("GIT_EDITOR", "evil"),
         ];
-        let all =
-            commit_environment(&given.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let all = commit_environment(
+            &given.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            &[],
+        );
         let value = |name: &str| {
             let found: Vec<_> = all
                 .iter()
@@ -191,10 +245,7 @@ mod tests {
             assert!(found.len() < 2, "{name}");
             found.first().copied()
         };
-        assert_eq!(
-            (value("PATH"), value("GIT_DIR"), value("GIT_EDITOR")),
-            (Some("/bin"), None, Some(":"))
-        );
+        assert_eq!((value("GIT_DIR"), value("GIT_EDITOR")), (None, Some(":")));
         assert_eq!(
             value("GIT_CONFIG_COUNT"),
             Some(COMMIT_SETTINGS.len().to_string().as_str())
@@ -202,6 +253,35 @@ mod tests {
         assert_eq!(
             (value("GIT_CONFIG_KEY_0"), value("GIT_CONFIG_VALUE_0")),
             (Some("core.hooksPath"), Some("/dev/null"))
+        );
+        assert!(
+            value("PATH")
+                .unwrap()
+                .split(':')
+                .any(|folder| folder == "/bin")
+        );
+    }
+
+    #[test]
+    fn commit_environment_searches_no_folder_that_the_model_can_write() {
+        let top = tempfile::tempdir().unwrap();
+        let project = top.path().join("project");
+        fs::create_dir_all(project.join("bin")).unwrap();
+        std::os::unix::fs::symlink(&project, top.path().join("alias")).unwrap();
+        let at = |path: &Path| path.display().to_string();
+        let alias = top.path().join("alias/bin");
+        let path = format!("{}:bin:{}:/usr/bin:.", at(&project.join("bin")), at(&alias));
+        let given = [("PATH".to_owned(), path)];
+        let all = commit_environment(&given, std::slice::from_ref(&project));
+        let path = all.iter().find(|(name, _)| name == "PATH").unwrap();
+        let folders: Vec<_> = path.1.split(':').collect();
+        assert!(folders.contains(&"/usr/bin"), "{folders:?}");
+        assert!(folders.iter().all(|folder| folder.starts_with('/')));
+        assert!(
+            folders
+                .iter()
+                .all(|folder| !folder.starts_with(&at(top.path()))),
+            "{folders:?}"
         );
     }
 }

@@ -147,7 +147,38 @@ fn search_folders_outside(
     })
 }
 
-fn is_inside_any(path: &Path, writable: &[PathBuf]) -> bool {
+/// Returns the first word of a command line for a shell that names a program which the model can
+/// write: by its path, or through a link in a folder of `search_path`.
+pub fn find_writable_word<'a>(
+    line: &'a str,
+    search_path: &str,
+    writable: &[PathBuf],
+) -> Option<&'a str> {
+    let separates = |c: char| c.is_whitespace() || "'\"`;&|()<>{}$=".contains(c);
+    let is_program = |path: &Path| {
+        let metadata = path.metadata();
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+    };
+    let leads_inside = |path: &Path| {
+        let target = path.canonicalize();
+        is_program(path)
+            && (is_inside_any(path, writable)
+                || target.is_ok_and(|target| is_inside_any(&target, writable)))
+    };
+    line.split(separates).find(|word| {
+        if word.is_empty() {
+            return false;
+        }
+        if word.contains('/') {
+            return word.starts_with('/') && leads_inside(Path::new(word));
+        }
+        let mut places = std::env::split_paths(search_path).map(|folder| folder.join(word));
+        let found = places.find(|path| is_program(path));
+        found.is_some_and(|path| leads_inside(&path))
+    })
+}
+
+pub(crate) fn is_inside_any(path: &Path, writable: &[PathBuf]) -> bool {
     writable.iter().any(|folder| {
         let resolved = folder.canonicalize();
         path.starts_with(folder) || resolved.is_ok_and(|resolved| path.starts_with(resolved))
@@ -263,6 +294,26 @@ mod tests {
             "a link into the project"
         );
         assert_eq!(filter_search_path(&path, &writable), at(&own));
+        for line in ["linked", "env A=1 linked x", "true; 'linked'", "x | linked"] {
+            assert_eq!(
+                find_writable_word(line, &at(&own), &writable),
+                Some("linked"),
+                "{line}"
+            );
+        }
+        let inside = at(&project.join(".venv/bin/tool"));
+        let line = format!("sh {inside} x");
+        assert_eq!(
+            find_writable_word(&line, &at(&own), &writable),
+            Some(inside.as_str())
+        );
+        for line in ["tool linked.txt", "cat /etc/passwd", "tool ./linked"] {
+            assert_eq!(
+                find_writable_word(line, &at(&own), &writable),
+                None,
+                "{line}"
+            );
+        }
         assert_eq!(
             find_program("tool", &at(&project.join(".venv/bin")), &writable),
             None

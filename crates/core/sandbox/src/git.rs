@@ -10,9 +10,12 @@
 //! in a sandbox without network in which nothing can be written, and writing commands list every
 //! folder that they may write to.
 
-mod program;
 mod repository;
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
 mod tests;
 
 use std::ffi::{OsStr, OsString};
@@ -26,6 +29,7 @@ use haft_text::CutLimits;
 use tokio_util::sync::CancellationToken;
 
 use crate::commits;
+use crate::find_git::find_git;
 use crate::{
     Capture, CommandExit, CommandSpec, ConfinementSpec, Network, Sandbox, SandboxError,
     SandboxPolicy, Stdin, Supervisor,
@@ -166,8 +170,9 @@ struct GitCall<'a> {
 }
 
 impl GitProgram {
-    /// Finds the first git in the `PATH` of `environment` that is outside `projects` and that no
-    /// other user could have put there. Git will run in `sandbox`.
+    /// Finds the first git in the `PATH` of `environment` that is outside `projects` and the folders
+    /// that commands of `sandbox` may write, and that no other user could have put there. Git will
+    /// run in `sandbox`.
     pub fn find(
         supervisor: &Supervisor,
         sandbox: &Sandbox,
@@ -178,8 +183,9 @@ impl GitProgram {
             .iter()
             .find(|(name, _)| name == "PATH")
             .map(|(_, value)| value.as_str());
-        let path =
-            program::find_git(places.unwrap_or_default(), projects).ok_or(GitError::NoProgram)?;
+        let writable = sandbox.writable_folders().iter().map(PathBuf::as_path);
+        let projects: Vec<_> = projects.iter().copied().chain(writable).collect();
+        let path = find_git(places.unwrap_or_default(), &projects).ok_or(GitError::NoProgram)?;
         let supervisor = supervisor.clone();
         let environment = environment.to_vec();
         Ok(Self {
@@ -269,7 +275,7 @@ impl GitProgram {
             ("PATH".to_owned(), self.search_path()),
             ("LC_ALL".to_owned(), "C".to_owned()),
         ]);
-        let env = commits::commit_environment(&env);
+        let env = commits::commit_environment(&env, &[project.to_owned()]);
         let stdin = Stdin::Text(message.to_owned());
         let command = CommandSpec {
             argv,

@@ -97,6 +97,7 @@ mod config;
 mod confine;
 mod environment;
 mod error;
+mod find_git;
 mod find_program;
 mod git;
 mod helper;
@@ -105,6 +106,7 @@ mod network;
 #[cfg(target_os = "linux")]
 mod proc;
 mod program;
+mod program_path;
 mod sandbox;
 mod session;
 mod supervisor;
@@ -128,7 +130,8 @@ pub use confine::{
 pub use environment::{child_environment, secret_values};
 pub use error::SandboxError;
 pub use find_program::{
-    filter_search_path, find_program, is_code_variable, is_inheritable, names_path_inside,
+    filter_search_path, find_program, find_writable_word, is_code_variable, is_inheritable,
+    names_path_inside,
 };
 pub use git::{CommitScope, Git, GitError, GitProgram, GitReach};
 pub use helper::helper_entry;
@@ -137,6 +140,7 @@ pub use live::LiveCommand;
 pub use network::check_proxy_request;
 pub use network::{HostError, Hosts, Proxy, forward_connections};
 pub use program::{HELPER_PROGRAM, OwnProgram};
+pub use program_path::ProgramPath;
 pub use sandbox::{Sandbox, resolve_configured_path};
 pub use session::{MAX_LINE_BYTES, TerminalSession, TypingError, WaitEnd};
 pub use supervisor::Supervisor;

@@ -52,6 +52,10 @@ pub(crate) fn stat_field(stat: &[u8], index: usize) -> Option<&str> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
 mod tests {
     use super::*;
 

@@ -9,14 +9,20 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+
+use crate::program_path::create_command;
 
 /// A program that was opened once and is executed through its descriptor, so that the same file
 /// runs even if its path names another file later.
 #[derive(Clone, Debug, Default)]
 pub struct OwnProgram {
     path: PathBuf,
+    /// The path by which the user started the program, with links unresolved.
+    start_path: Option<PathBuf>,
     file: Option<Arc<OwnedFd>>,
 }
 
@@ -32,8 +38,21 @@ impl OwnProgram {
     pub fn from_file(file: OwnedFd, path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
+            start_path: None,
             file: Some(Arc::new(file)),
         }
+    }
+
+    /// Sets the path by which the user started the program, which may be a link.
+    #[must_use]
+    pub fn with_start_path(mut self, start_path: Option<PathBuf>) -> Self {
+        self.start_path = start_path;
+        self
+    }
+
+    /// Returns the path by which the user started the program, if it is known.
+    pub fn start_path(&self) -> Option<&Path> {
+        self.start_path.as_deref()
     }
 
     /// Opens the program that is running now. On Linux this is the file that was started, even if
@@ -54,9 +73,16 @@ impl OwnProgram {
         &self.path
     }
 
+    /// Creates a command that runs the open file.
+    pub fn command(&self) -> Command {
+        let mut command = create_command(&self.executable_path());
+        command.arg0(&self.path);
+        command
+    }
+
     /// Returns a path that names the open file. The path is valid in this process, and in a child
     /// that has not yet executed another program.
-    pub fn executable_path(&self) -> OsString {
+    fn executable_path(&self) -> OsString {
         match &self.file {
             // The descriptor is closed on exec, which happens after the kernel has opened the
             // program.

@@ -23,6 +23,8 @@ const TRIAL_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Sandbox {
     status: SandboxStatus,
     confined: Option<Arc<ConfinementSpec>>,
+    /// The folders that commands may write. They are known even if there is no sandbox.
+    writable: Vec<PathBuf>,
     /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
     resources: Vec<Arc<dyn Any + Send + Sync>>,
 }
@@ -55,6 +57,7 @@ impl Sandbox {
                             SandboxLayer::Landlock
                         }
                     };
+                    let writable = [policy.projects.as_slice(), &policy.writable].concat();
                     let confined = Some(Arc::new(ConfinementSpec {
                         method: *method,
                         policy,
@@ -62,6 +65,7 @@ impl Sandbox {
                     return Self {
                         status: SandboxStatus { layer, reasons },
                         confined,
+                        writable,
                         resources: Vec::new(),
                     };
                 }
@@ -76,6 +80,7 @@ impl Sandbox {
                 reasons,
             },
             confined: None,
+            writable: [policy.projects, policy.writable].concat(),
             resources: Vec::new(),
         }
     }
@@ -89,7 +94,35 @@ impl Sandbox {
         Self {
             status,
             confined: None,
+            writable: Vec::new(),
             resources: Vec::new(),
+        }
+    }
+
+    /// Sets the folders that commands may write, for a sandbox that confines nothing.
+    #[must_use]
+    pub fn with_writable_folders(mut self, folders: Vec<PathBuf>) -> Self {
+        self.writable = folders;
+        self
+    }
+
+    /// Returns the folders that commands may write. Programs that haft runs by itself are not
+    /// looked up there.
+    pub fn writable_folders(&self) -> &[PathBuf] {
+        &self.writable
+    }
+
+    /// Returns this sandbox with `folder`, which is otherwise hidden, readable for commands.
+    #[must_use]
+    pub fn with_readable(&self, folder: PathBuf) -> Self {
+        let shown = |confined: &Arc<ConfinementSpec>| {
+            let mut shown = confined.as_ref().clone();
+            shown.policy.readable.push(folder);
+            Arc::new(shown)
+        };
+        Self {
+            confined: self.confined.as_ref().map(shown),
+            ..self.clone()
         }
     }
 

@@ -329,8 +329,7 @@ impl Supervisor {
             }
         };
         let (control, theirs) = create_socket_pair()?;
-        let mut process = tokio::process::Command::new(self.helper.executable_path())
-            .arg0(self.helper.path())
+        let mut process = tokio::process::Command::from(self.helper.command())
             .arg(HELPER_ARG)
             .env_clear()
             .current_dir("/")

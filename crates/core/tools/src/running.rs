@@ -18,7 +18,7 @@ mod tasks;
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haft_sandbox::{Sandbox, Supervisor};
 use haft_types::{Envelope, ToolStatus};
@@ -35,6 +35,9 @@ pub(crate) use tasks::{Task, Tasks};
 pub struct Running {
     pub(crate) supervisor: Arc<Supervisor>,
     sandbox: Sandbox,
+    /// The sandbox in which commands also read the outputs of the conversation, once the
+    /// conversation is known.
+    opened: OnceLock<Sandbox>,
     pub(crate) limits: LimitsConfig,
     readers: Readers,
     pub(crate) sessions: Sessions,
@@ -49,6 +52,7 @@ impl Running {
         Self {
             supervisor,
             sandbox,
+            opened: OnceLock::new(),
             limits,
             readers,
             sessions: Sessions::default(),
@@ -80,7 +84,7 @@ impl Running {
     #[must_use]
     pub fn for_conversation(&self) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
-            .with_sandbox(self.sandbox.clone())
+            .with_sandbox(self.sandbox().clone())
             .with_readers(self.readers.clone())
     }
 
@@ -89,7 +93,7 @@ impl Running {
     #[must_use]
     pub fn for_conversation_in(&self, folders: Vec<PathBuf>) -> Self {
         Self::new(Arc::clone(&self.supervisor), self.limits)
-            .with_sandbox(self.sandbox.with_projects(folders))
+            .with_sandbox(self.sandbox().with_projects(folders))
             .with_readers(self.readers.clone())
     }
 
@@ -98,7 +102,14 @@ impl Running {
     }
 
     pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
+        self.opened.get().unwrap_or(&self.sandbox)
+    }
+
+    /// Lets commands read a folder that is otherwise hidden: that of the conversation's outputs.
+    /// Only the first call has an effect, because a conversation has one such folder.
+    pub fn show_folder(&self, folder: PathBuf) {
+        self.opened
+            .get_or_init(|| self.sandbox.with_readable(folder));
     }
 
     /// Returns the limits on processes and their output.

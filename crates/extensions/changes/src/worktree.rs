@@ -473,6 +473,10 @@ fn exists_without_links(top: &Path, path: &Path) -> bool {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
 mod tests {
     use haft_sandbox::{Sandbox, Supervisor};
 

@@ -42,6 +42,14 @@ pub struct ServerConfig {
     /// The confinement of the program: on, off, or on with access to more hosts and folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ServerSandbox>,
+    /// The hosts that the confined program may reach. If absent, a server of the user that runs no
+    /// code of the project reaches all hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<ServerNetwork>,
+    /// The folders that the confined program may write, besides its private folder: absolute, below
+    /// the home folder with `~/`, or `project`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<PathBuf>,
     /// The maximum time that a call may take without any sign of progress, in seconds.
     pub timeout: u64,
     /// The time the server may take to start, in seconds.
@@ -95,6 +103,8 @@ impl Default for ServerConfig {
             bearer_token_env: None,
             enabled: true,
             sandbox: None,
+            network: None,
+            writable: Vec::new(),
             timeout: 120,
             startup_timeout: 30,
             protocol: Protocol::default(),
@@ -120,6 +130,28 @@ pub enum ServerSandbox {
     With(ServerReach),
 }
 
+/// The `network` setting of a server: a switch for all hosts, or a list of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "`network` is true, false, or a list of hosts")]
+pub enum ServerNetwork {
+    Switch(bool),
+    Hosts(Vec<String>),
+}
+
+impl ServerNetwork {
+    /// Returns the hosts as a list, in which `*` stands for all hosts.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        match self {
+            Self::Switch(true) => vec![ALL_HOSTS.to_owned()],
+            Self::Switch(false) => Vec::new(),
+            Self::Hosts(hosts) => hosts.clone(),
+        }
+    }
+}
+
+/// The entry of a list of hosts that stands for all hosts.
+pub(crate) const ALL_HOSTS: &str = "*";
+
 /// The hosts and folders that a confined server may reach in addition to the project and to the
 /// hosts and folders that commands may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +161,10 @@ pub struct ServerReach {
     pub network: Vec<String>,
     /// Folders that the server may write: absolute, or below the home folder with `~/`.
     pub writable: Vec<PathBuf>,
+    /// True if the declaration states no hosts, so that a server of the user may reach all hosts
+    /// unless it runs code of the project.
+    #[serde(skip)]
+    pub uses_default_network: bool,
 }
 
 /// The revision of the protocol to use with a server.

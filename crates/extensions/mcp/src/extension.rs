@@ -9,6 +9,7 @@ mod resources;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::{fs, io};
 
 use async_trait::async_trait;
@@ -168,6 +169,7 @@ impl Extension for McpExtension {
             guard: Some(Arc::clone(context.guard)),
             notices: Arc::clone(&told),
             set_up: Mutex::default(),
+            lacks_sandbox: AtomicBool::default(),
         };
         let host = create_host(
             sandboxes,
@@ -230,7 +232,9 @@ impl Extension for McpExtension {
             .servers
             .into_iter();
         let grants = servers.map(|server| {
-            let ServerReach { network, writable } = server.requested_reach;
+            let ServerReach {
+                network, writable, ..
+            } = server.requested_reach;
             (server.name, ServerGrant { network, writable })
         });
         grants
@@ -306,6 +310,7 @@ impl DeclaredServers {
             guard: None,
             notices: Arc::default(),
             set_up: Mutex::default(),
+            lacks_sandbox: AtomicBool::default(),
         };
         let host = create_host(sandboxes, supervisor, environment, None);
         Ok((Self::new(gathered, host), disabled))

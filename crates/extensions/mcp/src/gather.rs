@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haft_text::NameRule;
 
-use crate::config::{ServerConfig, ServerReach, ServerSandbox};
+use crate::config::{ServerConfig, ServerNetwork, ServerReach, ServerSandbox};
 use crate::mcp_json;
 use crate::server::{
     Oauth, ServerConfinement, ServerDefinition, ServerEndpoint, ServerLink, ServerOrigin,
@@ -215,7 +215,7 @@ impl Gathered {
                 "a name has at most 64 letters, digits, `-`, `.` and single `_`; choose another";
             Err((String::new(), reason.to_owned()))
         };
-        let (confinement, asks) = resolve_confinement(config.sandbox.as_ref(), origin);
+        let (confinement, asks) = resolve_confinement(config, origin, root);
         if config.sandbox == Some(ServerSandbox::Switch(false))
             && confinement != ServerConfinement::Never
         {
@@ -252,13 +252,24 @@ impl Gathered {
 /// Returns the confinement of a server and the additional access that its `sandbox` setting
 /// requests. A project's declaration cannot turn the sandbox off.
 fn resolve_confinement(
-    configured: Option<&ServerSandbox>,
+    config: &ServerConfig,
     origin: ServerOrigin,
+    root: &Path,
 ) -> (ServerConfinement, ServerReach) {
-    let asks = match configured {
+    let configured = config.sandbox.as_ref();
+    let mut asks = match configured {
         Some(ServerSandbox::With(reach)) => reach.clone(),
         Some(ServerSandbox::Switch(_)) | None => ServerReach::default(),
     };
+    asks.uses_default_network = configured.is_none() && config.network.is_none();
+    asks.network
+        .extend(config.network.iter().flat_map(ServerNetwork::hosts));
+    asks.writable.extend(config.writable.iter().cloned());
+    for folder in &mut asks.writable {
+        if folder.as_path() == Path::new(PROJECT_FOLDER) {
+            root.clone_into(folder);
+        }
+    }
     let confinement = match (origin, configured) {
         (ServerOrigin::Project, _) | (ServerOrigin::User, None) => ServerConfinement::Default,
         (ServerOrigin::User, Some(ServerSandbox::Switch(false))) => ServerConfinement::Never,
@@ -269,7 +280,7 @@ fn resolve_confinement(
     (confinement, asks)
 }
 
-/// The value of `cwd` that stands for the project's root.
+/// The value of `cwd` and `writable` that stands for the project's root.
 const PROJECT_FOLDER: &str = "project";
 
 /// True if the program, an argument, or a variable is the relative path of an existing file or
@@ -366,7 +377,8 @@ fn resolve_endpoint(
             })
         }
         (None, Some(url)) => {
-            if !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {
+            let has_reach = config.network.is_some() || !config.writable.is_empty();
+            if has_reach || !matches!(config.sandbox, None | Some(ServerSandbox::Switch(false))) {
                 return error(
                     "sandbox",
                     "a sandbox is for servers with a `command`; take it out",

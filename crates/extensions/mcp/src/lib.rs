@@ -48,7 +48,9 @@ mod use_mcp_tool;
 
 pub use cache::ListingCache;
 pub use catalogue::ServerCatalogue;
-pub use config::{OauthConfig, Protocol, ServerConfig, ServerReach, ServerSandbox, ToolFilter};
+pub use config::{
+    OauthConfig, Protocol, ServerConfig, ServerNetwork, ServerReach, ServerSandbox, ToolFilter,
+};
 pub use error::McpError;
 pub use extension::{
     DeclaredServers, GivenServers, McpExtension, PREFIX, ToolNameError, gather_servers,

@@ -417,22 +417,26 @@ fn start_program(
         return Err(failed("it is not a program".into()));
     };
     let mut cwd = cwd.clone();
-    if *starts_apart && launch.confined.is_none() {
-        cwd = launch.folders.join(&server.name);
-        haft_files::create_folder(&cwd).map_err(|error| {
+    let private = launch.folders.join(&server.name);
+    if *starts_apart {
+        haft_files::create_folder(&private).map_err(|error| {
             failed(format!(
                 "its folder `{}` cannot be created: {error}",
-                cwd.display()
+                private.display()
             ))
         })?;
+        cwd.clone_from(&private);
     }
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
-    let mut program = program.clone();
-    if server.origin == ServerOrigin::User && launch.confined.is_none() {
-        remove_writable_folders(&mut environment, env, launch.writable);
-        program = find_user_program(&program, &environment, launch.writable).map_err(failed)?;
+    remove_writable_folders(&mut environment, env, launch.writable);
+    let program = find_server_program(program, &environment, launch.writable).map_err(failed)?;
+    match server.origin {
+        ServerOrigin::User if launch.confined.is_some() => {
+            redirect_caches(&mut environment, env, &private);
+        }
+        ServerOrigin::User | ServerOrigin::Project => {}
     }
     let command = CommandSpec {
         argv: std::iter::once(&program)
@@ -477,10 +481,46 @@ fn remove_writable_folders(
     }
 }
 
-/// Looks up the program of one of the user's own servers in `PATH`, skipping folders that the model
-/// can write. A `program` with a slash is returned unchanged, because it runs in the sandbox if it
-/// is in the project.
-fn find_user_program(
+/// The variables with which package managers keep their caches in a folder of a server, and the
+/// names of the caches there. A confined server can't write the user's caches.
+const CACHE_VARIABLES: [(&str, &str); 14] = [
+    ("BUN_INSTALL_CACHE_DIR", "bun"),
+    ("CARGO_HOME", "cargo"),
+    ("COMPOSER_CACHE_DIR", "composer"),
+    ("DENO_DIR", "deno"),
+    ("GOCACHE", "go-build"),
+    ("GOMODCACHE", "go-mod"),
+    ("NUGET_PACKAGES", "nuget"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("PIPX_HOME", "pipx"),
+    ("UV_CACHE_DIR", "uv"),
+    ("UV_PYTHON_INSTALL_DIR", "uv-python"),
+    ("UV_TOOL_DIR", "uv-tools"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+    ("npm_config_cache", "npm"),
+];
+
+/// Directs the caches of package managers to the private folder of a server. Variables of the
+/// server's own entry (`own`) stay unchanged.
+fn redirect_caches(
+    environment: &mut Vec<(String, String)>,
+    own: &[(String, String)],
+    private: &Path,
+) {
+    for (name, folder) in CACHE_VARIABLES {
+        if own.iter().any(|(own, _)| own == name) {
+            continue;
+        }
+        environment.retain(|(other, _)| other != name);
+        let cache = private.join("cache").join(folder);
+        environment.push((name.to_owned(), cache.display().to_string()));
+    }
+}
+
+/// Looks up the program of a server in `PATH`, skipping folders that the model can write. A
+/// `program` with a slash is returned unchanged, because it runs in the sandbox if it is in the
+/// project.
+fn find_server_program(
     program: &str,
     environment: &[(String, String)],
     writable: &[PathBuf],
@@ -495,7 +535,7 @@ fn find_user_program(
     let found = find_program(program, path, writable).ok_or_else(|| {
         format!(
             "there is no program `{program}` in `PATH` outside the project; folders that the \
-             model can write are skipped. Install it elsewhere, or name it by its path, which runs it in the sandbox"
+             model can write are skipped. Install it elsewhere, or name it by its path, which runs it in the sandbox without network"
         )
     })?;
     found

@@ -74,9 +74,8 @@ impl ServerOrigin {
 pub enum ServerConfinement {
     /// The server is confined in every permission mode.
     Always,
-    /// The setting is absent. Outside of the mode `yolo`, a project's server is confined, and a
-    /// user's server is confined if the folder is not trusted or the server runs files of the
-    /// project.
+    /// The setting is absent. The server is confined outside of the mode `yolo`. A server of the
+    /// user that runs no code of the project may run unconfined if there is no sandbox.
     Default,
     /// The server is never confined. Only the user's configuration can choose this case.
     Never,
@@ -119,8 +118,8 @@ pub enum ServerEndpoint {
         /// The working directory in which the program is started.
         cwd: PathBuf,
         /// True for a user's own server whose entry names neither a folder nor a file of the
-        /// project. If unconfined, the server starts in a private folder, because many programs run
-        /// code that is in their working directory.
+        /// project. The server starts in a private folder, because many programs run code that is
+        /// in their working directory.
         starts_apart: bool,
     },
     /// A server that answers over HTTP.

@@ -27,6 +27,20 @@ use crate::cli::options::Common;
 use crate::output;
 use crate::wiring::{self, ClientParts};
 
+/// Returns the path by which this process was started: that of its first argument, looked up as a
+/// shell does. Returns `None` if there is no such file.
+fn find_start_path() -> Option<PathBuf> {
+    let name = PathBuf::from(std::env::args_os().next()?);
+    let path = if name.components().count() > 1 || name.is_absolute() {
+        std::env::current_dir().ok()?.join(name)
+    } else {
+        let search = std::env::var_os("PATH")?;
+        let mut places = std::env::split_paths(&search).map(|folder| folder.join(&name));
+        places.find(|path| path.is_file())?
+    };
+    path.exists().then_some(path)
+}
+
 /// Holds the environment of the process, and finds the user's folders, the project and the
 /// configuration with it. Cloning is cheap.
 #[derive(Clone)]
@@ -45,7 +59,11 @@ impl Haft {
                 .with_cwd(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))
                 // A haft that cannot open its own executable cannot run commands; the first command
                 // reports the problem.
-                .with_helper_program(OwnProgram::open_running().unwrap_or_default()),
+                .with_helper_program(
+                    OwnProgram::open_running()
+                        .unwrap_or_default()
+                        .with_start_path(find_start_path()),
+                ),
         )
     }
 
@@ -204,7 +222,8 @@ impl Settings {
             root: project.root.clone(),
             extra: Vec::new(),
             cwd: project.cwd.clone(),
-            spill: self.places.spill_folder(),
+            // Without a conversation, no outputs can be read.
+            spill: self.places.spill_folder().join("none"),
             journal: self.places.journal_folder(),
         }
     }

@@ -114,6 +114,7 @@ pub(crate) fn run(
         std::iter::once(plan.project.root.clone()).chain(plan.added_folders.clone()),
     );
     let editor_environment = environment.clone();
+    let shell_environment = environment.clone();
     let images_of = pasted_images::PastedImages::new(environment, plan.project.cwd.clone());
     let host = HostActions {
         image: Box::new(move |source| images_of.find_image(source)),
@@ -125,7 +126,7 @@ pub(crate) fn run(
     };
     let side_actions = SideActions::new(
         ui.clone(),
-        haft.environment().helper_program().clone(),
+        &shell_environment,
         plan.project.clone(),
         args.common.set.clone(),
         &config.limits,

@@ -12,7 +12,7 @@ use haft_project::Level;
 use haft_project::hooks::{Hook, HookDialect};
 use haft_sandbox::{
     Capture, CapturedOutput, CommandExit, CommandPaths, CommandSpec, ConfinementSpec,
-    FinishedCommand, Sandbox, Stdin, Supervisor,
+    FinishedCommand, Sandbox, Stdin, Supervisor, filter_search_path,
 };
 use haft_text::CutLimits;
 use haft_types::{Decision, HookPoint, PermissionMode};
@@ -101,8 +101,21 @@ impl CommandHook {
         })
     }
 
-    fn command_spec(&self, context: &HookContext<'_>) -> CommandSpec {
+    /// Returns the command of one run of the hook. The programs of an unconfined hook are not looked
+    /// up in the folders that the model can write.
+    fn command_spec(
+        &self,
+        context: &HookContext<'_>,
+        confined: Option<&ConfinementSpec>,
+    ) -> CommandSpec {
         let mut env = self.host.environment.as_ref().clone();
+        if confined.is_none() {
+            let mut writable = self.host.sandbox.writable_folders().to_vec();
+            writable.push(context.root.to_owned());
+            for (_, path) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+                *path = filter_search_path(path, &writable);
+            }
+        }
         let root = context.root.display().to_string();
         env.extend([
             ("HAFT_PROJECT_DIR".to_owned(), root.clone()),
@@ -175,7 +188,7 @@ impl Callback for CommandHook {
             limits: OUTPUT_LIMITS,
             ..Capture::default()
         };
-        let command = self.command_spec(context);
+        let command = self.command_spec(context, confined.as_deref());
         let paths = CommandPaths {
             texts: std::slice::from_ref(&self.hook.command),
             cwd: &command.cwd,

@@ -233,6 +233,13 @@ impl Session {
             .safe_zone_tokens(&config.model)
             .map_err(ContextError::from)?;
         config.prompt.environment.safe_zone_tokens = Some(safe_zone);
+        // Outputs belong to the conversation. Sub-agents inherit the folder of the agent that started
+        // them, because they report their outputs to it.
+        if inherited.is_none() {
+            let spill = &mut config.folders.workspace.spill;
+            spill.push(found.conversation.id.file_name());
+            services.running.show_folder(spill.clone());
+        }
         let resumed = found.resumed;
         let mut state = if resumed {
             StoredState::read(services.shared.store.as_ref(), &found.conversation.id).await?

@@ -1,7 +1,9 @@
 //! Finds words that make a known program run another program, or write where it usually only reads.
 //! A prefix rule covers such a word only if the rule names the word itself.
 
-use super::tables::{InputUse, LongForm, NameList, ProgramEntry, ProgramTables, program_tables};
+use super::tables::{
+    InputUse, LongForm, NameList, ProgramEntry, ProgramTables, RemoteShell, program_tables,
+};
 use super::wrappers::find_options_end;
 use super::{awk, sed};
 use crate::shell::{ShellWord, WordSplitting, WordValue};
@@ -26,6 +28,8 @@ pub(crate) enum RiskPosition {
 }
 
 const MAY_RUN_OR_WRITE: &str = "can make it run another program or write a file";
+const IS_UNKNOWN_OPTION: &str = "is not among the options that are known to be harmless";
+const IS_REMOTE_SCRIPT: &str = "is read by a shell on the other machine";
 const MAY_BE_RISKY_OPTION: &str = "is only known to the shell and could be such an option";
 
 /// Returns all parts of a command that an allow rule must name to cover the command.
@@ -76,7 +80,9 @@ pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
 /// Adds the risks of the words at index `from` and later.
 fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risks: &mut Vec<Risk>) {
     let mut operands = Vec::new();
+    let mut reads_options = true;
     for (at, word) in words.iter().enumerate().skip(from) {
+        reads_options &= word.literal() != Some("--");
         let risk = |what| Risk {
             at: RiskPosition::Word(at),
             what,
@@ -85,6 +91,10 @@ fn add_word_risks(program: &ProgramEntry, words: &[ShellWord], from: usize, risk
             risks.push(risk(MAY_RUN_OR_WRITE));
         } else if may_be_option(word) {
             risks.push(risk(MAY_BE_RISKY_OPTION));
+        } else if reads_options && program.is_unknown_option(word) {
+            risks.push(risk(IS_UNKNOWN_OPTION));
+        } else if program.is_remote_script(word) {
+            risks.push(risk(IS_REMOTE_SCRIPT));
         }
         if !word.is_flag() {
             operands.push(at);
@@ -224,6 +234,40 @@ impl ProgramEntry {
     }
 }
 
+impl ProgramEntry {
+    /// True if a word is a long option that the program's list of known options does not contain.
+    fn is_unknown_option(&self, word: &ShellWord) -> bool {
+        let Some(name) = word.literal().and_then(|text| text.strip_prefix("--")) else {
+            return false;
+        };
+        let name = name.split('=').next().unwrap_or(name);
+        let is_known = |known: &str| match self.long_form {
+            LongForm::Abbreviated | LongForm::OneDash => known.starts_with(name),
+            LongForm::Exact | LongForm::Whole => known == name,
+        };
+        let before = &self.before;
+        let lists = [&self.known, &before.long, &before.long_valued];
+        !self.known.is_empty()
+            && !name.is_empty()
+            && !lists.iter().any(|list| list.iter().any(is_known))
+    }
+
+    /// True if a shell on another machine would read more in a word than a plain name.
+    fn is_remote_script(&self, word: &ShellWord) -> bool {
+        let is_plain = |c: char| c.is_alphanumeric() || "_./:=@%+,-".contains(c);
+        let text = match &word.text {
+            WordValue::Literal(text) | WordValue::Home(text) => text,
+            WordValue::Dynamic { .. } => return self.remote_shell == RemoteShell::Words,
+        };
+        let is_read = match self.remote_shell {
+            RemoteShell::None => false,
+            RemoteShell::Words => true,
+            RemoteShell::Paths => text.contains(':'),
+        };
+        is_read && !text.chars().all(is_plain)
+    }
+}
+
 /// True if the value of a word is `text`, or may be `text` after expansion by the shell.
 fn may_be_text(word: &ShellWord, text: &str) -> bool {
     match &word.text {
@@ -272,6 +316,12 @@ pub(crate) fn changes_nothing(words: &[ShellWord], risks: &[Risk]) -> bool {
             && program_tables()
                 .zip(pair())
                 .is_some_and(|(tables, pair)| tables.lookers.contains(&pair)))
+}
+
+/// True if a command writes, moves or removes the files that its words name.
+pub(crate) fn writes_named_files(words: &[ShellWord], risks: &[Risk]) -> bool {
+    let may_write = is_listed(words, |tables| &tables.writers);
+    may_write || (!risks.is_empty() && is_listed(words, |tables| &tables.readers))
 }
 
 /// True if a command discloses nothing of the content of the files that its words name.

@@ -12,6 +12,7 @@ const TABLE_FILES: &str = concat!(
     include_str!("tables/wrappers.toml"),
     include_str!("tables/spellings.toml"),
     include_str!("tables/walkers.toml"),
+    include_str!("tables/versions.toml"),
     include_str!("tables/programs.toml")
 );
 
@@ -37,12 +38,14 @@ pub(super) struct ProgramTables {
     pub(super) find: NameList,
     pub(super) closed: NameList,
     pub(super) lookers: NameList,
+    pub(super) writers: NameList,
     #[serde(rename = "wrapper")]
     wrappers: Vec<WrapperEntry>,
     #[serde(rename = "program")]
     programs: Vec<ProgramEntry>,
     #[serde(rename = "walker")]
     pub(super) walkers: Vec<ProgramEntry>,
+    pub(super) versions: Vec<VersionsEntry>,
     #[serde(rename = "spelling")]
     pub(super) spellings: Vec<SpellingEntry>,
 }
@@ -91,6 +94,19 @@ impl NameList {
 pub(super) struct SpellingEntry {
     pub(super) names: NameList,
     pub(super) options: Vec<NameList>,
+}
+
+/// Subcommands of git that print versions of files; `versions.toml` describes each field.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct VersionsEntry {
+    pub(super) names: NameList,
+    pub(super) always: bool,
+    pub(super) short: String,
+    pub(super) long: NameList,
+    pub(super) words: NameList,
+    pub(super) without: NameList,
+    pub(super) without_short: String,
 }
 
 /// A program that runs the command in its arguments, after its own options and operands;
@@ -143,6 +159,8 @@ pub(super) struct ProgramEntry {
     pub(super) assignments: bool,
     pub(super) bundles_first: bool,
     pub(super) stops_at_operand: bool,
+    pub(super) known: NameList,
+    pub(super) remote_shell: RemoteShell,
 }
 
 impl ProgramEntry {
@@ -166,6 +184,18 @@ pub(super) enum LongForm {
     Exact,
     /// Long options have one dash or two and cannot be abbreviated.
     Whole,
+}
+
+/// The words of a program that a shell on another machine reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RemoteShell {
+    #[default]
+    None,
+    /// Every word may be part of a remote command line.
+    Words,
+    /// Only words with a colon, which name a remote file.
+    Paths,
 }
 
 /// Records whether a program's input is data or commands.

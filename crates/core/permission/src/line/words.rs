@@ -24,6 +24,9 @@ use crate::verdict::Ruling;
 /// The maximum number of words that are examined one by one because their values are known only to
 /// the shell.
 const MAX_UNKNOWN_WORDS: usize = 64;
+/// The maximum length of the first component of a path that is attached to a cluster of options, in
+/// bytes. Longer than any file name.
+const MAX_ATTACHED_NAME: usize = 256;
 
 /// A command with its file name patterns expanded.
 struct ExpandedRun<'r> {
@@ -111,6 +114,7 @@ impl LineJudge<'_> {
         };
         read.or_else(write)
             .or_else(|| self.find_uncertain_tree_ruling(run, &words, operands))
+            .or_else(|| self.find_tracked_ruling(run))
     }
 
     /// Returns the ruling of a rule that may cover a file named by one of these words.
@@ -208,7 +212,7 @@ impl LineJudge<'_> {
 
     /// Returns the path rules that deny or ask. Returns no rules in mode `yolo`, where uncertain
     /// matches are ignored.
-    fn strict_path_rules(
+    pub(super) fn strict_path_rules(
         &self,
         usage: FileAccess,
     ) -> impl Iterator<Item = (&PermissionRule, &PathPattern)> {
@@ -410,21 +414,37 @@ fn make_uncertain_ruling(rule: &PermissionRule, shown: &str) -> Ruling {
     Ruling::new(Decision::Ask, reason).with_rule(rule)
 }
 
-/// Returns the parts of a word that may be paths: the whole word, the text attached to a short
-/// option, the text before the first colon, and the text after each separator.
+/// Returns the parts of a word that may be paths: the whole word, the texts that may be attached to
+/// a cluster of short options, the text before the first colon, and the text after each separator.
 fn split_path_parts(text: &str) -> impl Iterator<Item = &str> {
-    let attached = text
-        .strip_prefix('-')
-        .and_then(|rest| rest.get(1..))
-        .filter(|_| !text.starts_with("--"));
     let front = text.split_once(':').map(|(front, _)| front);
     let behind = text
         .match_indices(['=', '@', ':', ',', '<'])
         .take(16)
         .filter_map(|(at, _)| text.get(at + 1..));
     std::iter::once(text)
-        .chain(attached)
+        .chain(list_attached_values(text))
         .chain(front)
         .chain(behind)
         .filter(|part| !part.is_empty())
+}
+
+/// Returns the texts that may be the value of the last option in a cluster such as
+/// `-ft.git/hooks`. Only the program knows how many letters are options, so every split is
+/// returned, up to the first character that is no option letter.
+pub(super) fn list_attached_values(text: &str) -> impl Iterator<Item = &str> {
+    let cluster = text
+        .strip_prefix('-')
+        .filter(|rest| !rest.starts_with('-'))
+        .unwrap_or_default();
+    // The first character is an option in any case: `rg` has the option `-.`.
+    let mut places = cluster.char_indices().skip(1);
+    let end = places
+        .find(|(_, c)| "./=:,@<".contains(*c))
+        .map_or(cluster.len(), |(at, _)| at);
+    let starts = cluster.char_indices().skip(1).map(|(at, _)| at);
+    starts
+        .skip_while(move |at| at + MAX_ATTACHED_NAME < end)
+        .take_while(move |at| *at <= end)
+        .filter_map(move |at| cluster.get(at..))
 }

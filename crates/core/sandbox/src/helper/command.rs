@@ -8,6 +8,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, WaitStatus};
 
 use super::sys;
+use crate::program_path::create_command;
 use crate::wire::{CommandOutcome, Console, HelperRequest};
 
 /// Starts the command. Its process calls `restrict` on itself before `exec`.
@@ -23,7 +24,7 @@ pub(super) fn start_command(
     let Some((program, arguments)) = request.argv.split_first() else {
         return Err(CommandOutcome::NoProgram(libc::EINVAL));
     };
-    let mut command = std::process::Command::new(program);
+    let mut command = create_command(program);
     let stdin = match (request.console, &request.input) {
         (Console::None, None) => Stdio::null(),
         (Console::None, Some(text)) => create_memory_file(text).map_err(no_program)?,

@@ -32,6 +32,7 @@ use super::wait::{
     GRACE_PERIOD, PollOutcome, poll_fd_for_reading, poll_until, release_output, wait_for_outcome,
 };
 use crate::PidNamespace;
+use crate::commits;
 use crate::confine::{
     self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState,
     Network, PlacedCovers,
@@ -61,6 +62,7 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
     let children = keeper.map_or(RemainingChildren::None, |keeper| {
         end_processes(keeper, outcome)
     });
+    report_disarmed_redirects(request);
     // The covers are removed last: remaining processes could write to uncovered files.
     drop(covers);
     release_output();
@@ -68,6 +70,21 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
         let _ = control.write_all(&[wire::ALL_GONE]);
     }
     Ok(())
+}
+
+/// Renames entries that redirect git, if the command created them in a repository that it was
+/// allowed to write, and reports this as output of the command.
+fn report_disarmed_redirects(request: &HelperRequest) {
+    let confined = request.confined.iter();
+    let repositories = confined.flat_map(|confined| &confined.policy.repositories);
+    for path in repositories.flat_map(|repository| commits::disarm_redirects(repository)) {
+        // Without standard error, the entry is renamed silently.
+        let _ = writeln!(
+            io::stderr(),
+            "haft: the command created `{}`, which decides what git runs; it was renamed",
+            path.display()
+        );
+    }
 }
 
 /// Creates the covers and reads the state of the machine, both of which are needed before a command

@@ -7,7 +7,6 @@
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group
 use super::wait::{GRACE_PERIOD, release_output, wait_for_outcome};
 use super::{command, sys};
 use crate::confine::{ConfinementFailure, ConfinementStep};
+use crate::program_path::ProgramPath;
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
 /// The time limit for killed processes to end.
@@ -94,7 +94,8 @@ fn end_session(leader: Pid) -> bool {
 /// processes cannot be listed.
 fn list_session_processes(leader: Pid) -> Option<Vec<Pid>> {
     // There is no `/proc` here, and no safe library for the system calls that `ps` uses.
-    let listed = Command::new("/bin/ps")
+    let listed = ProgramPath::for_system("/bin/ps")
+        .command()
         .args(["-axo", "pid=,ppid=,stat="])
         .output()
         .ok()?;

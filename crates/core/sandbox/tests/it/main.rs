@@ -1,5 +1,9 @@
 //! Tests the supervisor with real processes, with and without PID namespaces.
 #![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
+#![expect(
     clippy::unwrap_used,
     reason = "the functions that tests share are tests too"
 )]

@@ -1,5 +1,8 @@
 //! Tests the store's public interface.
-
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

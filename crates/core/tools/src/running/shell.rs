@@ -113,10 +113,13 @@ impl CommandLine {
         CommandSpec {
             argv: vec![shell_path().into(), "-c".into(), self.text.clone().into()],
             cwd: self.cwd.clone(),
-            env: if self.commits {
-                commit_environment(&context.environment)
-            } else {
-                context.environment.as_ref().clone()
+            env: match &self.confined {
+                Some(confined) if self.commits => {
+                    let policy = &confined.policy;
+                    let writable = [policy.projects.as_slice(), &policy.writable].concat();
+                    commit_environment(&context.environment, &writable)
+                }
+                Some(_) | None => context.environment.as_ref().clone(),
             },
             timeout,
             stdin: Stdin::Null,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
@@ -12,14 +13,18 @@ use haft_agent::{
     Callback, DecisionState, Footprint, HookContext, HookEvent, HookOutcome, Level, Notice, Places,
     StartGuard, StartRequest, TrustRecord, set_up_sandbox,
 };
+use haft_files::Durability;
 use haft_sandbox::{CommandPaths, ConfinementSpec, Sandbox, SandboxConfig};
 use haft_types::{HookPoint, PermissionMode};
 use tokio::sync::Mutex;
 
 use super::launchers::loads_code_from;
-use crate::config::ServerReach;
+use crate::config::{ALL_HOSTS, ServerReach};
 use crate::server::{ServerConfinement, ServerDefinition, ServerEndpoint, ServerOrigin};
 use crate::servers::{ServerConfiner, Servers};
+
+/// The maximum size of the file that lists the servers of earlier confined starts, in bytes.
+const MAX_SEEN_BYTES: u64 = 1 << 16;
 
 /// Programs that run a package by its name, and prefer the copy of the package that is installed in
 /// the project.
@@ -37,6 +42,8 @@ pub(super) struct ServerSandboxes {
     pub(super) guard: Option<Arc<StartGuard>>,
     pub(super) notices: Arc<StartNotices>,
     pub(super) set_up: Mutex<HashMap<String, Sandbox>>,
+    /// True once it is known that there is no sandbox on this machine.
+    pub(super) lacks_sandbox: AtomicBool,
 }
 
 #[async_trait]
@@ -57,11 +64,18 @@ impl ServerConfiner for ServerSandboxes {
             return Ok(None);
         };
         drop(set_up);
+        if sandbox.confinement().is_none() && self.may_run_without_sandbox(server) {
+            self.lacks_sandbox.store(true, Ordering::Relaxed);
+            let reasons = sandbox.status().reasons.join("; ");
+            self.queue_notice(server, &format!("runs unconfined: {reasons}"));
+            return Ok(None);
+        }
         self.check_start(server, &sandbox)
             .await
             .inspect_err(|why| self.queue_notice(server, &format!("was not started: {why}")))?;
         if is_new {
             self.queue_limits_notice(server);
+            self.queue_first_notice(server);
         }
         Ok(sandbox
             .confinement()
@@ -75,16 +89,27 @@ impl ServerConfiner for ServerSandboxes {
             (ServerConfinement::Always, _) => true,
             (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
             (ServerConfinement::Default, ServerOrigin::User) => {
-                !yolo
-                    && (!self.trusted
-                        || self.starts_in_writable_folder(server)
-                        || self.runs_writable_files(server))
+                let lacks_sandbox = self.lacks_sandbox.load(Ordering::Relaxed);
+                !yolo && !(lacks_sandbox && self.may_run_without_sandbox(server))
             }
         }
     }
 }
 
 impl ServerSandboxes {
+    /// True if a server may run unconfined where there is no sandbox: an own server that runs
+    /// nothing that the model can write, in a trusted folder.
+    fn may_run_without_sandbox(&self, server: &ServerDefinition) -> bool {
+        let is_own =
+            (server.origin, server.confinement) == (ServerOrigin::User, ServerConfinement::Default);
+        is_own && self.trusted && !self.runs_project_code(server)
+    }
+
+    /// True if the model can write code that the server runs.
+    fn runs_project_code(&self, server: &ServerDefinition) -> bool {
+        self.starts_in_writable_folder(server) || self.runs_writable_files(server)
+    }
+
     /// Returns the folders that the model can write: for each folder, its configured path and its
     /// resolved path.
     pub(super) fn writable_folders(&self) -> Vec<PathBuf> {
@@ -180,7 +205,13 @@ impl ServerSandboxes {
     /// ones that the user declared, or the ones that were granted when the project was trusted.
     fn granted_reach(&self, server: &ServerDefinition) -> ServerReach {
         match server.origin {
-            ServerOrigin::User => server.requested_reach.clone(),
+            ServerOrigin::User => {
+                let mut reach = server.requested_reach.clone();
+                if reach.uses_default_network && !self.runs_project_code(server) {
+                    reach.network.push(ALL_HOSTS.to_owned());
+                }
+                reach
+            }
             ServerOrigin::Project => {
                 let granted = self
                     .record
@@ -191,26 +222,42 @@ impl ServerSandboxes {
                 ServerReach {
                     network: granted.network,
                     writable: granted.writable,
+                    uses_default_network: false,
                 }
             }
         }
     }
 
     async fn create_sandbox(&self, server: &ServerDefinition) -> Result<Sandbox, String> {
-        let ServerReach { network, writable } = self.granted_reach(server);
+        let ServerReach {
+            network, writable, ..
+        } = self.granted_reach(server);
         let mut config = self.config.clone();
+        let projects = match server.origin {
+            ServerOrigin::Project => vec![self.project.clone()],
+            // An own server only reads the project and the folders of commands.
+            ServerOrigin::User => {
+                let private = self.places.mcp_work_folder().join(&server.name);
+                haft_files::create_folder(&private).map_err(|error| {
+                    format!(
+                        "its folder `{}` cannot be created: {error}",
+                        private.display()
+                    )
+                })?;
+                config.writable = vec![private];
+                if server.confinement == ServerConfinement::Default {
+                    config.network = Vec::new();
+                }
+                Vec::new()
+            }
+        };
         config.network.extend(network);
-        if config.network.iter().any(|host| host == "*") {
-            config.network = vec!["*".to_owned()];
+        if config.network.iter().any(|host| host == ALL_HOSTS) {
+            config.network = vec![ALL_HOSTS.to_owned()];
         }
         config.writable.extend(writable);
         // The mode matters only if it is `yolo`, which `must_be_confined` has handled.
-        let set_up = set_up_sandbox(
-            &self.places,
-            &config,
-            PermissionMode::Ask,
-            vec![self.project.clone()],
-        );
+        let set_up = set_up_sandbox(&self.places, &config, PermissionMode::Ask, projects);
         set_up.await.map_err(|error| error.to_string())
     }
 
@@ -239,12 +286,26 @@ impl ServerSandboxes {
             .flat_map(|(_, value)| std::env::split_paths(value))
             .collect();
         folders.push(cwd.clone());
+        folders.extend(self.writable_folders());
         let shown = confined.with_programs_readable(CommandPaths {
             texts: &texts,
             cwd,
             env: &environment,
         });
-        Arc::new(shown.with_paths_readable(&folders))
+        let mut shown = shown.with_paths_readable(&folders);
+        if server.origin == ServerOrigin::User {
+            // The user's own entry names these files, even in a hidden folder.
+            let words = texts.iter().chain(env.iter().map(|(_, value)| value));
+            let files = words
+                .map(|word| cwd.join(word))
+                .filter(|path| path.is_file());
+            shown.policy.readable.extend(files);
+            let hidden = &shown.policy.hidden;
+            if hidden.iter().any(|hidden| cwd.starts_with(hidden)) {
+                shown.policy.readable.push(cwd.clone());
+            }
+        }
+        Arc::new(shown)
     }
 
     async fn check_start(
@@ -301,20 +362,22 @@ impl ServerSandboxes {
     /// or granted network access.
     fn queue_limits_notice(&self, server: &ServerDefinition) {
         let granted = self.granted_reach(server);
-        if !granted.network.is_empty() || !self.config.network.is_empty() {
+        let inherits_hosts = match (server.origin, server.confinement) {
+            (ServerOrigin::User, ServerConfinement::Default) => false,
+            (ServerOrigin::User | ServerOrigin::Project, _) => !self.config.network.is_empty(),
+        };
+        if !granted.network.is_empty() || inherits_hosts {
             return;
         }
         let asked = &server.requested_reach.network;
         match server.origin {
-            ServerOrigin::User if server.confinement == ServerConfinement::Default => {
-                let why = if !self.trusted {
-                    "the folder is not trusted"
-                } else if self.runs_writable_files(server) {
+            ServerOrigin::User if granted.uses_default_network => {
+                let why = if self.runs_writable_files(server) {
                     "it runs files that the model can write"
                 } else {
                     "it starts in this project, where the model can write"
                 };
-                self.queue_notice(server, &format!("runs confined and without network, because {why}; `sandbox = false` in its entry lets it run outside"));
+                self.queue_notice(server, &format!("runs confined and without network, because {why}; `network = true` in its entry gives it the network, `sandbox = false` lets it run outside"));
             }
             ServerOrigin::User => {}
             ServerOrigin::Project if asked.is_empty() => {
@@ -327,6 +390,23 @@ impl ServerSandboxes {
                     &format!("of this project runs without network: it asks for {asked}, which `haft trust` grants"),
                 );
             }
+        }
+    }
+
+    /// Queues a notice at the first confined start of an own server on this machine: earlier
+    /// versions of haft started such servers outside the sandbox.
+    fn queue_first_notice(&self, server: &ServerDefinition) {
+        if (server.origin, server.confinement) != (ServerOrigin::User, ServerConfinement::Default) {
+            return;
+        }
+        let file = self.places.mcp_confined_file();
+        let seen = haft_files::read_text(&file, MAX_SEEN_BYTES).unwrap_or_default();
+        let is_seen = seen.lines().any(|name| name == server.name);
+        let text = format!("{seen}{}\n", server.name);
+        // If that cannot be recorded, the notice would be repeated, so it is not shown.
+        let record = || haft_files::replace_file(&file, text.as_bytes(), Durability::Process);
+        if !is_seen && record().is_ok() {
+            self.queue_notice(server, "runs in a sandbox now: it reads the project, and writes only its private folder. `writable = [\"FOLDER\"]`, `network = false` and `sandbox = false` in its entry change that. This is said once");
         }
     }
 

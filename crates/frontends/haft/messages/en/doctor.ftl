@@ -49,6 +49,12 @@ doctor-outputs =
        *[other] { $count } long outputs
     }, { $size }
 doctor-outputs-unreadable = some long outputs cannot be read
+doctor-servers =
+    { $confined ->
+        [one] 1 MCP server of yours runs
+       *[other] { $confined } MCP servers of yours run
+    } in the sandbox
+doctor-servers-outside = run as you, outside the sandbox (`sandbox = false`): { $names }
 doctor-store =
     it answers and holds { $messages ->
         [one] 1 message

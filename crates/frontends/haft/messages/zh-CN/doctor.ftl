@@ -32,6 +32,8 @@ doctor-outputs-none = 还没有超长的输出
 doctor-outputs-unreadable-folder = 无法读取 { $folder }：{ $error }
 doctor-outputs = { $count } 份长输出，{ $size }
 doctor-outputs-unreadable = 部分长输出无法读取
+doctor-servers = 你的 { $confined } 个 MCP 服务器在沙箱中运行
+doctor-servers-outside = 在沙箱之外以你的身份运行（`sandbox = false`）：{ $names }
 doctor-store = 应答正常，存有 { $messages } 条消息
 doctor-commands = 命令在监管进程下正常运行
 doctor-commands-wrong-exit = 本应以 7 退出的命令，实际结果为 { $outcome }

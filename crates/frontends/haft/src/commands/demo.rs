@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use clap::Args;
@@ -22,6 +21,7 @@ use haft_engine::{ConversationChoice, EventSink};
 use haft_model::{ModelConfig, ProviderConfig};
 use haft_permission::PermissionsConfig;
 use haft_project::TrustList;
+use haft_sandbox::ProgramPath;
 use haft_testkit::{Script, ScriptedServer};
 use haft_types::{
     Api, CacheKind, CacheRule, Clock as _, Event, EventBody, Outcome, PermissionMode, Price,
@@ -132,7 +132,11 @@ fn write_sample(project: &Path) -> std::io::Result<()> {
 
 /// Runs the sample's test, prints its output, and returns true if it passed.
 fn run_test(project: &Path) -> anyhow::Result<bool> {
-    let output = Command::new("./test.sh").current_dir(project).output()?;
+    let output = ProgramPath::for_system("/bin/sh")
+        .command()
+        .arg("./test.sh")
+        .current_dir(project)
+        .output()?;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         output::print_text(&format!("    {line}\n"))?;
     }

@@ -62,6 +62,7 @@ pub(crate) fn run(haft: &Haft, args: &DoctorArgs) -> anyhow::Result<ProcessExit>
         checks.extend(examine_store(&build_store_files(places, config)));
     }
     checks.push(environment::check_outputs(&places.spill_folder()));
+    checks.extend(environment::check_own_servers(config));
     wiring::build_runtime()?.block_on(async {
         if config.store.url.is_some() {
             checks.push(environment::check_server(&settings).await);

@@ -1,18 +1,19 @@
 //! `haft proxy`: records and explains what another agent sends to its model.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use haft_agent::{HostEnvironment, RandomIds, WallClock};
+use haft_agent::{HostEnvironment, RandomIds, WallClock, find_own_program};
 use haft_proxy::{
     ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams,
     serve,
 };
+use haft_sandbox::ProgramPath;
 use haft_text::format_thousands;
 use haft_types::{Api, Usage};
 use tokio::net::TcpListener;
@@ -82,7 +83,7 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
         );
         let mut ended = Ok(ProcessExit::Completed);
         serve(listener, upstreams, traffic, async {
-            ended = run_until_end(args, address).await;
+            ended = run_until_end(&settings.places.environment, args, address).await;
         })
         .await?;
         recorder.await?;
@@ -111,8 +112,31 @@ fn choose_upstreams(environment: &HostEnvironment, args: &ProxyArgs) -> anyhow::
     upstreams.map_err(|error| usage_error(error.to_string()))
 }
 
+/// Finds the agent's program: a path as typed, or a name in `PATH` outside the project.
+fn find_agent_program(
+    environment: &HostEnvironment,
+    program: &OsStr,
+) -> anyhow::Result<ProgramPath> {
+    let name = program.to_string_lossy();
+    if name.contains('/') {
+        return Ok(ProgramPath::from_user(program));
+    }
+    find_own_program(environment, &name).ok_or_else(|| {
+        let error = io::Error::from(io::ErrorKind::NotFound);
+        usage_error(text!(
+            "proxy-cannot-start",
+            program = program.display(),
+            error
+        ))
+    })
+}
+
 /// Runs the agent's command until it ends. Without a command, waits until the user stops the proxy.
-async fn run_until_end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<ProcessExit> {
+async fn run_until_end(
+    environment: &HostEnvironment,
+    args: &ProxyArgs,
+    address: SocketAddr,
+) -> anyhow::Result<ProcessExit> {
     let Some((program, rest)) = args.command.split_first() else {
         // If signals cannot be awaited, the process runs until the system ends it.
         if tokio::signal::ctrl_c().await.is_err() {
@@ -120,7 +144,7 @@ async fn run_until_end(args: &ProxyArgs, address: SocketAddr) -> anyhow::Result<
         }
         return Ok(ProcessExit::Completed);
     };
-    let mut command = Command::new(program);
+    let mut command = find_agent_program(environment, program)?.command();
     command
         .args(codex_arguments(program, address))
         .args(rest)
@@ -163,7 +187,7 @@ fn base_url_variables(address: SocketAddr) -> [(&'static str, String); 9] {
 
 /// Returns the arguments that point codex at the proxy, because codex reads its base URL only from
 /// its configuration. Returns no arguments for other programs.
-fn codex_arguments(program: &std::ffi::OsStr, address: SocketAddr) -> Vec<String> {
+fn codex_arguments(program: &OsStr, address: SocketAddr) -> Vec<String> {
     let is_codex = std::path::Path::new(program)
         .file_stem()
         .is_some_and(|name| name == "codex");
@@ -199,7 +223,7 @@ struct RunTotal {
 
 impl ExplanationLines {
     fn new(has_command: bool) -> Self {
-        let held = (has_command && std::io::stderr().is_terminal()).then(Arc::default);
+        let held = (has_command && io::stderr().is_terminal()).then(Arc::default);
         Self {
             held,
             total: Arc::default(),

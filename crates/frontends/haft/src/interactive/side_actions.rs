@@ -1,14 +1,14 @@
 //! Runs actions outside the conversation: other commands of haft, commands of the user's shell, and
 //! the listing of files.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_agent::Project;
-use haft_sandbox::OwnProgram;
+use haft_agent::{HostEnvironment, Project, find_own_program};
+use haft_sandbox::{OwnProgram, ProgramPath};
 use haft_text::{CutLimits, cut_lines, sanitize_bytes};
 use haft_tools::LimitsConfig;
 use haft_tui::{SideAction, UiHandle, UiMessage};
@@ -43,6 +43,8 @@ pub(super) struct SideActions {
     ui: UiHandle,
     /// The executable of haft, which runs as a separate process.
     program: OwnProgram,
+    /// The shell of the user's commands.
+    shell: ProgramPath,
     project: Project,
     set: Vec<String>,
     running: RunningPrograms,
@@ -84,18 +86,21 @@ impl RunningPrograms {
 impl SideActions {
     pub(super) fn new(
         ui: UiHandle,
-        program: OwnProgram,
+        environment: &HostEnvironment,
         project: Project,
         set: Vec<String>,
         limits: &LimitsConfig,
     ) -> Self {
+        let shell = environment.variable("SHELL");
+        let shell = shell.and_then(|shell| find_own_program(environment, &shell));
         let model_limits = CutLimits {
             lines: limits.output_lines,
             bytes: limits.output_bytes,
         };
         Self {
             ui,
-            program,
+            program: environment.helper_program().clone(),
+            shell: shell.unwrap_or_else(|| ProgramPath::for_system("/bin/sh")),
             project,
             set,
             running: RunningPrograms::default(),
@@ -136,8 +141,8 @@ impl SideActions {
     pub(super) fn start(&self, action: SideAction) {
         match action {
             SideAction::Haft(arguments) => {
-                let mut command = Command::new(self.program.executable_path());
-                command.arg0(self.program.path()).args(&arguments);
+                let mut command = self.program.command();
+                command.args(&arguments);
                 command.envs(
                     output::available_columns().map(|columns| ("COLUMNS", columns.to_string())),
                 );
@@ -149,8 +154,7 @@ impl SideActions {
                 );
             }
             SideAction::Shell(line) => {
-                let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-                let mut command = Command::new(shell);
+                let mut command = self.shell.command();
                 command.arg("-c").arg(&line);
                 self.run_command(command, line, OutputReaders::UserAndModel);
             }

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use haft_agent::{HostEnvironment, own_command};
+use haft_agent::{HostEnvironment, own_shell_command};
 
 /// Opens `text` in `$VISUAL` or `$EDITOR`, in a file whose name ends with `ending`, and returns the
 /// edited text. The editor is started like haft's other helper programs: in `/`, and not looked up
@@ -29,9 +29,9 @@ pub(crate) fn edit_text(
     std::fs::write(&path, text).map_err(to_message)?;
     // Editors are named with their options, as in `code --wait`.
     let line = format!("{editor} \"$1\"");
-    let mut command = own_command(environment, "/bin/sh").map_err(to_message)?;
+    let mut command = own_shell_command(environment, &line).map_err(to_message)?;
     let status = command
-        .args(["-c", &line, "sh"])
+        .arg("sh")
         .arg(&path)
         .stdin(Stdio::inherit())
         .status()

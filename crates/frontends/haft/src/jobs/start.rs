@@ -3,8 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -37,8 +36,8 @@ pub(crate) fn start_job(
             File::open(job.file_path("input"))?.into()
         }
     };
-    let mut process = Command::new(program.executable_path())
-        .arg0(program.path())
+    let mut process = program
+        .command()
         .args(job_arguments(std::env::args_os().skip(1), &job.request.id))
         .stdin(input)
         .stdout(haft_files::open_append(&job.events_file())?)

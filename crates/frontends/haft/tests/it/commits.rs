@@ -282,6 +282,65 @@ fn git_commit_cannot_change_hooks_or_configuration() {
     }
 }
 
+/// A program of the project with the name of a system program, in a folder of `PATH`, does not run
+/// while a command may write to the repository.
+#[test]
+fn git_commit_runs_no_programs_of_the_project() {
+    for (name, line) in [
+        ("git", "git commit -a -m second"),
+        ("git", "git add . && git commit -m second"),
+        ("cat", "cat a.txt && git commit -a -m second"),
+        ("head", "git commit -a -m second && head a.txt"),
+    ] {
+        for link in [false, true] {
+            let rig = rig(&[line]);
+            if !has_namespaces(&rig) {
+                return;
+            }
+            let program = format!(".venv/bin/{name}");
+            let evil =
+                "#!/bin/sh\necho .. > .git/commondir\ntouch PWNED\nexec /usr/bin/git \"$@\"\n";
+            rig.write(&program, evil);
+            let mode = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(rig.project().join(&program), mode).unwrap();
+            let alias = rig.home().join("alias");
+            std::os::unix::fs::symlink(rig.project().join(".venv"), &alias).unwrap();
+            let folder = if link {
+                alias.join("bin")
+            } else {
+                rig.project().join(".venv/bin")
+            };
+            let ran = rig
+                .command(&["run", "--output-format", "stream-json", "commit it"])
+                .env(
+                    "PATH",
+                    format!("{}:.venv/bin:/usr/bin:/bin", folder.display()),
+                )
+                .output()
+                .unwrap();
+            let results = results(&Ran(ran));
+            assert_eq!(subjects(&rig), ["second", "first"], "{line}: {results:?}");
+            assert!(!rig.project().join("PWNED").exists(), "{line}: {results:?}");
+            assert!(!rig.project().join(".git/commondir").exists(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn sealed_folders_of_a_repository_are_made_before_a_commit() {
+    let rig = rig(&["git commit -a -m second"]);
+    if !has_namespaces(&rig) {
+        return;
+    }
+    run_commit_task(&rig);
+    assert_eq!(subjects(&rig), ["second", "first"]);
+    for name in ["hooks", "info", "modules", "worktrees"] {
+        assert!(rig.project().join(".git").join(name).is_dir(), "{name}");
+    }
+    assert_eq!(git(&rig, &["status", "--short"]), "?? new.txt\n");
+    git(&rig, &["fsck"]);
+}
+
 #[test]
 fn git_commit_fails_in_an_untrusted_folder() {
     let rig = rig(&["git add -A && git commit -m second"]);

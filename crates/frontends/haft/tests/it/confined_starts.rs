@@ -650,7 +650,7 @@ fn server_sandbox_requests_are_shown_and_granted_by_trust() {
 }
 
 #[test]
-fn user_server_is_confined_if_the_folder_decides_what_runs() {
+fn user_server_is_confined_unless_its_entry_opts_out() {
     let outside = folder_outside_project();
     let program = |path: &Path| {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -673,7 +673,8 @@ fn user_server_is_confined_if_the_folder_decides_what_runs() {
     let line =
         |program: &str, word: &str| format!("command = \"{program}\"\nargs = [\"{word}\"]\n");
     for (trusted, entry, free) in [
-        (true, line("/bin/sh", &elsewhere), true),
+        (true, line("/bin/sh", &elsewhere), false),
+        (true, line("/bin/sh", &elsewhere) + "sandbox = false\n", true),
         (true, line("/bin/sh", "server.sh"), false),
         (true, line("/bin/sh", "./tools/../server.sh"), false),
         (true, "command = \"./server.sh\"\n".to_owned(), false),
@@ -683,7 +684,11 @@ fn user_server_is_confined_if_the_folder_decides_what_runs() {
                 .to_owned(),
             false,
         ),
-        (true, line(&runner, "@we/weather@1.2"), false),
+        (
+            true,
+            line(&runner, "@we/weather@1.2") + "cwd = \"project\"\n",
+            false,
+        ),
         (true, line("/bin/sh", "server.sh") + "sandbox = false\n", true),
         (false, line("/bin/sh", &elsewhere), false),
         (false, line("/bin/sh", "server.sh"), false),

@@ -1,5 +1,8 @@
 //! Integration tests of the binary: real processes, real sockets, a scripted model.
-
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -106,6 +109,7 @@ mod secrets;
 mod serve;
 mod small_models;
 mod small_window;
+mod spilled_outputs;
 mod stored_home;
 mod stream;
 mod surface;

@@ -29,7 +29,8 @@ fn append_config(rig: &Rig, text: &str) {
     fs::write(file, format!("{before}{text}")).unwrap();
 }
 
-/// Adds the shell server as `s`, which notes each start in the file `starts`.
+/// Adds the shell server as `s`, which notes each start in the file `starts`. It runs unconfined,
+/// because it writes to haft's home folder.
 pub(crate) fn add_shell_server(rig: &Rig) {
     let script = rig.home().join("server.sh");
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
@@ -38,7 +39,7 @@ pub(crate) fn add_shell_server(rig: &Rig) {
     append_config(
         rig,
         &format!(
-            "[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\nenv = {{ GIVEN = \"this\" }}\n"
+            "[mcp_servers.s]\ncommand = \"/bin/sh\"\nargs = [\"{script}\"]\ncwd = \"{home}\"\nenv = {{ GIVEN = \"this\" }}\nsandbox = false\n"
         ),
     );
 }
@@ -430,7 +431,7 @@ fn hanging_servers_are_not_started_and_block_nothing() {
     let home = rig.home().display().to_string();
     fs::write(&script, SHELL_MCP_SERVER).unwrap();
     let declare = |name: &str, command: &str| {
-        let long = "timeout = 100000\nstartup_timeout = 100000";
+        let long = "timeout = 100000\nstartup_timeout = 100000\nsandbox = false";
         let program = format!("command = \"/bin/sh\"\nargs = [{command}]\ncwd = \"{home}\"");
         append_config(&rig, &format!("[mcp_servers.{name}]\n{program}\n{long}\n"));
     };
@@ -745,7 +746,7 @@ fn mcp_login_opens_a_page_and_persists() {
 }
 
 #[test]
-fn sandboxed_server_cannot_write_outside_the_project() {
+fn sandboxed_server_cannot_write_outside_its_folder() {
     let outside = tempfile::tempdir().unwrap();
     let planted = outside.path().join("planted");
     for (sandbox, written) in [(false, true), (true, false)] {
@@ -762,9 +763,10 @@ fn sandboxed_server_cannot_write_outside_the_project() {
         append_config(&rig, &format!("[mcp_servers.s]\n{key}"));
         let tested = rig.run(&["mcp", "test", "s"]);
         assert_eq!(tested.code(), 0, "{}{}", tested.stdout(), tested.stderr());
-        assert!(
+        assert_eq!(
             rig.project().join("inside").exists(),
-            "the project is its own"
+            written,
+            "it only reads the project"
         );
         assert_eq!(planted.exists(), written, "sandbox = {sandbox}");
         let _ = fs::remove_file(&planted);

@@ -347,3 +347,122 @@ fn haft_in_the_project_is_not_replaced_by_commands() {
     let last = rig.server.generation_requests().pop().unwrap();
     assert!(format!("{last:?}").contains("still confined"));
 }
+
+/// A hook that runs outside the sandbox finds its programs outside the project, in every mode.
+#[test]
+fn unconfined_hook_is_not_looked_up_in_folders_that_the_model_can_write() {
+    for (mode, sandbox) in [("auto", "sandbox = false"), ("yolo", "timeout = 60")] {
+        let rig = Rig::new(
+            Api::OpenaiChat,
+            Script::replies([Reply::text("Done.")]).unwrap(),
+        );
+        let noted = rig.home().join("noted");
+        let programs = PlantedPrograms::new(&rig, "myhook", &format!("touch {}", noted.display()));
+        let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        rig.configure(&format!(
+            "{config}[[hooks.Stop]]\nhooks = [{{ command = \"myhook\", {sandbox} }}]\n"
+        ));
+        let added = programs.added();
+        let ran = rig
+            .command(&["run", "--permission-mode", mode, "--add-dir", &added, "go"])
+            .env("PATH", &programs.path)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        assert!(noted.exists(), "{mode}: {ran:?}");
+        assert!(!programs.mark().exists(), "{mode}");
+    }
+}
+
+/// A link in a clean folder of `PATH` to a program of the project.
+#[test]
+fn key_command_runs_no_link_to_a_program_that_the_model_can_write() {
+    for line in ["mykey", "env mykey", "mykey || true", "PLANTED"] {
+        let outside = TempDir::new().unwrap();
+        let mark = outside.path().join("planted");
+        let rig = rig_with_key_source("api_key_env = \"UNUSED\"");
+        let planted = rig.project().join("tools/mykey");
+        make_program(&planted, &format!("touch {}; echo key", mark.display()));
+        fs::create_dir_all(outside.path().join("bin")).unwrap();
+        std::os::unix::fs::symlink(&planted, outside.path().join("bin/mykey")).unwrap();
+        let line = line.replace("PLANTED", &planted.display().to_string());
+        let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        let command = format!("api_key_command = \"{line}\"");
+        rig.configure(&config.replace("api_key_env = \"UNUSED\"", &command));
+        let path = format!("{}:/usr/bin:/bin", outside.path().join("bin").display());
+        let ran = rig.command(&["run", "hello"]).env("PATH", path).output();
+        let ran = ran.unwrap();
+        assert!(!ran.status.success(), "{line}: {ran:?}");
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(
+            said.contains("is a program that the model can write"),
+            "{line}: {said}"
+        );
+        assert!(!mark.exists(), "{line}");
+    }
+}
+
+#[test]
+fn proxy_starts_no_agent_that_the_model_can_write() {
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    );
+    let opened = rig.home().join("opened");
+    let programs = PlantedPrograms::new(&rig, "myagent", &format!("touch {}", opened.display()));
+    let path = programs.path.replacen(&programs.added(), "/nowhere", 1);
+    let ran = rig
+        .command(&["proxy", "--", "myagent"])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(opened.exists() && !programs.mark().exists());
+}
+
+/// Runs haft as `program`, and returns the codes of the notices at the start.
+#[cfg(target_os = "linux")]
+fn run_as(rig: &Rig, program: &Path, sandbox: &str) -> String {
+    let plain = rig.command(&[]);
+    let mut command = std::process::Command::new(program);
+    command
+        .args(["run", "--output-format", "stream-json", "--set"])
+        .args([&format!("sandbox.mode=\"{sandbox}\""), "hello"])
+        .current_dir(rig.project())
+        .env_clear()
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn haft_in_the_project_warns_where_it_cannot_be_sealed() {
+    let replies = std::iter::repeat_n(Reply::text("Done."), 6);
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    let status = rig.run(&["sandbox", "status", "--json"]).json();
+    let outside = TempDir::new().unwrap();
+    let installed = outside.path().join("haft");
+    fs::copy(haft(), &installed).unwrap();
+    let copied = rig.project().join("node_modules/.bin/haft");
+    let linked = rig.project().join("bin/haft");
+    for path in [&copied, &linked] {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+    }
+    fs::copy(haft(), &copied).unwrap();
+    std::os::unix::fs::symlink(&installed, &linked).unwrap();
+    let warns =
+        |program: &Path, sandbox: &str| run_as(&rig, program, sandbox).contains("own_program");
+    assert!(warns(&copied, "off"));
+    assert!(!warns(&installed, "off"));
+    assert!(warns(&linked, "off"));
+    assert!(warns(&linked, "auto"), "no sandbox can seal a link");
+    if status["layer"] == "namespace" {
+        assert!(!warns(&copied, "auto"));
+    }
+}

@@ -1,8 +1,9 @@
 //! MCP servers of the user in a trusted project run no code that the model wrote.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haft_testkit::support::SHELL_MCP_SERVER;
@@ -73,6 +74,11 @@ fn make_program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Returns the folder that only the server `s` writes.
+fn private_folder(rig: &Rig) -> PathBuf {
+    rig.home().canonicalize().unwrap().join("cache/mcp/s")
+}
+
 #[test]
 fn own_server_is_not_looked_up_in_the_project() {
     let outside = TempDir::new().unwrap();
@@ -112,9 +118,7 @@ fn own_server_does_not_start_in_the_project() {
     let at = |name: &str| outside.path().join(name).display().to_string();
     fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
     let script = format!(
-        "ls -A | grep -q npmrc && touch {0}; pwd > {1}; exec sh {2}",
-        at("planted"),
-        at("cwd"),
+        "ls -A | grep -q npmrc && touch planted; pwd > cwd; exec sh {}",
         at("server.sh")
     );
     let entry = format!("command = \"sh\"\nargs = [\"-c\", \"{script}\"]\n");
@@ -128,12 +132,10 @@ fn own_server_does_not_start_in_the_project() {
         ran.stdout(),
         ran.stderr()
     );
-    assert!(!outside.path().join("planted").exists());
-    let cwd = fs::read_to_string(at("cwd")).unwrap();
-    assert_eq!(
-        Path::new(cwd.trim()),
-        rig.home().canonicalize().unwrap().join("cache/mcp/s")
-    );
+    let private = private_folder(&rig);
+    assert!(!private.join("planted").exists());
+    let cwd = fs::read_to_string(private.join("cwd")).unwrap();
+    assert_eq!(Path::new(cwd.trim()), private);
     let mode = fs::metadata(cwd.trim()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -163,8 +165,7 @@ fn own_python_module_imports_nothing_that_the_model_wrote() {
         "command = \"python3\"\nargs = [\"-m\", \"weather\"]\nenv = {{ PYTHONPATH = \"{}\" }}\n",
         at("")
     );
-    let planted = format!("open('{}', 'w')\n", at("planted"));
-    let rig = rig_with_server(&entry, &[("ast.py", &planted)]);
+    let rig = rig_with_server(&entry, &[("ast.py", "open('planted', 'w')\n")]);
     let ran = run_with_path(&rig, &[]);
     assert_eq!(
         last_result(&ran)["status"],
@@ -174,7 +175,7 @@ fn own_python_module_imports_nothing_that_the_model_wrote() {
         ran.stderr()
     );
     assert!(rig.project().join("ast.py").exists());
-    assert!(!outside.path().join("planted").exists());
+    assert!(!private_folder(&rig).join("planted").exists());
 }
 
 /// Makes further folders writable for the model in rig's configuration.
@@ -296,47 +297,157 @@ fn own_server_with_code_in_a_folder_that_the_model_can_write_is_confined() {
 #[test]
 fn own_server_inherits_no_variable_that_names_a_writable_folder() {
     let outside = TempDir::new().unwrap();
-    let noted = outside.path().join("environment");
     make_program(
         &outside.path().join("mytool"),
-        &format!("env > {}\n{SHELL_MCP_SERVER}", noted.display()),
+        &format!("env > environment\n{SHELL_MCP_SERVER}"),
     );
     let writable = TempDir::new().unwrap();
     let rig = rig_with_server("command = \"mytool\"\n", &[]);
     allow_writing(&rig, writable.path());
-    let path = format!("{}:/usr/bin:/bin", outside.path().display());
+    let project = rig.project().display().to_string();
+    let path = format!(
+        "{project}/bin:bin:{}:/usr/bin:/bin",
+        outside.path().display()
+    );
     let arguments = ["run", "--permission-mode", "accept-edits", "use the server"];
     let mut command = rig.command(&arguments);
     command
         .env("PATH", path)
+        .env("PYTHONPATH", "/opt/python")
+        .env("NODE_PATH", "lib/node")
         .env("VIRTUAL_ENV", rig.project().join(".venv"))
         .env("JAVA_HOME", writable.path().join("jdk"))
         .env("XDG_CONFIG_HOME", rig.project().join("config"))
         .env("GOPATH", "/opt/go");
     assert!(command.output().unwrap().status.success());
-    let noted = fs::read_to_string(noted).unwrap();
-    let names = |name: &str| noted.lines().any(|line| line.starts_with(name));
+    let noted = fs::read_to_string(private_folder(&rig).join("environment")).unwrap();
+    let value = |name: &str| {
+        let mut lines = noted.lines().filter_map(|line| line.split_once('='));
+        lines
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value)
+    };
+    assert_eq!(value("GOPATH"), Some("/opt/go"), "{noted}");
+    for name in [
+        "PYTHONPATH",
+        "NODE_PATH",
+        "VIRTUAL_ENV",
+        "JAVA_HOME",
+        "XDG_CONFIG_HOME",
+    ] {
+        assert_eq!(value(name), None, "{name}: {noted}");
+    }
+    let searched = value("PATH").unwrap();
     assert!(
-        names("GOPATH=")
-            && !names("VIRTUAL_ENV=")
-            && !names("JAVA_HOME=")
-            && !names("XDG_CONFIG_HOME="),
-        "{noted}"
+        searched.split(':').all(|folder| folder.starts_with('/')) && !searched.contains(&project),
+        "{searched}"
     );
+    let private = private_folder(&rig).display().to_string();
+    for name in ["npm_config_cache", "UV_CACHE_DIR", "PIP_CACHE_DIR"] {
+        assert!(
+            value(name).unwrap().starts_with(&private),
+            "{name}: {noted}"
+        );
+    }
+}
+
+/// The abilities of a server that tries everything: the network, and writing outside, in the
+/// project, and in `extra`.
+struct Abilities {
+    found: String,
+    said: String,
+    _folders: [TempDir; 2],
+}
+
+/// Runs the server `s` with further keys in its entry; `EXTRA` in them stands for a folder.
+fn try_abilities(keys: &str, mode: &str) -> Option<Abilities> {
+    let [outside, extra] = [(); 2].map(|()| TempDir::new().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rig = rig_with_server("", &[]);
+    if rig.run(&["sandbox", "status", "--json"]).json()["layer"] != "namespace" {
+        eprintln!("skipped: there is no namespace sandbox");
+        return None;
+    }
+    rig.write("data.txt", "x\n");
+    let program = outside.path().join("bin/mytool");
+    make_program(
+        &program,
+        &format!(
+            "touch '{outside}/mark' && echo outside >> \"$REPORT\"\n\
+             touch '{project}/mark' && echo project >> \"$REPORT\"\n\
+             touch '{extra}/mark' && echo extra >> \"$REPORT\"\n\
+             cat '{project}/data.txt' && echo reads >> \"$REPORT\"\n\
+             bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo network >> \"$REPORT\"\n\
+             echo ended >> \"$REPORT\"\n{SHELL_MCP_SERVER}",
+            outside = outside.path().display(),
+            project = rig.project().display(),
+            extra = extra.path().display(),
+        )
+        .replace("&& echo", ">/dev/null 2>&1 && echo"),
+    );
+    let report = private_folder(&rig).join("report");
+    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    let keys = keys.replace("EXTRA", &extra.path().display().to_string());
+    rig.configure(&format!(
+        "{config}command = \"mytool\"\nenv = {{ REPORT = \"{}\" }}\n{keys}",
+        report.display()
+    ));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let arguments = ["run", "--permission-mode", mode, "use the server"];
+    let mut said = String::new();
+    for _ in 0..2 {
+        let ran = rig.command(&arguments).env("PATH", &path).output().unwrap();
+        said += &String::from_utf8_lossy(&ran.stderr);
+    }
+    let found = fs::read_to_string(report).unwrap_or_default();
+    let found = found.split("ended\n").next().unwrap_or_default();
+    Some(Abilities {
+        found: found.split_whitespace().collect::<Vec<_>>().join(" "),
+        said,
+        _folders: [outside, extra],
+    })
 }
 
 #[test]
-fn own_server_given_the_project_as_data_runs_outside_the_sandbox() {
-    let outside = TempDir::new().unwrap();
-    let mark = outside.path().join("outside");
-    make_program(&outside.path().join("npx"), &marking_server(&mark));
-    let rig = rig_with_server("", &[]);
-    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    rig.configure(&format!(
-        "{config}command = \"npx\"\nargs = [\"-y\", \"server-filesystem\", \"{}\"]\n",
-        rig.project().display()
-    ));
-    let ran = run_with_path(&rig, &[outside.path()]);
-    assert_eq!(last_result(&ran)["status"], "success", "{}", ran.stdout());
-    assert!(mark.exists());
+fn own_server_has_only_the_abilities_of_its_entry() {
+    for (keys, mode, abilities) in [
+        ("", "accept-edits", "reads network"),
+        ("", "auto", "reads network"),
+        ("network = false\n", "auto", "reads"),
+        ("network = [\"example.com\"]\n", "auto", "reads"),
+        ("writable = [\"EXTRA\"]\n", "auto", "extra reads network"),
+        (
+            "writable = [\"project\"]\n",
+            "auto",
+            "project reads network",
+        ),
+        ("cwd = \"project\"\n", "auto", "reads"),
+        (
+            "cwd = \"project\"\nnetwork = true\n",
+            "auto",
+            "reads network",
+        ),
+        ("sandbox = true\n", "yolo", "reads"),
+        (
+            "sandbox = false\n",
+            "auto",
+            "outside project extra reads network",
+        ),
+        ("", "yolo", "outside project extra reads network"),
+    ] {
+        let Some(found) = try_abilities(keys, mode) else {
+            return;
+        };
+        assert_eq!(found.found, abilities, "{keys} {mode}: {}", found.said);
+    }
+}
+
+#[test]
+fn own_server_is_announced_once_as_confined() {
+    let Some(Abilities { said, .. }) = try_abilities("", "auto") else {
+        return;
+    };
+    let notices = said.matches("MCP server `s` runs in a sandbox now").count();
+    assert_eq!(notices, 1, "{said}");
 }

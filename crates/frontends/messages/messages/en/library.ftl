@@ -482,6 +482,7 @@ library-search-index = search index
 library-backups = backups
 library-file-versions = file versions
 library-outputs = outputs
+library-servers = servers
 library-environment = environment
 library-commands = commands
 library-sandbox = sandbox

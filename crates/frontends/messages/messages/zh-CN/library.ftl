@@ -481,6 +481,7 @@ library-search-index = 搜索索引
 library-backups = 备份
 library-file-versions = 文件版本
 library-outputs = 长输出
+library-servers = 服务器
 library-environment = 环境变量
 library-commands = 命令
 library-sandbox = 沙箱

@@ -2,6 +2,10 @@
 //!
 //! A failure prints the seed that reproduces it. The exit code is 0 if every case held, 1 if one
 //! didn't, 2 for invalid usage.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a campaign starts programs of its own"
+)]
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -177,11 +177,20 @@ fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result
     for folder in [
         places.jobs_folder(),
         places.workflows_folder(),
-        places.spill_folder(),
         places.worktrees_folder(),
         places.journal_folder(),
     ] {
         remove_matching_entries(&folder, traces)?;
+    }
+    // The folder of a conversation is removed as a whole, one output of another by its content.
+    for entry in fs::read_dir(places.spill_folder()).into_iter().flatten() {
+        let folder = entry?.path();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        if traces.ids.iter().any(|id| *name == id.file_name()) {
+            fs::remove_dir_all(&folder)?;
+        } else if folder.is_dir() {
+            remove_matching_entries(&folder, traces)?;
+        }
     }
     // The private temporary folders of commands that have ended.
     if let Err(error) = fs::remove_dir_all(places.private_tmp_folder())

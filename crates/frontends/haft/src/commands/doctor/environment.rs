@@ -53,8 +53,14 @@ pub(super) fn check_outputs(folder: &Path) -> Check {
     let mut count = 0_u64;
     let mut bytes = 0;
     let mut unreadable = Vec::new();
-    for entry in entries {
+    let mut open: Vec<_> = entries.collect();
+    while let Some(entry) = open.pop() {
         match entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))) {
+            // A folder of a conversation, or of one output in it.
+            Ok((path, metadata)) if metadata.is_dir() => match std::fs::read_dir(&path) {
+                Ok(inside) => open.extend(inside),
+                Err(error) => unreadable.push(format!("{}: {error}", path.display())),
+            },
             Ok((path, metadata)) if metadata.is_file() => {
                 (count, bytes) = (count + 1, bytes + metadata.len());
                 if let Err(error) = std::fs::File::open(&path) {
@@ -78,6 +84,30 @@ pub(super) fn check_outputs(folder: &Path) -> Check {
         text!("doctor-outputs-unreadable"),
     )
     .with_details(unreadable)
+}
+
+/// Lists the user's own MCP servers that run outside the sandbox. Returns `None` if the
+/// configuration declares no program as a server.
+pub(super) fn check_own_servers(config: &Config) -> Option<Check> {
+    const NAME: &str = "servers";
+    let declared = config.sections.get("mcp_servers")?.as_table()?;
+    let programs: Vec<_> = declared
+        .iter()
+        .filter(|(_, entry)| entry.get("command").is_some())
+        .collect();
+    let outside: Vec<_> = programs
+        .iter()
+        .filter(|(_, entry)| entry.get("sandbox") == Some(&toml::Value::Boolean(false)))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let confined = programs.len() - outside.len();
+    let check = Check::new(NAME, CheckHealth::Ok, text!("doctor-servers", confined));
+    let names = outside.join(", ");
+    let details = match names.as_str() {
+        "" => Vec::new(),
+        names => vec![text!("doctor-servers-outside", names)],
+    };
+    (!programs.is_empty()).then(|| check.with_details(details))
 }
 
 /// Checks whether the server that stores the conversations can be used. Does not check the data on

@@ -9,7 +9,7 @@ const FALLBACK_FOLDERS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// Returns the first git in `places`, a list like `PATH`, or else in `FALLBACK_FOLDERS`. Skips any
 /// git that a project or another user could have put there.
-pub(super) fn find_git(places: &str, projects: &[&Path]) -> Option<PathBuf> {
+pub(crate) fn find_git(places: &str, projects: &[&Path]) -> Option<PathBuf> {
     let projects: Vec<_> = projects
         .iter()
         .filter_map(|project| project.canonicalize().ok())

@@ -1,0 +1,183 @@
+//! A rule on reading files also covers the versions that git keeps of them.
+
+use std::fs;
+use std::path::Path;
+
+use haft_types::{Decision, PermissionMode};
+
+use super::{Project, permissions};
+use crate::{Confinement, PermissionRequest, Permissions};
+
+/// Commands that print versions of files which they do not name.
+const PRINTING: [&str; 33] = [
+    "git log -p",
+    "git log -p -1",
+    "git log -1p",
+    "git log --patch",
+    "git log --pat",
+    "git log -u",
+    "git log -U3",
+    "git log --unified=3",
+    "git log --stat -p",
+    "git log --cc",
+    "git log -c",
+    "git log --word-diff",
+    "git log --patch-with-stat",
+    "git --no-pager log -p",
+    "cd src && git log -p",
+    "git log -p src",
+    "git log -p --follow src/a.rs",
+    "git log -p --full-diff src/a.rs",
+    "git log -L1,5:src/a.rs",
+    "git show",
+    "git show HEAD",
+    "git show 0123abc",
+    "git show --stat 0123abc",
+    "git diff",
+    "git diff HEAD~1",
+    "git diff --cached",
+    "git diff --stat -p",
+    "git diff --check",
+    "git diff 0123abc src/a.rs",
+    "git status -v",
+    "git status -sv",
+    "git status --verbose",
+    "git diff src",
+];
+
+/// Commands that print no content, or only that of files which they name.
+const QUIET: [&str; 16] = [
+    "git log",
+    "git log --oneline -10",
+    "git log --stat",
+    "git log --name-only",
+    "git log -S needle",
+    "git log -p src/a.rs",
+    "git log -p HEAD~3 -- src/a.rs",
+    "git diff --stat",
+    "git diff --name-only HEAD~1",
+    "git diff src/a.rs",
+    "git diff HEAD -- src/a.rs",
+    "git show HEAD -- src/a.rs",
+    "git status",
+    "git status -sb",
+    "git stash list",
+    "git blame src/a.rs",
+];
+
+/// Commands that no built-in rule covers.
+const FURTHER_PRINTING: [&str; 11] = [
+    "git stash show -p",
+    "git stash show",
+    "git stash list -p",
+    "git grep KEY",
+    "git grep --cached KEY",
+    "git cat-file -p 0123abc",
+    "git cat-file blob 0123abc",
+    "git format-patch -1 --stdout",
+    "git archive HEAD",
+    "git diff-tree -p HEAD",
+    "git add -p",
+];
+
+fn project() -> Project {
+    let project = Project::new();
+    fs::write(project.root().join("src/a.rs"), "x").unwrap();
+    fs::create_dir_all(project.root().join("secrets")).unwrap();
+    fs::write(project.root().join("secrets/key"), "x").unwrap();
+    project
+}
+
+fn decide(permissions: &Permissions, project: &Project, line: &str) -> (Decision, String) {
+    let verdict = permissions.decide(&PermissionRequest::for_command(line), &project.workspace);
+    (verdict.decision, verdict.reason)
+}
+
+#[test]
+fn built_in_rules_print_no_versions_under_a_rule_on_reading() {
+    let project = project();
+    for (ask, deny) in [
+        (&["read_file(secrets/**)"][..], &[][..]),
+        (&[][..], &["read_file(secrets/**)"][..]),
+    ] {
+        let permissions = Permissions {
+            confinement: Confinement::Sandbox,
+            ..permissions(PermissionMode::Ask, &[], ask, deny)
+        };
+        for line in PRINTING {
+            let (decision, reason) = decide(&permissions, &project, line);
+            assert_eq!(decision, Decision::Ask, "{line}: {reason}");
+        }
+        for line in QUIET {
+            let (decision, reason) = decide(&permissions, &project, line);
+            assert_eq!(decision, Decision::Allow, "{line}: {reason}");
+        }
+    }
+    let unrestricted = Permissions {
+        confinement: Confinement::Sandbox,
+        ..permissions::<&str>(PermissionMode::Ask, &[], &[], &[])
+    };
+    for line in ["git log -p", "git show", "git diff"] {
+        assert_eq!(decide(&unrestricted, &project, line).0, Decision::Allow);
+    }
+}
+
+/// Writes an index of version 2 that tracks these files.
+fn write_index(root: &Path, names: &[&str]) {
+    let mut bytes = b"DIRC\0\0\0\x02".to_vec();
+    bytes.extend(u32::try_from(names.len()).unwrap().to_be_bytes());
+    for name in names {
+        let start = bytes.len();
+        bytes.extend([0; 60]);
+        bytes.extend(u16::try_from(name.len()).unwrap().to_be_bytes());
+        bytes.extend(name.as_bytes());
+        bytes.push(0);
+        while (bytes.len() - start) % 8 != 0 {
+            bytes.push(0);
+        }
+    }
+    bytes.extend([0; 20]);
+    fs::write(root.join(".git/index"), bytes).unwrap();
+}
+
+#[test]
+fn tracked_files_that_may_not_be_read_ask_despite_rules_and_modes() {
+    let project = project();
+    let deny = ["read_file(secrets/**)"];
+    let ruled = permissions(PermissionMode::Ask, &["execute_command(git:*)"], &[], &deny);
+    let auto = Permissions {
+        confinement: Confinement::Sandbox,
+        ..permissions(PermissionMode::Auto, &[], &[], &deny)
+    };
+    let all: Vec<_> = PRINTING.iter().chain(&FURTHER_PRINTING).collect();
+    // Without the file in the index, the rule and the mode apply.
+    write_index(project.root(), &["src/a.rs"]);
+    for permissions in [&ruled, &auto] {
+        for line in &all {
+            let (decision, reason) = decide(permissions, &project, line);
+            assert!(
+                decision == Decision::Allow || !reason.contains("from the repository"),
+                "{line}: {reason}"
+            );
+        }
+    }
+    write_index(project.root(), &["secrets/key", "src/a.rs"]);
+    for permissions in [&ruled, &auto] {
+        for line in &all {
+            let (decision, reason) = decide(permissions, &project, line);
+            assert_eq!(decision, Decision::Ask, "{line}: {reason}");
+        }
+        for line in QUIET {
+            let (decision, reason) = decide(permissions, &project, line);
+            assert_eq!(decision, Decision::Allow, "{line}: {reason}");
+        }
+    }
+    // An index that cannot be parsed could track anything.
+    fs::write(project.root().join(".git/index"), "DIRC").unwrap();
+    assert_eq!(decide(&auto, &project, "git diff").0, Decision::Ask);
+    let yolo = Permissions {
+        mode: PermissionMode::Yolo,
+        ..auto
+    };
+    assert_eq!(decide(&yolo, &project, "git diff").0, Decision::Allow);
+}
