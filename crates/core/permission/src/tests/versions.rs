@@ -132,7 +132,7 @@ fn write_index(root: &Path, names: &[&str]) {
         bytes.extend(u16::try_from(name.len()).unwrap().to_be_bytes());
         bytes.extend(name.as_bytes());
         bytes.push(0);
-        while (bytes.len() - start) % 8 != 0 {
+        while !(bytes.len() - start).is_multiple_of(8) {
             bytes.push(0);
         }
     }

@@ -798,3 +798,61 @@ fn protected_files_of_the_policy_cannot_be_changed() {
         "everything else goes on"
     );
 }
+
+/// A command that may commit writes index, objects and refs. It changes nothing that decides which
+/// programs git runs.
+#[test]
+fn repositories_of_the_policy_are_sealed_and_disarmed() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let repository = world.path("project/.git");
+    for folder in ["info", "modules", "worktrees/own/logs"] {
+        fs::create_dir_all(repository.join(folder)).unwrap();
+    }
+    let policy = SandboxPolicy {
+        repositories: vec![repository.clone()],
+        ..world.policy()
+    };
+    let run_line = |line: &str| {
+        let command = confined_command(&policy, ConfinementMethod::Namespace, line);
+        let finished = run(PidNamespace::Privileged, &command, &Capture::default());
+        exit_and_output(&finished.unwrap())
+    };
+    for line in [
+        "mkdir .git/modules/x",
+        "mkdir .git/worktrees/x",
+        "echo .. > .git/worktrees/own/commondir",
+        "echo x > .git/worktrees/own/config.worktree",
+        "echo x > .git/worktrees/own/gitdir",
+        "echo x > .git/hooks/pre-commit",
+        "echo x > .git/info/attributes",
+        "echo x >> .git/config",
+        "mv .git/worktrees .git/old",
+        "rmdir .git/modules",
+        "mv .git old",
+    ] {
+        let (exit, output) = run_line(line);
+        assert_ne!(exit, CommandExit::Code(0), "{line}: {output}");
+    }
+    for line in [
+        "echo .. > .git/commondir",
+        "mkdir .git/commondir",
+        "ln -s ../evil .git/commondir",
+        "(echo .. > .git/commondir) & wait",
+        "echo x > .git/config.worktree",
+        "echo .. > x && mv x .git/commondir; exit 3",
+    ] {
+        let (_, output) = run_line(line);
+        assert!(output.contains("it was renamed"), "{line}: {output}");
+        for name in ["commondir", "config.worktree"] {
+            let entry = repository.join(name);
+            assert!(entry.symlink_metadata().is_err(), "{line}");
+            let refused = repository.join(format!("{name}.refused"));
+            let _ = fs::remove_file(&refused).or_else(|_| fs::remove_dir(&refused));
+        }
+    }
+    let commit = "mkdir -p .git/objects/aa .git/refs/heads && echo x > .git/index.lock && mv .git/index.lock .git/index && echo x > .git/COMMIT_EDITMSG && echo x > .git/refs/heads/main";
+    assert_eq!(run_line(commit), (CommandExit::Code(0), String::new()));
+}

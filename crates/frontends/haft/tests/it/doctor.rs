@@ -310,3 +310,30 @@ fn salvage_includes_copies_with_a_damaged_log() {
     std::fs::remove_file(data.join("conversations.db.damaged-1")).unwrap();
     assert_eq!(rig.run(&["doctor"]).code(), 0, "nothing else is wrong");
 }
+
+#[test]
+fn doctor_names_own_servers_outside_the_sandbox() {
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([Reply::text("Unused.")]).unwrap(),
+    );
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure(&format!(
+        "{config}[mcp_servers.a]\ncommand = \"x\"\n\
+         [mcp_servers.b]\ncommand = \"x\"\nsandbox = false\n\
+         [mcp_servers.c]\nurl = \"https://example.com/mcp\"\n"
+    ));
+    let report = rig.run(&["doctor", "--json"]).json();
+    let checks = report["checks"].as_array().unwrap();
+    let servers: Vec<_> = checks
+        .iter()
+        .filter(|check| check["name"] == "servers")
+        .collect();
+    assert_eq!(servers.len(), 1, "{report}");
+    let text = servers[0].to_string();
+    assert!(
+        text.contains("1 MCP server of yours runs in the sandbox")
+            && text.contains("outside the sandbox (`sandbox = false`): b"),
+        "{text}"
+    );
+}
