@@ -23,6 +23,7 @@ const TRIAL_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct Sandbox {
     status: SandboxStatus,
     confined: Option<Arc<ConfinementSpec>>,
+    is_limited: bool,
     /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
     resources: Vec<Arc<dyn Any + Send + Sync>>,
 }
@@ -62,6 +63,7 @@ impl Sandbox {
                     return Self {
                         status: SandboxStatus { layer, reasons },
                         confined,
+                        is_limited: false,
                         resources: Vec::new(),
                     };
                 }
@@ -76,6 +78,7 @@ impl Sandbox {
                 reasons,
             },
             confined: None,
+            is_limited: false,
             resources: Vec::new(),
         }
     }
@@ -89,8 +92,23 @@ impl Sandbox {
         Self {
             status,
             confined: None,
+            is_limited: false,
             resources: Vec::new(),
         }
+    }
+
+    /// Returns this sandbox with a limitation, which is reported to the user: commands in it need
+    /// approval.
+    #[must_use]
+    pub fn with_limitation(mut self, reason: &str) -> Self {
+        self.status.reasons.push(reason.to_owned());
+        self.is_limited = true;
+        self
+    }
+
+    /// True if the sandbox does not hold what its layer promises.
+    pub fn is_limited(&self) -> bool {
+        self.is_limited
     }
 
     /// Keeps `thing`, for example a proxy, alive as long as this sandbox lives.
