@@ -170,7 +170,9 @@ impl Editor {
             "fs/read_text_file" => {
                 let open = self.buffers.get(&path()).cloned();
                 let read = || match &self.swap {
-                    Some((swap, project, outside)) => swap.read_meanwhile(project, outside, &path()),
+                    Some((swap, project, outside)) => {
+                        swap.read_meanwhile(project, outside, &path())
+                    }
                     None => std::fs::read_to_string(path()).unwrap(),
                 };
                 json!({"content": open.unwrap_or_else(read)})

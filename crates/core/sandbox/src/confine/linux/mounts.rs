@@ -24,7 +24,7 @@ use rustix::mount::{
 };
 
 use super::host_state::HostState;
-use super::protected_names::ProtectedEntry;
+use super::protected_names::{ProtectedEntry, SEALED_REPOSITORY_ENTRIES};
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
 use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::PRIVATE_FOLDERS;
@@ -38,18 +38,6 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const KEPT_RUN_ENTRIES: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
-/// The entries of a repository that decide which programs git runs, or where git finds its
-/// configuration.
-pub(super) const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
-    "commondir",
-    "config",
-    "config.worktree",
-    "gitdir",
-    "hooks",
-    "info",
-    "modules",
-    "worktrees",
-];
 /// An empty file, mounted over files to cover them.
 const EMPTY_FILE: &str = "/dev/.empty";
 /// An empty folder, mounted over folders that must be hidden.

@@ -44,6 +44,18 @@ const HOME_ONLY_NAMES: &[&str] = &[
     ".zshrc",
 ];
 
+/// The entries of a repository that decide which programs git runs, or where git finds its
+/// configuration.
+pub(super) const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
+];
 /// An existing protected name, or a folder that leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectedEntry {
