@@ -207,8 +207,8 @@ impl Places {
         self.cache.join("tmp")
     }
 
-    /// Returns the folder for notes on placeholders, which protect paths in projects while commands
-    /// run.
+    /// Returns the folder in which the sandbox remembers the folders of projects that it searched for
+    /// protected files.
     pub fn cover_notes_folder(&self) -> PathBuf {
         self.state.join("covers")
     }

@@ -258,13 +258,13 @@ impl ProjectPolicy {
             spill: nowhere.clone(),
             journal: nowhere,
         };
-        config.sandbox.hidden.extend(
-            Permissions {
-                rules,
-                ..Permissions::default()
-            }
-            .unreadable_paths(&workspace),
-        );
+        let permissions = Permissions {
+            rules,
+            ..Permissions::default()
+        };
+        let unreadable = permissions.unreadable_paths(&workspace);
+        config.sandbox.hidden.extend(unreadable.paths);
+        config.sandbox.lacks_hidden |= !unreadable.is_complete;
         config.sandbox.hidden.extend(self.hidden);
         plan.tools.within = self.offer;
         Ok(())

@@ -22,6 +22,9 @@ use crate::places::Places;
 /// run.
 const MAX_TMP_AGE_DAYS: u32 = 2;
 
+/// The limitation reported if not all files could be found that a rule denies to read.
+const UNSEARCHED_LIMITATION: &str = "the project has too many files to find all that a rule denies to read: commands that write are asked for";
+
 /// Sets up the sandbox for commands that work in the folders `projects`. Mode `yolo` has no
 /// sandbox.
 pub async fn set_up_sandbox(
@@ -46,8 +49,8 @@ pub async fn set_up_sandbox(
         network,
         ..build_policy(places, config, projects, tmp)?
     };
-    // Covers left in projects by a killed process. Those that cannot be removed now are left to the
-    // next start.
+    // Covers left in projects by a killed process of an earlier version. Those that cannot be removed
+    // now are left to the next start.
     let _ = haft_sandbox::remove_stale_covers(&policy.notes);
     cleanup::remove_old_entries(
         &places.git_folder(),
@@ -59,9 +62,14 @@ pub async fn set_up_sandbox(
         .await
         .with_writable_folders(folders)
         .with_resource(Arc::new(private));
-    Ok(match proxy {
+    let sandbox = match proxy {
         Some(proxy) => sandbox.with_resource(Arc::new(proxy)),
         None => sandbox,
+    };
+    Ok(if config.lacks_hidden {
+        sandbox.with_limitation(UNSEARCHED_LIMITATION)
+    } else {
+        sandbox
     })
 }
 
@@ -91,6 +99,7 @@ pub(crate) async fn set_up_help_sandbox(
 /// depends on it.
 pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
     match sandbox.status().layer {
+        SandboxLayer::Namespace if sandbox.is_limited() => Confinement::Folders,
         SandboxLayer::Namespace => Confinement::Sandbox,
         SandboxLayer::Landlock => Confinement::Folders,
         SandboxLayer::None => Confinement::None,

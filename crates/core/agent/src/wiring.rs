@@ -381,9 +381,9 @@ pub(crate) fn hide_denied_reads(
         Confinement::None,
     )?;
     let mut confined = config.sandbox.clone();
-    confined
-        .hidden
-        .extend(permissions.unreadable_paths(&build_workspace(places, plan)));
+    let unreadable = permissions.unreadable_paths(&build_workspace(places, plan));
+    confined.hidden.extend(unreadable.paths);
+    confined.lacks_hidden |= !unreadable.is_complete;
     Ok(confined)
 }
 

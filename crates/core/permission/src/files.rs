@@ -39,8 +39,19 @@ impl FileAccess {
     }
 }
 
-/// The maximum number of entries that a walk examines below a folder.
-const MAX_ENTRIES: usize = 10_000;
+/// The maximum number of entries that a walk examines below a folder to judge one call.
+pub(super) const MAX_CALL_ENTRIES: usize = 10_000;
+/// The maximum number of entries that are examined at the start of a session, to hide files from
+/// all commands. In a larger project, commands need approval.
+const MAX_SESSION_ENTRIES: usize = 500_000;
+
+/// The paths that a sandbox must hide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnreadablePaths {
+    pub paths: Vec<PathBuf>,
+    /// False if the project has too many entries, so that paths may be missing.
+    pub is_complete: bool,
+}
 
 /// The visitor's decision on an entry: the walk enters the entry, skips the entry, or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +68,15 @@ pub(super) enum WalkEnd {
     LimitReached,
 }
 
-/// Calls `visit` for the entries below a folder, level by level. Links are not followed.
-pub(super) fn walk_entries(folder: &Path, mut visit: impl FnMut(&Path) -> Descent) -> WalkEnd {
+/// Calls `visit` for the entries below a folder, level by level, up to `max_entries`. Links are not
+/// followed.
+pub(super) fn walk_entries(
+    folder: &Path,
+    max_entries: usize,
+    mut visit: impl FnMut(&Path) -> Descent,
+) -> WalkEnd {
     let mut open = VecDeque::from([folder.to_owned()]);
-    let mut left = MAX_ENTRIES;
+    let mut left = max_entries;
     while let Some(folder) = open.pop_front() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             left -= 1;
@@ -218,7 +234,15 @@ impl Permissions {
     /// Returns the paths that a sandbox must hide because rules deny reading them: existing entries
     /// below the folders of the workspace, up to a maximum number of examined entries, and paths
     /// outside that a rule names without a pattern.
-    pub fn unreadable_paths(&self, workspace: &Workspace) -> Vec<PathBuf> {
+    pub fn unreadable_paths(&self, workspace: &Workspace) -> UnreadablePaths {
+        self.find_unreadable_paths(workspace, MAX_SESSION_ENTRIES)
+    }
+
+    pub(super) fn find_unreadable_paths(
+        &self,
+        workspace: &Workspace,
+        max_entries: usize,
+    ) -> UnreadablePaths {
         let paths = self
             .rules
             .rules_for(Decision::Deny)
@@ -226,19 +250,22 @@ impl Permissions {
             .filter_map(|rule| rule.path_pattern_for(FileAccess::Read.tool_names()));
         let paths: Vec<_> = paths.collect();
         let mut found: Vec<PathBuf> = paths.iter().filter_map(|path| path.whole_path()).collect();
-        if paths.is_empty() {
-            return found;
-        }
-        for folder in std::iter::once(&workspace.root).chain(&workspace.extra) {
-            walk_entries(folder, |path| {
+        let mut is_complete = true;
+        let folders = std::iter::once(&workspace.root).chain(&workspace.extra);
+        for folder in folders.filter(|_| !paths.is_empty()) {
+            let end = walk_entries(folder, max_entries, |path| {
                 let denied = paths
                     .iter()
                     .any(|denied| denied.matches_widely(workspace, path));
                 found.extend(denied.then(|| path.to_owned()));
                 if denied { Descent::No } else { Descent::Yes }
             });
+            is_complete &= end == WalkEnd::Whole;
         }
-        found
+        UnreadablePaths {
+            paths: found,
+            is_complete,
+        }
     }
 
     /// Returns the ruling of a rule that denies the use of a file or asks for an approval; `forms`

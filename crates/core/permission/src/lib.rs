@@ -116,6 +116,7 @@ mod verdict;
 
 pub use config::{PermissionsConfig, RuleConfig};
 pub use decide::{Confinement, Permissions};
+pub use files::UnreadablePaths;
 #[cfg(any(test, fuzzing))]
 pub use fuzz_check::check_command_line;
 pub use programs::find_program_names;

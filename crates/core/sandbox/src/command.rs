@@ -115,6 +115,9 @@ pub struct FinishedCommand {
     pub aftermath: Aftermath,
     /// A hidden path that the command named or reported. Set only if a confined command failed.
     pub hidden: Option<HiddenPath>,
+    /// The protected entries that the command created or replaced against its sandbox. The command
+    /// was killed, and the entries are as they were before it, or removed.
+    pub undone: Vec<PathBuf>,
 }
 
 /// The state of a command's processes when its result is returned.

@@ -20,6 +20,10 @@ pub struct SandboxConfig {
     /// Folders and files that commands may read although they are below `/tmp` or in a hidden
     /// folder; absolute or `~/…`.
     pub readable: Vec<PathBuf>,
+    /// True if `hidden` lacks files, because the project has too many entries to find all that a
+    /// rule denies. Not a setting.
+    #[serde(skip)]
+    pub lacks_hidden: bool,
 }
 
 /// The layer that confines commands.

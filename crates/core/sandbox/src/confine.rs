@@ -2,7 +2,8 @@
 //!
 //! There are two methods, the stronger first. In **namespaces** the command sees a read-only file
 //! system except for the project, added folders, and a private `/tmp`. Secrets are covered,
-//! protected files are sealed even if they don't exist, and only the granted network is reachable.
+//! protected files are sealed, protected names that don't exist are watched, and only the granted
+//! network is reachable.
 //! With **Landlock** alone the command can write to these folders only, too, but protected files
 //! inside the project cannot be excluded. Both methods add the restrictions that every confined
 //! command gets: no new privileges, no capabilities except those over files, and a filter that
@@ -23,8 +24,8 @@ mod step;
 pub use linux::remove_stale_covers;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    HostState, PROXY_SOCKET, PlacedCovers, Restrictions, bring_up_loopback, build_file_system,
-    list_bound_sockets, restrict_pipes, restrict_with_landlock,
+    HostState, NameMonitor, NameNotice, PROXY_SOCKET, Restrictions, Watched, bring_up_loopback,
+    build_file_system, restrict_with_landlock,
 };
 pub use policy::{Network, SandboxPolicy};
 pub(crate) use policy::{PROXY_PORT, confined_environment};
@@ -34,7 +35,7 @@ pub(crate) use step::{AtStep, ConfinementFailure};
 
 use serde::Serialize;
 
-/// Does nothing, because covers are created only on Linux.
+/// Does nothing, because covers were created only on Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn remove_stale_covers(_notes: &std::path::Path) -> std::io::Result<()> {
     Ok(())

@@ -25,6 +25,7 @@ pub struct Sandbox {
     confined: Option<Arc<ConfinementSpec>>,
     /// The folders that commands may write. They are known even if there is no sandbox.
     writable: Vec<PathBuf>,
+    is_limited: bool,
     /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
     resources: Vec<Arc<dyn Any + Send + Sync>>,
 }
@@ -66,6 +67,7 @@ impl Sandbox {
                         status: SandboxStatus { layer, reasons },
                         confined,
                         writable,
+                        is_limited: false,
                         resources: Vec::new(),
                     };
                 }
@@ -81,6 +83,7 @@ impl Sandbox {
             },
             confined: None,
             writable: [policy.projects, policy.writable].concat(),
+            is_limited: false,
             resources: Vec::new(),
         }
     }
@@ -95,6 +98,7 @@ impl Sandbox {
             status,
             confined: None,
             writable: Vec::new(),
+            is_limited: false,
             resources: Vec::new(),
         }
     }
@@ -124,6 +128,20 @@ impl Sandbox {
             confined: self.confined.as_ref().map(shown),
             ..self.clone()
         }
+    }
+
+    /// Returns this sandbox with a limitation, which is reported to the user: commands in it need
+    /// approval.
+    #[must_use]
+    pub fn with_limitation(mut self, reason: &str) -> Self {
+        self.status.reasons.push(reason.to_owned());
+        self.is_limited = true;
+        self
+    }
+
+    /// True if the sandbox does not hold what its layer promises.
+    pub fn is_limited(&self) -> bool {
+        self.is_limited
     }
 
     /// Keeps `thing`, for example a proxy, alive as long as this sandbox lives.

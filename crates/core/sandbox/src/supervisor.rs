@@ -11,6 +11,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -29,7 +30,10 @@ use crate::live::OutputStream;
 use crate::program::OwnProgram;
 use crate::terminal::{self, TerminalReader};
 use crate::visibility::extract_output_end;
-use crate::wire::{ALL_GONE, CommandOutcome, Console, HelperRequest, REQUEST_TIMEOUT};
+use crate::wire::{
+    ALL_GONE, CommandOutcome, Console, HelperRequest, MAX_UNDONE_BYTES, REQUEST_TIMEOUT,
+    UNDONE_PATHS, decode_undone_paths,
+};
 use crate::{
     Aftermath, Background, Capture, CapturedOutput, CommandExit, CommandSpec, FinishedCommand,
     HELPER_ARG, LiveCommand, PidNamespace, SandboxError, TerminalSession, TerminalSize,
@@ -239,7 +243,11 @@ impl Supervisor {
             OutputRecorder::new(capture, second, live).drain(stderr, &stop),
         );
 
-        let (outcome, aftermath) = report.ok_or_else(lost)?;
+        let HelperReport {
+            outcome,
+            aftermath,
+            undone,
+        } = report.ok_or_else(lost)?;
         let exit = match outcome {
             CommandOutcome::Code(code) => CommandExit::Code(code),
             CommandOutcome::Signal(signal) => CommandExit::Signal(signal),
@@ -299,6 +307,7 @@ impl Supervisor {
             duration: started.elapsed(),
             aftermath,
             hidden,
+            undone,
         })
     }
 
@@ -428,6 +437,14 @@ impl fmt::Debug for ReadyHelper {
     }
 }
 
+/// What a helper reports about its command.
+struct HelperReport {
+    outcome: CommandOutcome,
+    aftermath: Aftermath,
+    /// The protected entries that the helper removed or restored.
+    undone: Vec<PathBuf>,
+}
+
 /// Sends the request, then waits for the report and for the end of all processes. Returns `None` if
 /// the helper did not report.
 async fn send_request_and_wait(
@@ -435,7 +452,7 @@ async fn send_request_and_wait(
     request: &[u8],
     helper: &mut Child,
     cancel: &CancellationToken,
-) -> Option<(CommandOutcome, Aftermath)> {
+) -> Option<HelperReport> {
     let (mut reader, mut writer) = control.into_split();
     let sent = writer.write_all(request).await;
     let mut report = [0; CommandOutcome::ENCODED_LEN];
@@ -457,11 +474,30 @@ async fn send_request_and_wait(
         return None;
     }
     // The helper itself lives a moment longer; the runtime reaps it.
-    let aftermath = match timeout(SHUTDOWN_TIMEOUT, reader.read_u8()).await {
-        Ok(Ok(ALL_GONE)) => Aftermath::AllGone,
-        Ok(_) | Err(_) => Aftermath::StillDying,
+    let mut undone = Vec::new();
+    let aftermath = loop {
+        match timeout(SHUTDOWN_TIMEOUT, reader.read_u8()).await {
+            Ok(Ok(ALL_GONE)) => break Aftermath::AllGone,
+            Ok(Ok(UNDONE_PATHS)) => undone.extend(read_undone_paths(&mut reader).await),
+            Ok(_) | Err(_) => break Aftermath::StillDying,
+        }
     };
-    Some((CommandOutcome::decode(report)?, aftermath))
+    Some(HelperReport {
+        outcome: CommandOutcome::decode(report)?,
+        aftermath,
+        undone,
+    })
+}
+
+async fn read_undone_paths(reader: &mut (impl AsyncRead + Unpin)) -> Vec<PathBuf> {
+    let Ok(length @ 0..=MAX_UNDONE_BYTES) = reader.read_u32_le().await else {
+        return Vec::new();
+    };
+    let mut body = vec![0; length as usize];
+    match timeout(SHUTDOWN_TIMEOUT, reader.read_exact(&mut body)).await {
+        Ok(Ok(_)) => decode_undone_paths(&body),
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
 }
 
 fn build_canceled_result() -> FinishedCommand {
@@ -472,5 +508,6 @@ fn build_canceled_result() -> FinishedCommand {
         duration: Duration::ZERO,
         aftermath: Aftermath::AllGone,
         hidden: None,
+        undone: Vec::new(),
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! haft sends one [`HelperRequest`] and nothing after it. When haft's side of the socket closes, by
 //! haft's decision or by its death, the helper stops the command. The helper sends one
-//! [`CommandOutcome`], and later [`ALL_GONE`] once all processes of the command have ended and the
-//! project's covers are removed. Both sides run one executable, so the protocol has no version.
+//! [`CommandOutcome`], and later [`ALL_GONE`] once all processes of the command have ended. Between
+//! the two, it may send the paths of protected entries that it removed or restored. Both sides run
+//! one executable, so the protocol has no version.
 //!
 //! A request is a length followed by fields separated by NUL, which no argument, path, or
 //! environment entry can contain.
@@ -26,6 +27,37 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The last byte that a helper sends. It reports that no process of the command is left.
 pub(crate) const ALL_GONE: u8 = b'g';
+
+/// The first byte of the list of protected entries that the helper removed or restored.
+pub(crate) const UNDONE_PATHS: u8 = b'u';
+
+/// The maximum size of the list of undone paths in bytes.
+pub(crate) const MAX_UNDONE_BYTES: u32 = 1 << 20;
+
+/// Encodes paths as [`UNDONE_PATHS`], the length in bytes, and the paths, each followed by NUL.
+/// Paths that exceed [`MAX_UNDONE_BYTES`] are left out.
+pub(crate) fn encode_undone_paths(paths: &[PathBuf]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for path in paths {
+        let bytes = path.as_os_str().as_bytes();
+        if body.len() + bytes.len() < MAX_UNDONE_BYTES as usize {
+            body.extend_from_slice(bytes);
+            body.push(0);
+        }
+    }
+    let mut frame = vec![UNDONE_PATHS];
+    frame.extend((body.len() as u32).to_le_bytes());
+    frame.append(&mut body);
+    frame
+}
+
+/// Decodes the paths of [`encode_undone_paths`], without the tag and the length.
+pub(crate) fn decode_undone_paths(body: &[u8]) -> Vec<PathBuf> {
+    body.split(|byte| *byte == 0)
+        .filter(|path| !path.is_empty())
+        .map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
+        .collect()
+}
 
 /// The information that the helper needs to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]

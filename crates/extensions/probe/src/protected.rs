@@ -3,9 +3,10 @@
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
 use crate::files::{create_file_in, open_to_write, rename_and_back};
 use crate::links::attempt_through_link;
@@ -158,6 +159,24 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt_for_anyone("create a list of servers as a hard link", |g| {
         fs::hard_link(g.in_project("own"), g.in_project(".mcp.json"))?;
         Ok(fs::remove_file(g.in_project(".mcp.json"))?)
+    }),
+    attempt_for_anyone("create a list of servers as a named pipe", |g| {
+        let path = g.in_project(".mcp.json");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0)?;
+        Ok(fs::remove_file(path)?)
+    }),
+    attempt_for_anyone("create a list of servers as a socket", |g| {
+        // By a relative path, because the path of a socket must be short.
+        std::env::set_current_dir(&g.project)?;
+        drop(UnixListener::bind(".mcp.json")?);
+        Ok(fs::remove_file(".mcp.json")?)
+    }),
+    attempt_for_anyone("create a list of servers from a subfolder", |g| {
+        std::env::set_current_dir(g.in_project("folder"))?;
+        create_and_remove_file(Path::new("../folder/.././.mcp.json"))
+    }),
+    attempt_for_anyone("create haft's folder in capital letters", |g| {
+        create_and_remove_folder(&g.in_project(".HAFT"))
     }),
     attempt_for_anyone("fill a list of servers that does not exist", |g| {
         let path = g.in_project(".mcp.json");

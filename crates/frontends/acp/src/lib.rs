@@ -22,6 +22,7 @@ mod options;
 mod prompt;
 mod replay;
 mod stdio_lines;
+mod steady_file;
 mod terminal;
 mod tool_calls;
 mod updates;

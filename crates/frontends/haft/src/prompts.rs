@@ -138,9 +138,9 @@ impl InlineCommands<'_> {
     async fn build_sandbox(&self) -> anyhow::Result<Sandbox> {
         let rules = self.build_permissions(haft_permission::Confinement::None)?;
         let mut config = self.settings.config.sandbox.clone();
-        config
-            .hidden
-            .extend(rules.unreadable_paths(&self.settings.workspace(self.project)));
+        let unreadable = rules.unreadable_paths(&self.settings.workspace(self.project));
+        config.hidden.extend(unreadable.paths);
+        config.lacks_hidden |= !unreadable.is_complete;
         config
             .hidden
             .extend(self.settings.load_project_policy(self.project).hidden);

@@ -13,7 +13,7 @@ use haft_types::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES};
 use super::LineJudge;
 use super::names::{Expanded, Operands, expand_words};
 use crate::effects::{self, ProgramRun, TreeReading, WorkingFolders};
-use crate::files::{Descent, FileAccess, WalkEnd, walk_entries};
+use crate::files::{Descent, FileAccess, MAX_CALL_ENTRIES, WalkEnd, walk_entries};
 use crate::pattern::{CommandPattern, PathPattern};
 use crate::protected::{find_protected_name, find_protected_name_in_workspace, fold_name};
 use crate::rule::{CallPattern, PermissionRule};
@@ -193,7 +193,7 @@ impl LineJudge<'_> {
             return true;
         }
         let mut found = false;
-        let seen = walk_entries(folder, |path| {
+        let seen = walk_entries(folder, MAX_CALL_ENTRIES, |path| {
             let hidden = path
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));

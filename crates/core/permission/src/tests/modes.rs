@@ -195,7 +195,9 @@ fn unreadable_lists_paths_of_read_deny_rules() {
         "write_to_file(src/**)",
     ];
     let permissions = permissions::<&str>(PermissionMode::Auto, &[], &["read_file(src/**)"], &deny);
-    let mut hidden = permissions.unreadable_paths(&project.workspace);
+    let found = permissions.unreadable_paths(&project.workspace);
+    assert!(found.is_complete);
+    let mut hidden = found.paths;
     hidden.sort();
     let inside = |path: &str| project.root().join(path);
     let mut wanted = vec![
@@ -206,6 +208,35 @@ fn unreadable_lists_paths_of_read_deny_rules() {
     ];
     wanted.sort();
     assert_eq!(hidden, wanted);
+}
+
+#[test]
+fn unreadable_is_incomplete_if_entries_are_left_out() {
+    let project = Project::new();
+    for number in 0..20 {
+        std::fs::create_dir(project.root().join(format!("folder-{number:02}"))).unwrap();
+    }
+    let secret = project.root().join("folder-19/.env");
+    std::fs::write(&secret, "x").unwrap();
+    let deny = ["read_file(**/.env)"];
+    let denying = permissions::<&str>(PermissionMode::Auto, &[], &[], &deny);
+    let cut_off = denying.find_unreadable_paths(&project.workspace, 20);
+    assert!(
+        !cut_off.is_complete && cut_off.paths.is_empty(),
+        "{cut_off:?}"
+    );
+    let whole = denying.find_unreadable_paths(&project.workspace, 500);
+    assert!(
+        whole.is_complete && whole.paths.contains(&secret),
+        "{whole:?}"
+    );
+    let without_rules = permissions::<&str>(PermissionMode::Auto, &[], &[], &[]);
+    assert!(
+        without_rules
+            .find_unreadable_paths(&project.workspace, 1)
+            .is_complete,
+        "nothing to find"
+    );
 }
 
 #[test]

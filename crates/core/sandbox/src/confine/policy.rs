@@ -28,8 +28,7 @@ pub struct SandboxPolicy {
     pub readable: Vec<PathBuf>,
     /// The folder mounted as the command's `/tmp`: private, and created before the command starts.
     pub tmp: PathBuf,
-    /// A private folder for the lists of covers, so that covers can be removed even if processes
-    /// are killed.
+    /// A private folder in which the helper remembers the folders that it searched.
     pub notes: PathBuf,
     /// The user's home folder, where additional files are protected.
     pub home: Option<PathBuf>,

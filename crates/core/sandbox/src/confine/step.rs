@@ -5,8 +5,8 @@ use std::io;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfinementStep {
-    /// Covering protected files that do not exist.
-    Covers,
+    /// Searching the projects for protected files.
+    Search,
     /// Creating namespaces.
     Namespaces,
     /// Mapping the user into the user namespace.
@@ -34,8 +34,8 @@ pub enum ConfinementStep {
 /// Every step with its description. The index in this list is the step's number in the protocol.
 const STEPS: [(ConfinementStep, &str); 12] = [
     (
-        ConfinementStep::Covers,
-        "covering protected files that do not exist",
+        ConfinementStep::Search,
+        "searching the project for protected files (at most 100,000 folders)",
     ),
     (ConfinementStep::Namespaces, "making namespaces"),
     (ConfinementStep::Users, "mapping the user into a namespace"),

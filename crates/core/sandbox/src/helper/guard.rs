@@ -34,8 +34,8 @@ use super::wait::{
 use crate::PidNamespace;
 use crate::commits;
 use crate::confine::{
-    self, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState,
-    Network, PlacedCovers,
+    ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep, HostState, NameNotice,
+    Network,
 };
 use crate::wire::{self, CommandOutcome, HelperRequest};
 
@@ -49,22 +49,27 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
         .timeout
         .and_then(|timeout| Instant::now().checked_add(timeout));
 
-    let (covers, host) = match prepare_host(request) {
-        Ok(found) => found,
+    let host = match survey_host(request) {
+        Ok(host) => host,
         Err(failed) => {
             let _ = control.write_all(&CommandOutcome::NotConfined(failed).encode());
             return Ok(());
         }
     };
-    let (keeper, outcome) = run_until_outcome(request, &host, &mut control, deadline)?;
+    let mut notices = Vec::new();
+    let (keeper, outcome) =
+        run_until_outcome(request, &host, &mut control, deadline, &mut notices)?;
     // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.
     let _ = control.write_all(&outcome.encode());
     let children = keeper.map_or(RemainingChildren::None, |keeper| {
-        end_processes(keeper, outcome)
+        end_processes(keeper, outcome, &mut notices)
     });
     report_disarmed_redirects(request);
-    // The covers are removed last: remaining processes could write to uncovered files.
-    drop(covers);
+    // Done last: remaining processes could create the entries again.
+    let undone = host.names.undo_intrusions(&notices);
+    if !undone.is_empty() {
+        let _ = control.write_all(&wire::encode_undone_paths(&undone));
+    }
     release_output();
     if children == RemainingChildren::None {
         let _ = control.write_all(&[wire::ALL_GONE]);
@@ -87,25 +92,19 @@ fn report_disarmed_redirects(request: &HelperRequest) {
     }
 }
 
-/// Creates the covers and reads the state of the machine, both of which are needed before a command
-/// can be confined.
-fn prepare_host(request: &HelperRequest) -> Result<(PlacedCovers, HostState), ConfinementFailure> {
-    let mut covers = PlacedCovers::default();
-    let mut sockets = Vec::new();
-    if let Some(ConfinementSpec {
-        method: ConfinementMethod::Namespace,
-        policy,
-    }) = &request.confined
-    {
-        (covers, sockets) = (PlacedCovers::place(policy)?, confine::list_bound_sockets());
+/// Reads the state of the machine, and begins to watch names, before a command is confined.
+fn survey_host(request: &HelperRequest) -> Result<HostState, ConfinementFailure> {
+    match &request.confined {
+        Some(ConfinementSpec {
+            method: ConfinementMethod::Namespace,
+            policy,
+        }) => HostState::survey(policy, request.console),
+        Some(ConfinementSpec {
+            method: ConfinementMethod::Landlock,
+            ..
+        })
+        | None => Ok(HostState::for_console(request.console)),
     }
-    let host = HostState {
-        covers: covers.cover_paths(),
-        protected: covers.protected_entries(),
-        sockets,
-        console: request.console,
-    };
-    Ok((covers, host))
 }
 
 /// The process that starts the command, and the guard's end of the socket that connects them.
@@ -121,6 +120,7 @@ fn run_until_outcome(
     host: &HostState,
     control: &mut UnixStream,
     deadline: Option<Instant>,
+    notices: &mut Vec<NameNotice>,
 ) -> io::Result<(Option<KeeperProcess>, CommandOutcome)> {
     let mut not_confined = None;
     for namespaces in namespace_attempts(request) {
@@ -131,7 +131,11 @@ fn run_until_outcome(
                 continue;
             }
         };
-        let outcome = wait_for_outcome(control, &mut keeper.link, deadline);
+        let outcome = wait_for_outcome(control, &mut keeper.link, deadline, |report| {
+            let notice = NameNotice::decode(report);
+            notices.extend(notice);
+            notice.is_some()
+        });
         match outcome {
             CommandOutcome::NoNamespace => {}
             CommandOutcome::NotConfined(failed) => not_confined = Some(failed),
@@ -143,7 +147,7 @@ fn run_until_outcome(
             | CommandOutcome::NoProgram(_)
             | CommandOutcome::Lost => return Ok((Some(keeper), outcome)),
         }
-        end_processes(keeper, outcome);
+        end_processes(keeper, outcome, notices);
     }
     let failed = not_confined.filter(|_| request.confined.is_some());
     let failed = failed.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
@@ -194,16 +198,20 @@ fn start_keeper(
 }
 
 /// Ends all processes of the command and the keeper.
-fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> RemainingChildren {
+fn end_processes(
+    mut keeper: KeeperProcess,
+    outcome: CommandOutcome,
+    notices: &mut Vec<NameNotice>,
+) -> RemainingChildren {
     let ended = matches!(outcome, CommandOutcome::Code(_) | CommandOutcome::Signal(_));
     let started = ended
         || matches!(
             outcome,
             CommandOutcome::TimedOut | CommandOutcome::Cancelled
         );
-    if started && !(ended && keeper_exits_within(&mut keeper.link, LAST_CHILDREN_TIMEOUT)) {
+    if started && !(ended && keeper.exits_within(LAST_CHILDREN_TIMEOUT, notices)) {
         tree::terminate_descendants(getpid(), keeper.pid);
-        keeper_exits_within(&mut keeper.link, GRACE_PERIOD);
+        keeper.exits_within(GRACE_PERIOD, notices);
     }
     // Killing the keeper ends a whole pid namespace, and the kernel then reports the keeper as
     // ended only after all other processes. Without a pid namespace its children become children of
@@ -211,22 +219,35 @@ fn end_processes(mut keeper: KeeperProcess, outcome: CommandOutcome) -> Remainin
     // which leaves no processes.
     let _ = kill_process(keeper.pid, Signal::KILL);
     while let Err(rustix::io::Errno::INTR) = waitpid(Some(keeper.pid), WaitOptions::empty()) {}
+    // Reads the notices that the keeper sent last.
+    keeper.exits_within(GRACE_PERIOD, notices);
     tree::kill_descendants(getpid())
 }
 
-/// Waits until the keeper exits. Returns false if it is still running after `timeout`. The keeper
-/// exits when the command and all its children have ended.
-fn keeper_exits_within(link: &mut UnixStream, timeout: Duration) -> bool {
-    let deadline = Instant::now().checked_add(timeout);
-    loop {
-        match poll_until(&mut [poll_fd_for_reading(link)], deadline) {
-            Ok(PollOutcome::Interrupted) => {}
-            Ok(PollOutcome::Timeout) | Err(_) => return false,
-            // The keeper's report is no longer needed.
-            Ok(PollOutcome::Some) => match link.read(&mut [0; CommandOutcome::ENCODED_LEN]) {
-                Ok(0) | Err(_) => return true,
-                Ok(_) => {}
-            },
+impl KeeperProcess {
+    /// Waits until the keeper exits. Returns false if it is still running after `timeout`. The
+    /// keeper exits when the command and all its children have ended.
+    fn exits_within(&mut self, timeout: Duration, notices: &mut Vec<NameNotice>) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            match poll_until(&mut [poll_fd_for_reading(&self.link)], deadline) {
+                Ok(PollOutcome::Interrupted) => {}
+                Ok(PollOutcome::Timeout) | Err(_) => return false,
+                Ok(PollOutcome::Some) => {
+                    if self.read_notice(notices).is_err() {
+                        return true;
+                    }
+                }
+            }
         }
+    }
+
+    /// Reads a report of the keeper, and keeps it if it is a notice: how the command ended is known.
+    /// Fails if the keeper has exited.
+    fn read_notice(&mut self, notices: &mut Vec<NameNotice>) -> io::Result<()> {
+        let mut report = [0; NameNotice::ENCODED_LEN];
+        self.link.read_exact(&mut report)?;
+        notices.extend(NameNotice::decode(report));
+        Ok(())
     }
 }

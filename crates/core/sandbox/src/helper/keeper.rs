@@ -23,7 +23,7 @@ use super::{command, tree};
 use crate::HELPER_ARG;
 use crate::confine::{
     self, AtStep, ConfinementFailure, ConfinementMethod, ConfinementSpec, ConfinementStep,
-    HostState, Network, Restrictions,
+    HostState, NameMonitor, Network, Restrictions, Watched,
 };
 use crate::network;
 use crate::wire::{CommandOutcome, HelperRequest};
@@ -48,13 +48,24 @@ pub(super) fn run_keeper(
             children,
             restrictions,
             forwarder,
-        }) => match start_command_or_restriction_test(request, restrictions) {
-            Ok(command) => {
-                wait_for_children(command, forwarder, &mut link, children, namespaces);
-                exit(0)
+        }) => {
+            let monitor = NameMonitor::start(&host.names);
+            match start_command_or_restriction_test(request, restrictions) {
+                Ok(command) => {
+                    let waiting = ChildWait {
+                        command,
+                        forwarder,
+                        children,
+                        namespaces,
+                        monitor,
+                        is_reported: false,
+                    };
+                    waiting.run(&mut link);
+                    exit(0)
+                }
+                Err(outcome) => outcome,
             }
-            Err(outcome) => outcome,
-        },
+        }
         Err(PrepareError::NotConfined(failed)) => CommandOutcome::NotConfined(failed),
         Err(PrepareError::Other) => CommandOutcome::NoNamespace,
     };
@@ -116,7 +127,6 @@ fn prepare_keeper(
             match confined.method {
                 ConfinementMethod::Namespace => {
                     confine::build_file_system(&confined.policy, host)?;
-                    confine::restrict_pipes(&confined.policy);
                 }
                 ConfinementMethod::Landlock => confine::restrict_with_landlock(&confined.policy)?,
             }
@@ -212,42 +222,90 @@ fn start_restriction_test(restrictions: Option<&Restrictions>) -> io::Result<Pid
     }
 }
 
-/// Waits for the command and then for all its orphans. Ends all of them when the guard is gone.
-fn wait_for_children(
+/// The wait for the command and then for all its orphans.
+struct ChildWait<'host> {
     command: Pid,
     forwarder: Option<Pid>,
-    link: &mut UnixStream,
-    mut children: File,
+    /// A descriptor that becomes readable when a child has ended.
+    children: File,
     namespaces: UnshareFlags,
-) {
-    let mut reported = false;
-    loop {
-        match reap_until_command(command) {
-            Reaped::Command(outcome) => {
-                let _ = link.write_all(&outcome.encode());
-                reported = true;
-                // The forwarder would never exit by itself.
-                if let Some(forwarder) = forwarder {
-                    let _ = kill_process(forwarder, Signal::KILL);
+    monitor: NameMonitor<'host>,
+    /// True if the guard knows how the command ended.
+    is_reported: bool,
+}
+
+impl ChildWait<'_> {
+    /// Returns when all processes have ended, or must end with this process.
+    fn run(mut self, link: &mut UnixStream) {
+        loop {
+            match reap_until_command(self.command) {
+                Reaped::Command(outcome) => {
+                    self.send_notices(link);
+                    let _ = link.write_all(&outcome.encode());
+                    self.is_reported = true;
+                    // The forwarder would never exit by itself.
+                    if let Some(forwarder) = self.forwarder {
+                        let _ = kill_process(forwarder, Signal::KILL);
+                    }
+                    continue;
                 }
-                continue;
+                Reaped::NoneLeft if self.is_reported => {
+                    // A name that appeared last may still be another program's.
+                    let _ = self.monitor.judge_events();
+                    return self.send_notices(link);
+                }
+                Reaped::NoneLeft | Reaped::AllAlive => {}
             }
-            Reaped::NoneLeft if reported => return,
-            Reaped::NoneLeft | Reaped::AllAlive => {}
+            if self.wait_for_change(link) == AfterWait::End {
+                return;
+            }
         }
-        let mut fds = [poll_fd_for_reading(link), poll_fd_for_reading(&children)];
-        let polled = poll_until(&mut fds, None);
+    }
+
+    fn wait_for_change(&mut self, link: &mut UnixStream) -> AfterWait {
+        let mut fds = vec![
+            poll_fd_for_reading(link),
+            poll_fd_for_reading(&self.children),
+        ];
+        let watched: Vec<_> = self.monitor.descriptors().collect();
+        fds.extend(watched.iter().map(poll_fd_for_reading));
+        let polled = poll_until(&mut fds, self.monitor.deadline());
         // The guard sends nothing, so this socket becomes readable only when the guard is gone.
         if polled.is_err() || is_ready(&fds[0]) {
             // The kernel ends a pid namespace with its first process.
-            if namespaces.is_empty() {
+            if self.namespaces.is_empty() {
                 tree::kill_descendants(getpid());
             }
-            return;
+            return AfterWait::End;
+        }
+        drop(fds);
+        drop(watched);
+        let intruded = self.monitor.attend() == Watched::Intrusion;
+        self.send_notices(link);
+        if intruded {
+            // The kernel ends the command with this process, which is the first of its namespace.
+            if !self.is_reported {
+                let killed = CommandOutcome::Signal(Signal::KILL.as_raw());
+                let _ = link.write_all(&killed.encode());
+            }
+            return AfterWait::End;
         }
         // `wait` reports which children have ended; the content is not needed.
-        let _ = children.read(&mut [0; 1024]);
+        let _ = self.children.read(&mut [0; 1024]);
+        AfterWait::Continue
     }
+
+    fn send_notices(&mut self, link: &mut UnixStream) {
+        for notice in self.monitor.take_notices() {
+            let _ = link.write_all(&notice.encode());
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterWait {
+    Continue,
+    End,
 }
 
 enum Reaped {

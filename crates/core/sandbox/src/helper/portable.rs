@@ -37,7 +37,7 @@ pub(super) fn run_guard(mut control: UnixStream, request: &HelperRequest) -> io:
         .map_or(Ok(()), |_| Err(CommandOutcome::NotConfined(UNSUPPORTED)));
     let started = unconfined.and_then(|()| command::start_command(request, || Ok(())));
     let outcome = match started {
-        Ok(leader) => wait_for_outcome(&mut control, &mut watch_exit(leader)?, deadline),
+        Ok(leader) => wait_for_outcome(&mut control, &mut watch_exit(leader)?, deadline, |_| false),
         Err(outcome) => outcome,
     };
     // Errors are ignored: if haft is dead, that is a reason to continue with ending the command.

@@ -20,11 +20,12 @@ pub(super) fn release_output() {
 }
 
 /// Waits for the first of three events: a report arrives on `link`, haft's side of `control` is
-/// closed, or `deadline` passes.
+/// closed, or `deadline` passes. Reports for which `is_notice` returns true are not the last.
 pub(super) fn wait_for_outcome(
     control: &mut UnixStream,
     link: &mut UnixStream,
     deadline: Option<Instant>,
+    mut is_notice: impl FnMut([u8; CommandOutcome::ENCODED_LEN]) -> bool,
 ) -> CommandOutcome {
     loop {
         let mut fds = [poll_fd_for_reading(link), poll_fd_for_reading(control)];
@@ -38,11 +39,13 @@ pub(super) fn wait_for_outcome(
         if from_keeper {
             // A link that closes without a report belongs to a killed keeper.
             let mut report = [0; CommandOutcome::ENCODED_LEN];
-            let outcome = link
-                .read_exact(&mut report)
-                .ok()
-                .and_then(|()| CommandOutcome::decode(report));
-            return outcome.unwrap_or(CommandOutcome::Lost);
+            if link.read_exact(&mut report).is_err() {
+                return CommandOutcome::Lost;
+            }
+            if is_notice(report) {
+                continue;
+            }
+            return CommandOutcome::decode(report).unwrap_or(CommandOutcome::Lost);
         }
         if from_haft {
             return CommandOutcome::Cancelled;

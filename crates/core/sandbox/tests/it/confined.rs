@@ -1,6 +1,9 @@
 //! Confined commands can do what the policy allows, and nothing else. Runs as root and, through a
 //! copy of the test program, as nobody.
 
+mod hidden;
+mod names;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -475,42 +478,6 @@ fn proxy_connects_to_listed_hosts_only() {
         "{text}"
     );
     server.join().unwrap();
-}
-
-#[test]
-fn covers_are_removed_however_the_command_ends() {
-    let world = World::new();
-    if !can_confine(&world) {
-        return;
-    }
-    let before = world.names();
-    block_on(async {
-        let task = supervisor(PidNamespace::Privileged)
-            .start_background(world.command("touch ready; sleep 1000"), Capture::default());
-        let ready = world.path("project/ready");
-        tokio::task::spawn_blocking(move || wait_until("command", || ready.exists()))
-            .await
-            .unwrap();
-        assert!(
-            world.path("project/.mcp.json").symlink_metadata().is_ok(),
-            "it stands meanwhile"
-        );
-        // Another command starts and ends: the covers of the first one stay.
-        let other = supervisor(PidNamespace::Privileged);
-        other
-            .run(
-                &world.command("true"),
-                &Capture::default(),
-                &CancellationToken::new(),
-            )
-            .await
-            .unwrap();
-        assert!(world.path("project/.mcp.json").symlink_metadata().is_ok());
-        task.stop();
-        task.wait_for_end().await.unwrap();
-    });
-    fs::remove_file(world.path("project/ready")).unwrap();
-    assert_eq!(world.names(), before);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haft_sandbox::{CapturedOutput, CommandExit, HiddenPath};
+use haft_sandbox::{CapturedOutput, CommandExit, FinishedCommand, HiddenPath};
 use haft_text::{Cut, CutLimits, sanitize_bytes};
 use haft_types::TaskPhase;
 use serde_json::Value;
@@ -79,6 +79,27 @@ pub(crate) fn hidden_path_hint(hidden: &HiddenPath) -> String {
         "{hidden}. Use a copy in the project, or run the command with `sandbox` set to `outside`, which asks the user. The user can add the path to `[sandbox] readable`."
     )
 }
+
+/// Returns a remark about protected entries that a command created or replaced, or `None` if there
+/// are none.
+pub(crate) fn undone_entries_hint(finished: &FinishedCommand) -> Option<String> {
+    if finished.undone.is_empty() {
+        return None;
+    }
+    let shown = finished.undone.iter().take(MAX_NAMED_ENTRIES);
+    let mut names: Vec<_> = shown.map(|path| format!("`{}`", path.display())).collect();
+    let left = finished.undone.len() - names.len();
+    if left > 0 {
+        names.push(format!("{left} more"));
+    }
+    Some(format!(
+        "The command created or replaced protected entries, so all of its processes were ended and this was undone: {}. Commands in the sandbox may not do this; use the file tools, which ask the user.",
+        names.join(", ")
+    ))
+}
+
+/// The maximum number of entries that a remark names.
+const MAX_NAMED_ENTRIES: usize = 10;
 
 /// Returns a remark about a cut output: its size, and the file that contains the complete output,
 /// if there is one.

@@ -242,7 +242,7 @@ fn list_hidden_paths(
             .filter_map(|path| resolve_configured_path(path, home.as_deref())),
     );
     hidden.extend(settings.load_project_policy(project).hidden);
-    hidden.extend(rules.unreadable_paths(&settings.workspace(project)));
+    hidden.extend(rules.unreadable_paths(&settings.workspace(project)).paths);
     Ok(hidden)
 }
 

@@ -10,7 +10,7 @@ mod terminals;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use haft_testkit::{Gate, Reply, Script, SeenRole, Stop};
@@ -42,6 +42,8 @@ struct Editor {
     buffers: HashMap<String, String>,
     /// Files that haft wrote through the editor.
     written: Vec<String>,
+    /// What happens to the folders of the project, and the folder outside, while a file is read.
+    swap: Option<(Swap, PathBuf, PathBuf)>,
     /// The answer to forms. `None` leaves them unanswered.
     form: Option<Value>,
     forms: Vec<Value>,
@@ -72,6 +74,7 @@ impl Editor {
             asked: Vec::new(),
             buffers: HashMap::new(),
             written: Vec::new(),
+            swap: None,
             form: None,
             forms: Vec::new(),
             terminals: terminals::Terminals::default(),
@@ -166,7 +169,13 @@ impl Editor {
             }
             "fs/read_text_file" => {
                 let open = self.buffers.get(&path()).cloned();
-                json!({"content": open.unwrap_or_else(|| std::fs::read_to_string(path()).unwrap())})
+                let read = || match &self.swap {
+                    Some((swap, project, outside)) => {
+                        swap.read_meanwhile(project, outside, &path())
+                    }
+                    None => std::fs::read_to_string(path()).unwrap(),
+                };
+                json!({"content": open.unwrap_or_else(read)})
             }
             "fs/write_text_file" => {
                 let text = params["content"].as_str().unwrap();
@@ -267,6 +276,45 @@ impl Editor {
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// A way to let `a/d` in the project lead elsewhere for a moment.
+#[derive(Clone, Copy, Debug)]
+enum Swap {
+    /// `a/d` becomes a link.
+    Link,
+    /// `a` becomes a link.
+    OuterLink,
+    /// `a/d` is exchanged with the folder outside.
+    Exchange,
+}
+
+impl Swap {
+    fn read_meanwhile(self, project: &Path, outside: &Path, file: &str) -> String {
+        let folder = match self {
+            Self::Link | Self::Exchange => project.join("a/d"),
+            Self::OuterLink => project.join("a"),
+        };
+        let kept = project.join("kept");
+        match self {
+            Self::Link | Self::OuterLink => {
+                std::fs::rename(&folder, &kept).unwrap();
+                std::os::unix::fs::symlink(outside, &folder).unwrap();
+                let text = std::fs::read_to_string(file).unwrap();
+                std::fs::remove_file(&folder).unwrap();
+                std::fs::rename(&kept, &folder).unwrap();
+                text
+            }
+            Self::Exchange => {
+                std::fs::rename(&folder, &kept).unwrap();
+                std::fs::rename(outside, &folder).unwrap();
+                let text = std::fs::read_to_string(file).unwrap();
+                std::fs::rename(&folder, outside).unwrap();
+                std::fs::rename(&kept, &folder).unwrap();
+                text
+            }
+        }
     }
 }
 

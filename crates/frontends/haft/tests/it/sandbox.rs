@@ -114,12 +114,51 @@ fn auto_mode_runs_commands_inside_without_asking() {
     assert_eq!(
         project_entries(&rig),
         [".git", "made"],
-        "nothing is left of the covers"
+        "nothing else is created"
     );
     let left = std::fs::read_dir(rig.home().join("cache/tmp"))
         .unwrap()
         .count();
     assert_eq!(left, 0, "nor of the private folder");
+}
+
+/// The script gets past the check of single calls, as a program could that changes the path of a
+/// call while it is checked.
+#[test]
+fn auto_mode_names_protected_entries_that_a_command_created() {
+    let rig = rig(
+        [
+            command_call("sh make.sh"),
+            command_call("ls -A"),
+            Reply::text("Done."),
+        ],
+        "",
+    );
+    if !has_namespaces(&rig) {
+        return;
+    }
+    rig.write(
+        "make.sh",
+        "mkdir src\ncd src\nmkdir /proc/thread-self/cwd/../.vscode\nsleep 1000\n",
+    );
+    let ran = run_in_auto_mode(&rig);
+    let results = tool_results(&ran);
+    let vscode = rig.project().join(".vscode");
+    assert_eq!(results[0].0, "error");
+    assert!(
+        results[0].1.contains("SIGKILL")
+            && results[0]
+                .1
+                .contains(&format!("undone: `{}`", vscode.display())),
+        "{}",
+        results[0].1
+    );
+    assert_eq!(project_entries(&rig), [".git", "make.sh", "src"]);
+    assert!(
+        results[1].1.contains("\n.git\nmake.sh\nsrc"),
+        "{}",
+        results[1].1
+    );
 }
 
 /// Scripts read and write files that no rule can see. Inside the sandbox, denied files are hidden,

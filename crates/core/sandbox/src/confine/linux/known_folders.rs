@@ -229,8 +229,8 @@ mod tests {
         assert_eq!(memory.look(60), (vec![git()], 0));
         assert_eq!(
             memory.look(60),
-            (vec![git()], 5),
-            "all but the project's own and the one with a protected name"
+            (vec![git()], 6),
+            "all but the one with a protected name"
         );
 
         // Adding an entry changes a folder even if its times are set back.
@@ -270,7 +270,7 @@ mod tests {
             0,
             "a name may be protected that was not looked for"
         );
-        assert_eq!(memory.look(60).1, 5);
+        assert_eq!(memory.look(60).1, 6);
     }
 
     #[test]

@@ -48,9 +48,10 @@ pub(crate) fn restrict_with_landlock(policy: &SandboxPolicy) -> Result<(), Confi
     }
 }
 
-/// Prevents a command in a namespace from writing to named pipes; a read-only mount does not
-/// prevent that. Does nothing if Landlock is not available; named pipes then stay writable.
-pub(crate) fn restrict_pipes(policy: &SandboxPolicy) {
+/// Returns rules that prevent a command in a namespace from writing to named pipes; a read-only
+/// mount does not prevent that. Returns `None` if Landlock is not available; named pipes then stay
+/// writable.
+pub(super) fn build_pipe_rules(policy: &SandboxPolicy) -> Option<RulesetCreated> {
     let rules = || {
         // Moving files between folders must be handled to be allowed at all.
         let write = AccessFs::WriteFile | AccessFs::Refer;
@@ -64,9 +65,9 @@ pub(crate) fn restrict_pipes(policy: &SandboxPolicy) {
         for path in policy.projects.iter().chain(&policy.writable).chain(&own) {
             rules = allow_below(rules, path, write)?;
         }
-        rules.restrict_self()
+        Ok::<_, RulesetError>(rules)
     };
-    let _: Result<_, RulesetError> = rules();
+    rules().ok()
 }
 
 fn build_rules(policy: &SandboxPolicy) -> Result<RulesetCreated, RulesetError> {

@@ -9,7 +9,6 @@
 //! Invariant: no path stays writable unless the policy names it, and no process inside can undo a
 //! mount.
 
-use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,23 +23,12 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
-use super::protected_names::ProtectedEntry;
+use super::host_state::HostState;
+use super::protected_names::{ProtectedEntry, SEALED_REPOSITORY_ENTRIES};
 use super::sys::{Depth, NO_DEVICES, NO_SUID, READ_ONLY, restrict_mount};
 use super::{AtStep, ConfinementFailure, ConfinementStep, Network, SandboxPolicy};
 use crate::PRIVATE_FOLDERS;
 use crate::wire::Console;
-
-/// The state of the machine outside the sandbox, read before the namespaces were created.
-pub(crate) struct HostState {
-    /// The covers that stand in for missing protected files.
-    pub(crate) covers: Vec<PathBuf>,
-    /// The protected files of the projects, including covers.
-    pub(crate) protected: Vec<ProtectedEntry>,
-    /// The Unix sockets of other programs.
-    pub(crate) sockets: Vec<PathBuf>,
-    /// The standard input of the command.
-    pub(crate) console: Console,
-}
 
 /// The devices that every program may expect.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
@@ -50,20 +38,10 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const KEPT_RUN_ENTRIES: &[&str] = &["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 /// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_SOCKET: &str = "/run/haft-proxy";
-/// The entries of a repository that decide which programs git runs, or where git finds its
-/// configuration.
-const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
-    "commondir",
-    "config",
-    "config.worktree",
-    "gitdir",
-    "hooks",
-    "info",
-    "modules",
-    "worktrees",
-];
 /// An empty file, mounted over files to cover them.
 const EMPTY_FILE: &str = "/dev/.empty";
+/// An empty folder, mounted over folders that must be hidden.
+const EMPTY_FOLDER: &str = "/dev/.empty-folder";
 
 /// Builds the file system of this process, which must have its own mount and pid namespaces.
 pub(crate) fn build_file_system(
@@ -77,7 +55,8 @@ pub(crate) fn build_file_system(
     .at_step(ConfinementStep::Root)?;
     mount_own_proc().at_step(ConfinementStep::Proc)?;
     let mut pieces = open_policy_folders(policy).at_step(ConfinementStep::Folders)?;
-    pieces.extend(create_synthetic_pieces(policy, host.console).at_step(ConfinementStep::Devices)?);
+    pieces.extend(open_anchors(host));
+    pieces.extend(create_synthetic_pieces(policy, host).at_step(ConfinementStep::Devices)?);
     let root = Mount::open(Path::new("/")).at_step(ConfinementStep::Root)?;
     root.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)
         .at_step(ConfinementStep::Root)?;
@@ -245,6 +224,19 @@ fn open_policy_folders(policy: &SandboxPolicy) -> io::Result<Vec<MountPiece>> {
     Ok(pieces)
 }
 
+/// Opens the folders that lead to protected and hidden places in writable folders. As mounts, they
+/// cannot be moved, removed, or exchanged.
+fn open_anchors(host: &HostState) -> impl Iterator<Item = MountPiece> {
+    // A folder that has vanished leads nowhere.
+    host.anchors.iter().filter_map(|path| {
+        Some(MountPiece {
+            at: path.clone(),
+            mount: Mount::copy_from_path(path).ok()?,
+            access: MountAccess::Writable,
+        })
+    })
+}
+
 /// True if the path is below a folder, such as `/tmp`, that the command sees only as its private
 /// version.
 fn is_in_private_folder(policy: &SandboxPolicy, path: &Path) -> bool {
@@ -297,19 +289,18 @@ fn is_real_folder(path: &Path) -> bool {
 /// filled.
 fn create_synthetic_pieces(
     policy: &SandboxPolicy,
-    console: Console,
+    host: &HostState,
 ) -> io::Result<Vec<MountPiece>> {
     let devices = DEVICES
         .iter()
         .map(|name| Ok((*name, Mount::copy_from_path(&Path::new("/dev").join(name))?)));
     let devices: Vec<_> = devices.collect::<io::Result<_>>()?;
-    let terminal = match console {
+    let terminal = match host.console {
         Console::None | Console::Socket => None,
         Console::Terminal => fs::canonicalize("/proc/self/fd/1")
             .and_then(|path| Mount::copy_from_path(&path))
             .ok(),
     };
-    let hidden = list_hidden_entries(policy);
 
     mount(
         "tmpfs",
@@ -348,31 +339,21 @@ fn create_synthetic_pieces(
             access: MountAccess::ReadOnly,
         });
     }
-    for (number, (at, is_folder)) in hidden.into_iter().enumerate() {
+    for (number, (at, is_folder)) in host.hidden.iter().enumerate() {
         let cover = stage.join(number.to_string());
-        if is_folder {
+        if *is_folder {
             DirBuilder::new().mode(0o755).create(&cover)?;
         } else {
             File::create(&cover)?;
         }
         pieces.push(MountPiece {
-            at,
+            at: at.clone(),
             mount: Mount::copy_from_path(&cover)?,
             access: MountAccess::ReadOnly,
         });
     }
     unmount(stage, UnmountFlags::DETACH)?;
     Ok(pieces)
-}
-
-/// Returns the existing hidden paths with links resolved, each with a flag that is true if the path
-/// is a folder.
-fn list_hidden_entries(policy: &SandboxPolicy) -> BTreeSet<(PathBuf, bool)> {
-    policy
-        .existing_hidden_paths()
-        .map(|path| (path.is_dir(), path))
-        .map(|(is_folder, path)| (path, is_folder))
-        .collect()
 }
 
 fn fill_devices(
@@ -409,7 +390,9 @@ fn fill_devices(
         Some(c"newinstance,ptmxmode=0666,mode=0620"),
     )?;
     symlink("pts/ptmx", dev.join("ptmx"))?;
-    let empty = dev.join(Path::new(EMPTY_FILE).file_name().unwrap_or_default());
+    let in_dev = |path: &str| dev.join(Path::new(path).file_name().unwrap_or_default());
+    DirBuilder::new().mode(0o555).create(in_dev(EMPTY_FOLDER))?;
+    let empty = in_dev(EMPTY_FILE);
     File::create(&empty)?;
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o444))
 }
@@ -460,8 +443,8 @@ fn create_mount_point(piece: &MountPiece) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the protected files of the projects read-only. Each folder that leads to a protected file
-/// becomes a mount, so it cannot be renamed.
+/// Makes the protected files of the projects read-only. A folder that could contain a protected
+/// file becomes a mount, so it cannot be renamed.
 fn seal_protected(policy: &SandboxPolicy, host: &HostState) -> io::Result<()> {
     for found in &host.protected {
         let sealed = match found {
@@ -469,7 +452,7 @@ fn seal_protected(policy: &SandboxPolicy, host: &HostState) -> io::Result<()> {
                 seal_repository(path)
             }
             ProtectedEntry::Protected(path) => seal_path(path),
-            ProtectedEntry::Anchor(path) if host.covers.contains(path) => seal_path(path),
+            ProtectedEntry::Anchor(path) if host.anchors.contains(path) => Ok(()),
             ProtectedEntry::Anchor(path) => {
                 Mount::copy_from_path(path).and_then(|copy| copy.attach(path))
             }
@@ -518,31 +501,30 @@ fn seal_extra_file(project: &Path, path: &Path) -> io::Result<()> {
     seal_path(path)
 }
 
-fn seal_path(path: &Path) -> io::Result<()> {
-    let kind = path.symlink_metadata()?.file_type();
-    let target = if kind.is_symlink() {
-        path.metadata().ok()
+/// Makes a file or folder read-only. Of a link, the target is sealed: the link itself is watched,
+/// because a mount in its place would look like a file.
+pub(super) fn seal_path(path: &Path) -> io::Result<()> {
+    let place = if path.is_symlink() {
+        fs::canonicalize(path)?
     } else {
-        None
+        path.to_owned()
     };
-    let copy = if kind.is_socket() {
-        Mount::copy_from_path(Path::new(EMPTY_FILE))?
-    } else if target.as_ref().is_some_and(fs::Metadata::is_file) {
-        Mount::copy_from_path(&fs::canonicalize(path)?)?
-    } else if kind.is_symlink() {
-        // A folder cannot be mounted on a link, so the link's target is sealed and the link is
-        // covered.
-        if let Ok(folder) = fs::canonicalize(path) {
-            let copy = Mount::copy_from_path(&folder)?;
-            copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
-            copy.attach(&folder)?;
-        }
-        Mount::copy_from_path(Path::new(EMPTY_FILE))?
-    } else {
-        Mount::copy_from_path(path)?
-    };
+    let copy = Mount::copy_from_path(&place)?;
     copy.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
-    copy.attach(path)
+    copy.attach(&place)
+}
+
+/// Mounts an empty file or folder on a place that must be hidden.
+pub(super) fn cover_hidden(path: &Path) -> io::Result<()> {
+    let place = fs::canonicalize(path)?;
+    let empty = if place.is_dir() {
+        EMPTY_FOLDER
+    } else {
+        EMPTY_FILE
+    };
+    let cover = Mount::copy_from_path(Path::new(empty))?;
+    cover.restrict(READ_ONLY | NO_SUID | NO_DEVICES, Depth::All)?;
+    cover.attach(&place)
 }
 
 /// Covers the sockets of other programs that are still reachable. Sockets in a project are left

@@ -1,12 +1,12 @@
 //! Finds the protected files of a project: those that decide which programs other programs run.
 //!
 //! The names are those of [`haft_types::PROTECTED_PATHS`] and [`haft_types::STEERING_FILES`]. Names
-//! of the first list are protected in the project folder itself even if they are missing. In
-//! subfolders, and for names of the second list, only existing files are protected, in a limited
-//! number of folders. The folders that lead to a protected file are anchored: otherwise they could
-//! be renamed and created anew.
+//! of the first list are protected in the project folder itself even if they are missing
+//! ([`super::name_watch`]). In subfolders, and for names of the second list, only existing files
+//! are protected. The folders that lead to a protected file are anchored: otherwise they could be
+//! renamed and created anew.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use haft_types::{PROTECTED_PATHS, STEERING_FILES};
 
 use super::known_folders::KnownFolders;
 
-/// Protected names whose absence is covered only in the user's home folder: no program reads them
-/// elsewhere.
+/// Protected names that commands may create outside the user's home folder: no program reads them
+/// there.
 const HOME_ONLY_NAMES: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
@@ -44,115 +44,18 @@ const HOME_ONLY_NAMES: &[&str] = &[
     ".zshrc",
 ];
 
-/// Protected names that are files; all others are folders.
-const FILE_NAMES: &[&str] = &[
-    ".appveyor.yml",
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".build.yml",
-    ".cirrus.star",
-    ".cirrus.yml",
-    ".continuerc.json",
-    ".crush.json",
-    ".cshrc",
-    ".devcontainer.json",
-    ".dir-locals-2.el",
-    ".dir-locals.el",
-    ".drone.jsonnet",
-    ".drone.star",
-    ".drone.yml",
-    ".emacs",
-    ".envrc",
-    ".exrc",
-    ".gitconfig",
-    ".gitlab-ci.yml",
-    ".gitmodules",
-    ".gitpod.dockerfile",
-    ".gitpod.yml",
-    ".gvimrc",
-    ".inputrc",
-    ".kilocodemodes",
-    ".kshrc",
-    ".lefthook-local.json",
-    ".lefthook-local.jsonc",
-    ".lefthook-local.toml",
-    ".lefthook-local.yaml",
-    ".lefthook-local.yml",
-    ".lefthook.json",
-    ".lefthook.jsonc",
-    ".lefthook.toml",
-    ".lefthook.yaml",
-    ".lefthook.yml",
-    ".login",
-    ".mcp.json",
-    ".nvim.lua",
-    ".nvimrc",
-    ".overcommit.yml",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    ".profile",
-    ".roomodes",
-    ".simple-git-hooks.cjs",
-    ".simple-git-hooks.js",
-    ".simple-git-hooks.json",
-    ".simple-git-hooks.mjs",
-    ".tcshrc",
-    ".travis.yml",
-    ".vimrc",
-    ".woodpecker.yaml",
-    ".woodpecker.yml",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    ".zuul.yaml",
-    "Jenkinsfile",
-    "appveyor.yml",
-    "azure-pipelines.yaml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "captainhook.json",
-    "crush.json",
-    "grumphp.yml",
-    "grumphp.yml.dist",
-    "lefthook-local.json",
-    "lefthook-local.jsonc",
-    "lefthook-local.toml",
-    "lefthook-local.yaml",
-    "lefthook-local.yml",
-    "lefthook.json",
-    "lefthook.jsonc",
-    "lefthook.toml",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "opencode.json",
-    "opencode.jsonc",
-    "prek.toml",
-    "simple-git-hooks.cjs",
-    "simple-git-hooks.js",
-    "simple-git-hooks.json",
-    "simple-git-hooks.mjs",
-    "zuul.yaml",
+/// The entries of a repository that decide which programs git runs, or where git finds its
+/// configuration.
+pub(super) const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
 ];
-
-/// The kind of entry that covers a missing name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CoverKind {
-    File,
-    Folder,
-}
-
-/// A protected name that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MissingEntry {
-    pub(super) path: PathBuf,
-    pub(super) kind: CoverKind,
-}
-
 /// An existing protected name, or a folder that leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectedEntry {
@@ -162,66 +65,70 @@ pub(crate) enum ProtectedEntry {
     Anchor(PathBuf),
 }
 
-/// Returns a protected name with the capital letters that its program uses. The lists of protected
-/// names are in lower case.
-fn original_case(name: &'static str) -> &'static str {
-    if name == "jenkinsfile" {
-        "Jenkinsfile"
-    } else {
-        name
-    }
+/// Returns the first parts of the protected names that no command may create in `folder`, a project
+/// folder.
+pub(super) fn first_parts(folder: &Path, home: Option<&Path>) -> BTreeSet<&'static str> {
+    names_for_folder(folder, home)
+        .map(|(first, _)| first)
+        .collect()
 }
 
-/// Returns the protected names that do not exist in `folder`. If even the first part of a two-part
-/// name is missing, only that part is returned.
-pub(super) fn find_missing(folder: &Path, home: Option<&Path>) -> Vec<MissingEntry> {
+/// Returns the second parts of the protected names whose first part is `first`, in any case.
+pub(super) fn second_parts(
+    first: &str,
+    folder: &Path,
+    home: Option<&Path>,
+) -> BTreeSet<&'static str> {
+    names_for_folder(folder, home)
+        .filter(|(own, _)| own.eq_ignore_ascii_case(first))
+        .filter_map(|(_, rest)| rest)
+        .collect()
+}
+
+/// Returns the names of `PROTECTED_PATHS` that programs read in `folder`, each split in two.
+fn names_for_folder(
+    folder: &Path,
+    home: Option<&Path>,
+) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let is_home = home == Some(folder);
-    let mut missing: Vec<MissingEntry> = Vec::new();
-    for name in PROTECTED_PATHS
+    PROTECTED_PATHS
         .iter()
-        .copied()
-        .filter(|name| is_home || !HOME_ONLY_NAMES.contains(name))
-        .map(original_case)
-    {
-        let (first, kind) = match name.split_once('/') {
-            Some((first, _)) if !may_exist(&folder.join(first)) => (first, CoverKind::Folder),
-            Some(_) | None if FILE_NAMES.contains(&name) => (name, CoverKind::File),
-            Some(_) | None => (name, CoverKind::Folder),
-        };
-        let path = folder.join(first);
-        if !may_exist(&path) && missing.iter().all(|other| other.path != path) {
-            missing.push(MissingEntry { path, kind });
-        }
-    }
-    missing
+        .filter(move |name| is_home || !HOME_ONLY_NAMES.contains(name))
+        .map(split_name)
 }
 
-/// True if the path exists, or if that cannot be determined.
-fn may_exist(path: &Path) -> bool {
-    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
-}
-
-/// The maximum number of folders of a project that are searched, beginning with the uppermost.
-const MAX_FOLDERS: usize = 1_000;
+/// The maximum number of folders of a project that are searched. In a larger project, protected
+/// files could be missed, so no command is run there in a sandbox.
+const MAX_FOLDERS: usize = 100_000;
 /// Folders that are not searched: programs generate their content, and neither editors nor version
 /// control read it.
 const SKIPPED_FOLDERS: &[&str] = &["node_modules", "target", "__pycache__"];
 
 /// Returns the existing protected names of a project, each preceded by the folders that lead to it.
-/// Remembered folders that are unchanged are not searched again.
+/// Remembered folders that are unchanged are not searched again. Fails if the project has too many
+/// folders.
 pub(super) fn find_protected(
     project: &Path,
     known: &mut KnownFolders,
 ) -> io::Result<Vec<ProtectedEntry>> {
+    find_protected_in(project, known, MAX_FOLDERS)
+}
+
+fn find_protected_in(
+    project: &Path,
+    known: &mut KnownFolders,
+    max_folders: usize,
+) -> io::Result<Vec<ProtectedEntry>> {
     let mut all: Vec<ProtectedEntry> = Vec::new();
     let mut folders = VecDeque::from([project.to_owned()]);
-    for _ in 0..MAX_FOLDERS {
-        let Some(folder) = folders.pop_front() else {
-            break;
-        };
+    let mut searched = 0;
+    while let Some(folder) = folders.pop_front() {
+        searched += 1;
+        if searched > max_folders {
+            return Err(io::Error::from_raw_os_error(libc::E2BIG));
+        }
         let is_project = folder == project;
-        // The project's own folder changes with every cover.
-        if let Some(below) = known.unchanged_subfolders(&folder).filter(|_| !is_project) {
+        if let Some(below) = known.unchanged_subfolders(&folder) {
             folders.extend(below);
             continue;
         }
@@ -240,7 +147,7 @@ pub(super) fn find_protected(
                 .collect();
             all.extend(way.into_iter().rev());
         }
-        if let Some(stamp) = settled.filter(|_| !is_project && here.is_empty()) {
+        if let Some(stamp) = settled.filter(|_| here.is_empty()) {
             known.remember(&folder, stamp, &below);
         }
         all.extend(here);
@@ -251,16 +158,14 @@ pub(super) fn find_protected(
 
 /// Each protected name, split into its first part and the rest.
 static SPLIT_NAMES: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let parts = |name: &&'static str| {
-        name.split_once('/')
-            .map_or((*name, None), |(first, rest)| (first, Some(rest)))
-    };
-    PROTECTED_PATHS
-        .iter()
-        .chain(STEERING_FILES)
-        .map(parts)
-        .collect()
+    let names = PROTECTED_PATHS.iter().chain(STEERING_FILES);
+    names.map(split_name).collect()
 });
+
+fn split_name(name: &&'static str) -> (&'static str, Option<&'static str>) {
+    name.split_once('/')
+        .map_or((*name, None), |(first, rest)| (first, Some(rest)))
+}
 
 /// Joins all protected names and all names of skipped folders into one string, which changes when
 /// another version of haft changes the lists.
@@ -333,12 +238,39 @@ mod tests {
 
     #[test]
     fn name_lists_contain_protected_names_only() {
-        for name in FILE_NAMES.iter().chain(HOME_ONLY_NAMES) {
-            assert!(
-                PROTECTED_PATHS.contains(&name.to_ascii_lowercase().as_str()),
-                "{name}"
-            );
+        for name in HOME_ONLY_NAMES {
+            assert!(PROTECTED_PATHS.contains(name), "{name}");
         }
+    }
+
+    #[test]
+    fn first_parts_contain_home_names_only_in_the_home_folder() {
+        let folder = Path::new("/p");
+        let parts = first_parts(folder, None);
+        assert!(parts.contains(".git") && parts.contains(".github") && parts.contains(".mcp.json"));
+        assert!(!parts.contains(".bashrc") && !parts.contains(".config"));
+        let at_home = first_parts(folder, Some(folder));
+        assert!(at_home.contains(".bashrc") && at_home.contains(".config"));
+        let second = |home| second_parts(".CONFIG", folder, home).contains("fish");
+        assert!(second(Some(folder)) && !second(None));
+        assert_eq!(
+            second_parts(".github", folder, None),
+            BTreeSet::from(["actions", "workflows"])
+        );
+    }
+
+    #[test]
+    fn search_of_too_many_folders_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..4 {
+            fs::create_dir(folder.path().join(format!("folder-{number}"))).unwrap();
+        }
+        fs::create_dir_all(folder.path().join("z/vendor/.git")).unwrap();
+        let search = |max| find_protected_in(folder.path(), &mut KnownFolders::default(), max);
+        let error = search(6).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::E2BIG));
+        let vendored = ProtectedEntry::Protected(folder.path().join("z/vendor/.git"));
+        assert!(search(7).unwrap().contains(&vendored));
     }
 
     #[test]
@@ -379,30 +311,6 @@ mod tests {
                 ProtectedEntry::Anchor(root.join("sub/module")),
                 ProtectedEntry::Protected(root.join("sub/module/.git")),
             ]
-        );
-
-        let missing = find_missing(root, None);
-        let of = |name: &str| {
-            missing
-                .iter()
-                .find(|missing| missing.path == root.join(name))
-                .map(|missing| missing.kind)
-        };
-        assert_eq!(of(".git"), Some(CoverKind::Folder));
-        assert_eq!(of(".mcp.json"), Some(CoverKind::File));
-        assert_eq!(of("Jenkinsfile"), Some(CoverKind::File));
-        assert_eq!(
-            of(".gitlab"),
-            Some(CoverKind::Folder),
-            "even its first part is missing"
-        );
-        assert_eq!(of(".github/actions"), Some(CoverKind::Folder));
-        assert_eq!(of(".github"), None);
-        assert_eq!(of(".bashrc"), None, "only in the home folder");
-        assert!(
-            find_missing(root, Some(root))
-                .iter()
-                .any(|missing| missing.path == root.join(".bashrc"))
         );
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io;
 
+use landlock::RulesetCreated;
 use rustix::thread::set_no_new_privs;
 use seccompiler::BpfProgram;
 
+use super::landlock_rules::build_pipe_rules;
 use super::seccomp::{self, SocketFamilies};
 use super::sys;
 use super::{
@@ -14,6 +16,8 @@ use super::{
 /// The restrictions that a confined command applies last, prepared before the fork.
 pub(crate) struct Restrictions {
     filter: BpfProgram,
+    /// Rules that keep a command in namespaces from named pipes, if Landlock is available.
+    pipes: Option<RulesetCreated>,
 }
 
 impl Restrictions {
@@ -27,14 +31,23 @@ impl Restrictions {
             }
         };
         let filter = seccomp::build_filter(families).at_step(ConfinementStep::Restrictions)?;
-        Ok(Self { filter })
+        let pipes = match confined.method {
+            ConfinementMethod::Namespace => build_pipe_rules(&confined.policy),
+            ConfinementMethod::Landlock => None,
+        };
+        Ok(Self { filter, pipes })
     }
 
-    /// Permanently restricts the calling process. Makes only system calls, so it may run between
-    /// fork and exec.
+    /// Permanently restricts the calling process. May run between fork and exec, because the
+    /// process that forks has one thread.
     pub(crate) fn apply(&self) -> io::Result<()> {
         sys::drop_capabilities()?;
         set_no_new_privs(true)?;
+        // The keeper itself must stay able to mount, which Landlock would forbid. Failures are
+        // ignored, as on a machine without Landlock.
+        if let Some(pipes) = &self.pipes {
+            let _ = pipes.try_clone().map(RulesetCreated::restrict_self);
+        }
         seccompiler::apply_filter(&self.filter).map_err(|error| match error {
             seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
             seccompiler::Error::Backend(_)

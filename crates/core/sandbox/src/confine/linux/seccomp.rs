@@ -13,6 +13,8 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
+use super::creating_calls::CREATING_CALLS;
+
 /// The families of sockets that a command may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocketFamilies {
@@ -236,29 +238,97 @@ fn compare_argument(
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
+/// The calls about which a process that is not confined decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotifiedCalls {
+    /// The calls that create or move a name.
+    Creating,
+    /// Also the calls that only remove one.
+    CreatingAndRemoving,
+}
+
+/// Returns a filter that asks the process with the listener about the calls that create names. All
+/// other calls are allowed; the filter of [`build_filter`] decides about them.
+pub(super) fn build_notifying_filter(calls: NotifiedCalls) -> io::Result<BpfProgram> {
+    const LOAD_NUMBER: sock_filter = instruction(LOAD, 0, 0, 0);
+    const LOAD_ARCHITECTURE: sock_filter = instruction(LOAD, 0, 0, 4);
+    const ARGUMENTS_OFFSET: u32 = 16;
+    let Some(architecture) = AUDIT_ARCHITECTURE else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let mut program = vec![
+        LOAD_ARCHITECTURE,
+        instruction(JUMP_IF_EQUAL, 1, 0, architecture),
+        instruction(RETURN, 0, 0, ALLOW),
+        LOAD_NUMBER,
+    ];
+    for call in CREATING_CALLS {
+        if calls == NotifiedCalls::Creating && call.created.is_none() {
+            continue;
+        }
+        let Ok(number) = u32::try_from(call.number) else {
+            continue;
+        };
+        match call.open_flags {
+            None => program.extend([
+                instruction(JUMP_IF_EQUAL, 0, 1, number),
+                instruction(RETURN, 0, 0, USER_NOTIFICATION),
+            ]),
+            // The lower half of an argument comes first on all supported architectures.
+            Some(flags) => program.extend([
+                instruction(JUMP_IF_EQUAL, 0, 4, number),
+                instruction(LOAD, 0, 0, ARGUMENTS_OFFSET + 8 * u32::from(flags)),
+                instruction(JUMP_IF_ANY_BIT, 0, 1, libc::O_CREAT as u32),
+                instruction(RETURN, 0, 0, USER_NOTIFICATION),
+                instruction(RETURN, 0, 0, ALLOW),
+            ]),
+        }
+    }
+    program.push(instruction(RETURN, 0, 0, ALLOW));
+    Ok(program)
+}
+
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const JUMP_IF_ANY_BIT: u16 = 0x45;
+const RETURN: u16 = 0x06;
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const USER_NOTIFICATION: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+/// The kernel's number for the calling convention of this program.
+const AUDIT_ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else if cfg!(target_arch = "riscv64") {
+    Some(0xc000_00f3)
+} else {
+    None
+};
+
+const fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
 /// Returns the instructions that run before the rules. They refuse the system call numbers of
 /// another calling convention, which would bypass all rules, and report some system calls as not
 /// implemented.
 fn filter_prologue() -> BpfProgram {
-    const LOAD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const ERRNO: u32 = 0x0005_0000;
     /// The bit that is set in every system call number of the x32 calling convention.
     const X32: u32 = 0x4000_0000;
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    let error = |errno: libc::c_int| step(RETURN, 0, 0, ERRNO | errno.unsigned_abs());
+    let error = |errno: libc::c_int| instruction(RETURN, 0, 0, ERRNO | errno.unsigned_abs());
     let mut program = vec![
-        step(LOAD, 0, 0, 0),
-        step(JUMP_IF_AT_LEAST, 0, 1, X32),
+        instruction(LOAD, 0, 0, 0),
+        instruction(JUMP_IF_AT_LEAST, 0, 1, X32),
         error(libc::EPERM),
     ];
     for call in UNSUPPORTED_CALLS
         .iter()
         .filter_map(|call| u32::try_from(*call).ok())
     {
-        program.extend([step(JUMP_IF_EQUAL, 0, 1, call), error(libc::ENOSYS)]);
+        program.extend([instruction(JUMP_IF_EQUAL, 0, 1, call), error(libc::ENOSYS)]);
     }
     program
 }

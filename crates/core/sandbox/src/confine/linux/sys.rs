@@ -4,6 +4,8 @@ use std::io;
 use std::mem::{size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use seccompiler::sock_filter;
+
 /// A mount attribute that makes the mount read-only.
 pub(super) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NO_SUID: u64 = libc::MOUNT_ATTR_NOSUID;
@@ -63,6 +65,98 @@ pub(crate) fn bring_up_loopback() -> io::Result<()> {
     request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
     // SAFETY: the request lives across the call, which only reads it.
     let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Installs a filter in the calling process, which its future children inherit, and returns the
+/// descriptor through which the kernel asks about calls.
+pub(super) fn install_listener(filter: &[sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: filter.as_ptr().cast_mut().cast(),
+    };
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // A call that was already asked about is not interrupted by a signal. Since Linux 5.19.
+    let waiting = listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    for flags in [waiting, listener] {
+        // SAFETY: the program and its instructions, which have the layout of the kernel's, live
+        // across the call, which only reads them.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                flags,
+                &raw const program,
+            )
+        };
+        if let Ok(fd @ 0..) = i32::try_from(fd) {
+            // SAFETY: the descriptor is new and has no other owner.
+            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// A call of a confined process that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotifiedCall {
+    id: u64,
+    /// The thread, as a process id in the namespace of this process.
+    pub(super) thread: u32,
+    pub(super) number: libc::c_long,
+    pub(super) arguments: [u64; 6],
+}
+
+/// The answer to a notified call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallAnswer {
+    /// The kernel carries out the call, with the arguments as they are then.
+    Continue,
+    /// The call fails with this error number.
+    Fail(libc::c_int),
+}
+
+/// Receives a call that waits for an answer. Fails if the calling process has been killed.
+pub(super) fn receive_call(listener: impl AsFd) -> io::Result<NotifiedCall> {
+    // SAFETY: all zeros is a valid value, which the kernel demands.
+    let mut call: libc::seccomp_notif = unsafe { zeroed() };
+    let fd = listener.as_fd().as_raw_fd();
+    // SAFETY: the structure lives across the call, which fills it.
+    let failed = unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NotifiedCall {
+        id: call.id,
+        thread: call.pid,
+        number: call.data.nr.into(),
+        arguments: call.data.args,
+    })
+}
+
+/// Answers a call. Fails if the calling process has been killed.
+pub(super) fn answer_call(
+    listener: impl AsFd,
+    call: &NotifiedCall,
+    answer: CallAnswer,
+) -> io::Result<()> {
+    let (error, flags) = match answer {
+        CallAnswer::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+        CallAnswer::Fail(errno) => (-errno, 0),
+    };
+    let mut response = libc::seccomp_notif_resp {
+        id: call.id,
+        val: 0,
+        error,
+        flags,
+    };
+    let fd = listener.as_fd().as_raw_fd();
+    // SAFETY: the structure lives across the call.
+    let failed = unsafe { libc::ioctl(fd, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response) };
     if failed == 0 {
         Ok(())
     } else {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::running::phrases::{
     add_exit, add_section, add_stdout, hidden_path_hint, last_lines, phase_name, to_millis,
+    undone_entries_hint,
 };
 use crate::running::{Task, TaskReport};
 
@@ -70,6 +71,11 @@ pub(super) fn build_monitor_envelope(task: &Task, lines: usize, bytes: usize) ->
     })) = task.ending().as_deref()
     {
         let _ = write!(text, "\n[{}]", hidden_path_hint(hidden));
+    }
+    if let Some(Ok(finished)) = task.ending().as_deref()
+        && let Some(hint) = undone_entries_hint(finished)
+    {
+        let _ = write!(text, "\n[{hint}]");
     }
     if let Some(problem) = task.file_problem() {
         let _ = write!(text, "\n[{problem}.]");

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::running::phrases::{
     DATA_LIMITS, add_cut_section, add_exit, describe_spill, hidden_path_hint, signal_name,
-    to_millis,
+    to_millis, undone_entries_hint,
 };
 
 /// A finished command, with the values that its report needs.
@@ -64,6 +64,9 @@ impl CommandRun {
             }
         }
         if let Some(hint) = self.failure_hint() {
+            let _ = write!(text, "\n[{hint}]");
+        }
+        if let Some(hint) = undone_entries_hint(&self.finished) {
             let _ = write!(text, "\n[{hint}]");
         }
         match aftermath {

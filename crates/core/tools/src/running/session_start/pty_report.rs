@@ -11,7 +11,7 @@ use crate::failure::{Coded, ToolFailure};
 use crate::running::PtySession;
 use crate::running::phrases::{
     add_cut_section, add_exit, add_stdout, describe_exit, describe_spill, format_duration,
-    hidden_path_hint,
+    hidden_path_hint, undone_entries_hint,
 };
 
 /// The state of a session after an interaction, and its new output.
@@ -75,6 +75,11 @@ impl<'a> PtyReport<'a> {
         })) = ended.as_deref()
         {
             text.extend(["\n[", &hidden_path_hint(hidden), "]"]);
+        }
+        if let Some(Ok(finished)) = ended.as_deref()
+            && let Some(hint) = undone_entries_hint(finished)
+        {
+            text.extend(["\n[", &hint, "]"]);
         }
         add_stdout(&mut data, &self.output);
         if cut.is_cut() {

@@ -3,7 +3,7 @@
 use haft_testkit::Reply;
 use serde_json::{Value, json};
 
-use super::{Editor, rig, stop_reason};
+use super::{Editor, Swap, rig, stop_reason};
 
 fn file_capabilities() -> Value {
     json!({"fs": {"readTextFile": true, "writeTextFile": true}})
@@ -63,10 +63,9 @@ fn replace_in_file_keeps_unsaved_text_and_undo_restores_it() {
         "end_turn"
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nzwei\n");
-    assert_eq!(
-        editor.buffers.values().next().unwrap(),
-        "one\nzwei\n",
-        "the editor follows"
+    assert!(
+        editor.written.is_empty(),
+        "an editor writes by path, so haft writes itself"
     );
     assert_eq!(editor.finish(), 0);
     let undone = rig.run(&["undo"]);
@@ -126,4 +125,73 @@ fn write_to_file_asks_a_read_only_editor_to_save_first() {
             .last()
     );
     assert!(request.contains("not saved"), "{request}");
+}
+
+/// While the editor reads, a command lets the path lead out of the project, and back.
+#[test]
+fn read_file_ignores_a_text_that_came_from_outside_by_a_swapped_folder() {
+    for swap in [Swap::Link, Swap::OuterLink, Swap::Exchange] {
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a/d/file.txt"})),
+            Reply::text("Done."),
+        ]);
+        rig.write("a/d/file.txt", "in the project\n");
+        let outside = rig.project().parent().unwrap().join("outside");
+        std::fs::create_dir_all(outside.join("d")).unwrap();
+        for file in ["file.txt", "d/file.txt"] {
+            std::fs::write(outside.join(file), "outside text\n").unwrap();
+        }
+        let (mut editor, session) = Editor::in_session(&rig, file_capabilities());
+        editor.swap = Some((swap, rig.project(), outside));
+        assert_eq!(stop_reason(&editor.prompt(&session, "read")), "end_turn");
+        let request = format!(
+            "{:?}",
+            rig.server.generation_requests()[1]
+                .decode()
+                .unwrap()
+                .messages
+                .last()
+        );
+        assert!(
+            request.contains("in the project") && !request.contains("outside text"),
+            "{swap:?}: {request}"
+        );
+    }
+}
+
+#[test]
+fn write_to_file_saves_and_writes_nothing_outside_by_a_swapped_folder() {
+    for swap in [Swap::Link, Swap::OuterLink, Swap::Exchange] {
+        let rig = rig([
+            Reply::call("read_file", json!({"path": "a/d/file.txt"})),
+            Reply::call(
+                "write_to_file",
+                json!({"path": "a/d/file.txt", "content": "new\n"}),
+            ),
+            Reply::text("Done."),
+        ]);
+        rig.write("a/d/file.txt", "in the project\n");
+        let outside = rig.project().parent().unwrap().join("outside");
+        std::fs::create_dir_all(outside.join("d")).unwrap();
+        for file in ["file.txt", "d/file.txt"] {
+            std::fs::write(outside.join(file), "outside text\n").unwrap();
+        }
+        let (mut editor, session) = Editor::in_session(&rig, file_capabilities());
+        editor.permission = "allow_once";
+        editor.swap = Some((swap, rig.project(), outside.clone()));
+        editor.prompt(&session, "write");
+        for file in ["file.txt", "d/file.txt"] {
+            assert_eq!(
+                std::fs::read_to_string(outside.join(file)).unwrap(),
+                "outside text\n",
+                "{swap:?}"
+            );
+        }
+        assert!(editor.written.is_empty(), "{swap:?}");
+        assert_eq!(
+            std::fs::read_to_string(rig.project().join("a/d/file.txt")).unwrap(),
+            "new\n",
+            "{swap:?}"
+        );
+    }
 }
