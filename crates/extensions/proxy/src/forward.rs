@@ -169,6 +169,13 @@ struct Forwarder {
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
 
+/// A request without its body, as the client sent it.
+struct RequestHead {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+}
+
 /// Forwards requests and replies until `end` resolves, and passes copies to `traffic` for
 /// recording. The listener should accept connections from this machine only. If the receiver of
 /// `traffic` is dropped, forwarding continues without recording.
@@ -268,9 +275,15 @@ impl Forwarder {
             .to_owned();
         let method = parts.method.to_string();
         let api = detect_api(&method, &path);
+        let head = RequestHead {
+            method: method.clone(),
+            path: path.clone(),
+            // Headers that are not forwarded can hold keys, too.
+            headers: collect_header_pairs(&parts.headers),
+        };
         remove_hop_by_hop(&mut parts.headers);
         let body = match api {
-            Some(api) => self.capture_request(exchange, api, &parts, &path, upstream, body),
+            Some(api) => self.capture_request(exchange, api, head, upstream, body),
             None => Tee::without_capture(body),
         };
         parts.headers.remove(HOST);
@@ -328,18 +341,19 @@ impl Forwarder {
         &self,
         exchange: u64,
         api: Api,
-        parts: &request::Parts,
-        path: &str,
+        head: RequestHead,
         upstream: &Uri,
         body: Incoming,
     ) -> Tee {
-        let method = parts.method.to_string();
-        let path = path.to_owned();
+        let RequestHead {
+            method,
+            path,
+            headers,
+        } = head;
         let upstream = upstream
             .authority()
             .map_or("", Authority::as_str)
             .to_owned();
-        let headers = collect_header_pairs(&parts.headers);
         let traffic = self.traffic.clone();
         let on_end = move |body| {
             let seen = SeenRequest {

@@ -5,6 +5,7 @@
 
 use hyper::header::{HOST, HeaderName, ORIGIN};
 use hyper::http::request;
+use hyper::http::uri::Authority;
 use hyper::{StatusCode, Uri};
 
 /// The header in which browsers state the relation between a page and the requested address.
@@ -38,7 +39,7 @@ pub(crate) fn check_request(parts: &request::Parts) -> Result<(), Refusal> {
     let is_own_origin = |origin: &str| {
         origin
             .parse::<Uri>()
-            .is_ok_and(|uri| uri.authority().map(|own| own.as_str()) == hosts.first().copied())
+            .is_ok_and(|uri| uri.authority().map(Authority::as_str) == hosts.first().copied())
     };
     let text = |name: &HeaderName| {
         let values = parts.headers.get_all(name).iter();

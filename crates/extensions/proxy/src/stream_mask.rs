@@ -184,10 +184,10 @@ mod tests {
     }
 
     fn event_stream(events: &[Value]) -> String {
-        events
+        let lines = events
             .iter()
-            .map(|event| format!("event: x\r\ndata: {event}\r\n\r\n"))
-            .collect()
+            .map(|event| format!("event: x\r\ndata: {event}\r\n\r\n"));
+        lines.collect::<Vec<_>>().concat()
     }
 
     /// Returns the text of all fields named `field`.

@@ -74,7 +74,8 @@ fn list_forms(value: &[u8]) -> Vec<String> {
             forms.push(encode_base64_inside(value, offset, alphabet));
         }
     }
-    let lower: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = value.iter().map(|byte| format!("{byte:02x}"));
+    let lower = digits.collect::<Vec<_>>().concat();
     forms.push(lower.to_uppercase());
     forms.push(lower);
     forms.retain(|form| form.len() >= MIN_FORM_BYTES);
@@ -237,8 +238,9 @@ mod tests {
     }
 
     fn base64(bytes: &[u8]) -> String {
-        let mut bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
-        while bits.len() % 6 != 0 {
+        let bits = bytes.iter().map(|byte| format!("{byte:08b}"));
+        let mut bits = bits.collect::<Vec<_>>().concat();
+        while !bits.len().is_multiple_of(6) {
             bits.push('0');
         }
         bits.as_bytes()
@@ -250,10 +252,14 @@ mod tests {
             .collect()
     }
 
+    fn hexadecimal(text: &str) -> String {
+        let digits = text.bytes().map(|byte| format!("{byte:02x}"));
+        digits.collect::<Vec<_>>().concat()
+    }
+
     fn all_escaped(text: &str) -> String {
-        text.encode_utf16()
-            .map(|unit| format!("\\u{unit:04x}"))
-            .collect()
+        let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+        units.collect::<Vec<_>>().concat()
     }
 
     #[test]
@@ -280,8 +286,8 @@ mod tests {
             base64(KEY.as_bytes())
                 .replace('+', "%2B")
                 .replace('/', "%2F"),
-            KEY.bytes().map(|byte| format!("{byte:02x}")).collect(),
-            KEY.bytes().map(|byte| format!("{byte:02X}")).collect(),
+            hexadecimal(KEY),
+            hexadecimal(KEY).to_uppercase(),
         ] {
             let text = format!("a {encoded} b");
             assert_eq!(masker.mask(&text), "a [masked: key] b", "{encoded}");

@@ -441,8 +441,10 @@ async fn record_contains_no_key_of_any_parameter() {
 
 #[tokio::test]
 async fn record_contains_no_encoded_key() {
-    let percent: String = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let escaped: String = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let percent: Vec<_> = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let percent = percent.concat();
+    let escaped: Vec<_> = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let escaped = escaped.concat();
     // `quiet-key-4711-abcdefgh` and `user:quiet-key-4711-abcdefgh`.
     let base64 = [
         "cXVpZXQta2V5LTQ3MTEtYWJjZGVmZ2g=",
@@ -472,7 +474,7 @@ async fn record_contains_no_key_that_a_stream_sends_in_pieces() {
             let event = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
             format!("data: {event}\n\n")
         });
-        let stream = pieces.collect::<String>() + "data: [DONE]\n\n";
+        let stream = pieces.collect::<Vec<_>>().concat() + "data: [DONE]\n\n";
         let answer = Answer::raw(format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{stream}",
             stream.len()

@@ -393,9 +393,8 @@ fn configured_mode_limits_every_task() {
             Api::Anthropic,
             Script::turns([Reply::text("One."), Reply::text("Two.")]).unwrap(),
         );
-        let mut config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
-        config.push_str(&format!("[permissions]\nmode = \"{configured}\"\n"));
-        rig.configure(&config);
+        let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        rig.configure(&format!("{config}[permissions]\nmode = \"{configured}\"\n"));
         let mut client = TaskClient::open(&rig, json!({}));
         let refused = client.call_failing_tool(
             "start_task",

@@ -127,7 +127,7 @@ const SHOWN: &str = "cargo --version # -----BEGIN PRIVATE KEY-----
 touch ran
 # -----END PRIVATE KEY-----
 API_KEY=abcdefgh12345678 true https://me:hunter22@example.com Bearer abcdefgh12345678abcdefgh
-echo rm -rf ~␍␛[2K\techo<U+202E><U+200B><U+009B><U+FFFF>";
+echo rm -rf ~␍␛[2K␉echo<U+202E><U+200B><U+009B><U+FFFF>";
 
 #[cfg(feature = "mcp")]
 #[test]
