@@ -19,7 +19,8 @@ mod wrappers;
 pub(crate) use folders::{WorkingFolders, resolve_path};
 pub(crate) use options::{OptionSet, is_option};
 pub(crate) use risks::{
-    Risk, RiskPosition, changes_nothing, find_risks, may_be_option, only_reads, shows_no_content,
+    Risk, RiskPosition, changes_nothing, find_module, find_risks, may_be_option, only_reads,
+    shows_no_content,
 };
 pub(crate) use trees::{TreeReading, detect_tree_reading};
 

@@ -143,6 +143,7 @@ pub(super) struct ProgramEntry {
     pub(super) assignments: bool,
     pub(super) bundles_first: bool,
     pub(super) stops_at_operand: bool,
+    pub(super) module_option: Option<String>,
 }
 
 impl ProgramEntry {
