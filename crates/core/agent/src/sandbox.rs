@@ -53,7 +53,7 @@ pub async fn set_up_sandbox(
         .await
         .with_resource(Arc::new(private));
     Ok(match proxy {
-        Some(proxy) => sandbox.with_resource(Arc::new(proxy)),
+        Some(proxy) => sandbox.with_proxy(proxy),
         None => sandbox,
     })
 }
