@@ -27,7 +27,7 @@ pub struct Event {
     pub agent: String,
 }
 
-/// The phase of a tool call that is arriving from the model.
+/// The phase of a tool call, from the model's first word about it to its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
@@ -35,8 +35,10 @@ pub enum CallPhase {
     Started,
     /// A piece of the arguments arrived, in `raw`.
     Arguments,
-    /// The call is complete.
+    /// The call is complete. It may still wait for earlier calls or for an approval.
     Finished,
+    /// The call is permitted and begins to run. Calls that are refused never run.
+    Running,
 }
 
 /// The progress of a compaction.
