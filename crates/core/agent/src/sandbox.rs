@@ -63,7 +63,7 @@ pub async fn set_up_sandbox(
         .with_writable_folders(folders)
         .with_resource(Arc::new(private));
     let sandbox = match proxy {
-        Some(proxy) => sandbox.with_resource(Arc::new(proxy)),
+        Some(proxy) => sandbox.with_proxy(proxy),
         None => sandbox,
     };
     Ok(if config.lacks_hidden {

@@ -53,5 +53,6 @@ pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
 pub use session::run::{RunReport, mention_kind};
+pub use session::tasks::TaskWatch;
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

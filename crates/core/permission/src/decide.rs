@@ -61,8 +61,16 @@ impl Permissions {
         }
         verdict.decision = Decision::Ask;
         verdict.reason = reasons.join("; ");
-        if is_spared_by_rules {
-            verdict.remember = remember::find_allow_rules(self, call, &verdict, workspace);
+        let found = if is_spared_by_rules {
+            remember::find_allow_rules(self, call, &verdict, workspace)
+        } else if verdict.leaves_sandbox {
+            Err(remember::OUTSIDE_SANDBOX.to_owned())
+        } else {
+            Err(remember::WANTED_BY_MODEL.to_owned())
+        };
+        match found {
+            Ok(rules) => verdict.remember = rules,
+            Err(why) => verdict.not_remembered = Some(why),
         }
         verdict
     }

@@ -20,8 +20,8 @@ mod wrappers;
 pub(crate) use folders::{WorkingFolders, resolve_path};
 pub(crate) use options::{OptionSet, is_option};
 pub(crate) use risks::{
-    Risk, RiskPosition, changes_nothing, find_risks, may_be_option, only_reads, shows_no_content,
-    writes_named_files,
+    Risk, RiskPosition, changes_nothing, find_module, find_risks, may_be_option, only_reads,
+    shows_no_content, writes_named_files,
 };
 pub(crate) use trees::{TreeReading, detect_tree_reading};
 pub(crate) use versions::{VersionReading, detect_version_reading};

@@ -10,38 +10,45 @@ use super::{PermissionRequest, PermissionRule, Verdict, effects, shell};
 /// longer rule.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Returns rules that together allow this call and nothing else, or an empty list if there are no
-/// such rules.
+/// The reason why no rule covers a call outside the sandbox.
+pub(super) const OUTSIDE_SANDBOX: &str = "no rule can allow leaving the sandbox";
+/// The reason why no rule covers a call for which the model requests an approval.
+pub(super) const WANTED_BY_MODEL: &str = "no rule answers a request for approval by the model";
+/// The reason if the rules that name the call do not cover it, as with protected files.
+const NOT_COVERED: &str = "no rule can allow this call from now on";
+
+/// Returns rules that together allow this call and nothing else, or the reason why there are none.
 pub(super) fn find_allow_rules(
     permissions: &Permissions,
     call: &PermissionRequest<'_>,
     verdict: &Verdict,
     workspace: &Workspace,
-) -> Vec<String> {
+) -> Result<Vec<String>, String> {
     if matches!(&call.intent, Intent::Command { line, .. } if line.len() > MAX_LINE_BYTES) {
-        return Vec::new();
+        return Err("the line is too long for a rule".to_owned());
     }
     let asked = verdict
         .parts
         .iter()
         .filter(|part| part.decision == Decision::Ask);
-    let texts: Option<Vec<String>> = match &call.intent {
+    let mut texts: Vec<String> = match &call.intent {
         Intent::Command { .. } => asked
             .map(|part| build_command_rule(call.tool, &part.command))
-            .collect(),
+            .collect::<Result<_, _>>()?,
         Intent::Files(_) => asked
             .map(|part| build_path_rule(call.tool, &part.command, workspace))
+            .collect::<Option<_>>()
+            .unwrap_or_default(),
+        Intent::Hosts(_) => asked
+            .map(|part| format!("{}(domain:{})", call.tool, part.command))
             .collect(),
-        Intent::Hosts(_) => Some(
-            asked
-                .map(|part| format!("{}(domain:{})", call.tool, part.command))
-                .collect(),
-        ),
-        Intent::Input(_) | Intent::Nothing => None,
-        Intent::Unknown => Some(vec![call.tool.to_owned()]),
-        Intent::Server { server, tool } => Some(vec![format!("mcp__{server}__{tool}")]),
+        Intent::Input(_) => {
+            return Err("no rule covers text that is typed into a running program".to_owned());
+        }
+        Intent::Nothing => Vec::new(),
+        Intent::Unknown => vec![call.tool.to_owned()],
+        Intent::Server { server, tool } => vec![format!("mcp__{server}__{tool}")],
     };
-    let mut texts = texts.unwrap_or_default();
     texts.dedup();
     // The first rule may be for a wrapper of the other commands, and cover them. The result is
     // verified: with these rules the call must be allowed.
@@ -54,7 +61,9 @@ pub(super) fn find_allow_rules(
                 permissions.decide_by_rules(call, workspace).decision == Decision::Allow
             })
         });
-    fewest.map(<[String]>::to_vec).unwrap_or_default()
+    fewest
+        .map(<[String]>::to_vec)
+        .ok_or_else(|| NOT_COVERED.to_owned())
 }
 
 /// Returns the permissions with `texts` as further allow rules, or `None` if there is no rule or
@@ -68,19 +77,42 @@ fn add_allow_rules(permissions: &Permissions, texts: &[String]) -> Option<Permis
     (!texts.is_empty()).then_some(added)
 }
 
-/// Builds the rule that allows exactly one command, or returns `None` if the command has unknown
-/// words, assignments, or risks.
-fn build_command_rule(tool: &str, part: &str) -> Option<String> {
-    let simple = shell::parse_simple_command(part).ok()?;
-    let words: Option<Vec<String>> = simple
-        .words
-        .iter()
-        .map(|word| word.literal().map(quote_word))
-        .collect();
+/// Builds the rule that allows exactly one command. Fails with a reason if the command has unknown
+/// words, assignments, or risks. The module of an interpreter, as in `python3 -m pytest`, is no
+/// such risk: the rule names it, and covers no other module.
+fn build_command_rule(tool: &str, part: &str) -> Result<String, String> {
+    let simple = shell::parse_simple_command(part).map_err(|_| NOT_COVERED.to_owned())?;
+    let literal = |word: &shell::ShellWord| {
+        word.literal().map(quote_word).ok_or_else(|| {
+            format!(
+                "no rule can name `{}`, which only the shell knows",
+                word.source
+            )
+        })
+    };
+    let words: Vec<String> = simple.words.iter().map(literal).collect::<Result<_, _>>()?;
+    if words.is_empty() || !simple.assignments.is_empty() {
+        return Err("no rule is offered for a command that sets variables".to_owned());
+    }
+    let module = effects::find_module(&simple.words);
+    let is_named = |risk: &effects::Risk| match risk.at {
+        effects::RiskPosition::Word(at) => {
+            module.is_some_and(|module| at == module || at + 1 == module)
+        }
+        effects::RiskPosition::Whole | effects::RiskPosition::Input => false,
+    };
     // Words that make a program run or write something are left for the user to allow explicitly.
-    let is_plain = simple.assignments.is_empty() && effects::find_risks(&simple.words).is_empty();
-    let words = words.filter(|words| !words.is_empty() && is_plain)?;
-    Some(format!("{tool}({})", words.join(" ")))
+    let risks = effects::find_risks(&simple.words);
+    if let Some(risk) = risks.iter().find(|risk| !is_named(risk)) {
+        let word = match risk.at {
+            effects::RiskPosition::Word(at) => simple.words.get(at).map(|word| &word.source),
+            effects::RiskPosition::Whole | effects::RiskPosition::Input => None,
+        };
+        let shown = word.map_or(part, String::as_str);
+        let what = risk.what;
+        return Err(format!("no rule is offered, because `{shown}` {what}"));
+    }
+    Ok(format!("{tool}({})", words.join(" ")))
 }
 
 /// Quotes a word if the shell requires it, or if the word could be read as the `:*` or ` *` at the

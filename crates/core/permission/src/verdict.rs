@@ -28,6 +28,9 @@ pub struct Verdict {
     /// Rules that would allow exactly this call from now on; empty if there are no such rules.
     #[serde(skip)]
     pub remember: Vec<String>,
+    /// The reason why [`Self::remember`] is empty, if the call needs an approval.
+    #[serde(skip)]
+    pub not_remembered: Option<String>,
     /// True if the call would run outside an existing sandbox.
     #[serde(skip)]
     pub leaves_sandbox: bool,
@@ -55,6 +58,7 @@ impl Verdict {
             outside: Vec::new(),
             commits: false,
             remember: Vec::new(),
+            not_remembered: None,
             leaves_sandbox: false,
         }
     }

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 use haft_types::{ContentHash, Hasher};
 use rustix::fs::OFlags;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::hooks::Hook;
 use crate::knowledge::{KnowledgeKind, KnowledgePaths};
 use crate::named_files::find_named_files;
 use crate::{compat, hooks};
@@ -224,6 +225,17 @@ pub fn list_files_named_by_project(root: &Path) -> Vec<PathBuf> {
 /// Returns the command lines that the project's configuration declares: one list per hook, as the
 /// hook is loaded, and one list per server with all texts in the server's declaration.
 fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
+    let hooks = load_declared_hooks(root);
+    let servers = read_declared_servers(root);
+    hooks
+        .into_iter()
+        .map(|hook| vec![hook.command])
+        .chain(servers.values().map(collect_strings))
+        .collect()
+}
+
+/// Loads the hooks that the project declares, even if it is not trusted.
+pub(crate) fn load_declared_hooks(root: &Path) -> Vec<Hook> {
     let root = root.to_owned();
     let user = PathBuf::from("/");
     let knowledge = KnowledgePaths {
@@ -233,27 +245,25 @@ fn collect_command_lines(root: &Path) -> Vec<Vec<String>> {
         user,
         home: None,
     };
-    let hooks = hooks::load_project_hooks(&knowledge, &mut Vec::new());
-    let text =
-        open_with_flags(&knowledge.root.join(SERVERS_FILE.0), OFlags::NONBLOCK).and_then(|file| {
-            let mut text = String::new();
-            file.take(SERVERS_FILE.1)
-                .read_to_string(&mut text)
-                .map(|_| text)
-        });
-    let servers: Value = text
+    hooks::load_project_hooks(&knowledge, &mut Vec::new())
+}
+
+/// Reads the declarations of the project's MCP servers, by name.
+pub(crate) fn read_declared_servers(root: &Path) -> Map<String, Value> {
+    let text = open_with_flags(&root.join(SERVERS_FILE.0), OFlags::NONBLOCK).and_then(|file| {
+        let mut text = String::new();
+        file.take(SERVERS_FILE.1)
+            .read_to_string(&mut text)
+            .map(|_| text)
+    });
+    let declared: Value = text
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    let servers = servers["mcpServers"]
-        .as_object()
-        .into_iter()
-        .flat_map(|servers| servers.values());
-    hooks
-        .into_iter()
-        .map(|hook| vec![hook.command])
-        .chain(servers.map(collect_strings))
-        .collect()
+    match declared.get("mcpServers") {
+        Some(Value::Object(servers)) => servers.clone(),
+        Some(_) | None => Map::new(),
+    }
 }
 
 /// Collects all strings in the JSON declaration of a server, with the command before its arguments.

@@ -94,6 +94,18 @@ pub struct TrustList {
 struct TrustFile {
     #[serde(default)]
     folder: Vec<TrustRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    declined: Vec<DeclinedFolder>,
+}
+
+/// A folder that the user was asked about and did not trust.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclinedFolder {
+    path: PathBuf,
+    /// The content hash of each file that haft would have run, by path relative to the folder.
+    #[serde(default)]
+    runs: BTreeMap<String, ContentHash>,
 }
 
 /// The entry of a trusted folder in the list: the files that haft would run, and the grants to the
@@ -187,6 +199,7 @@ impl TrustList {
         }
         let mut stored = self.read_list()?;
         stored.folder.retain(|entry| entry.path != root);
+        stored.declined.retain(|entry| entry.path != root);
         let path = root.to_owned();
         let runs = footprint.files().clone();
         stored.folder.push(TrustRecord {
@@ -198,6 +211,26 @@ impl TrustList {
         });
         self.write_list(&stored)?;
         Ok(footprint)
+    }
+
+    /// Returns true if the user was asked about a folder with its current content and did not trust
+    /// it.
+    pub fn was_declined(&self, root: &Path) -> Result<bool, TrustError> {
+        let stored = self.read_list()?;
+        let entry = stored.declined.iter().find(|entry| entry.path == root);
+        Ok(entry.is_some_and(|entry| entry.runs == *Footprint::read_project(root).files()))
+    }
+
+    /// Records that the user was asked about a folder with the content `footprint` and did not
+    /// trust it.
+    pub fn record_declined(&self, root: &Path, footprint: &Footprint) -> Result<(), TrustError> {
+        let mut stored = self.read_list()?;
+        stored.declined.retain(|entry| entry.path != root);
+        stored.declined.push(DeclinedFolder {
+            path: root.to_owned(),
+            runs: footprint.files().clone(),
+        });
+        self.write_list(&stored)
     }
 
     /// Revokes the trust in a folder. Returns false if the folder was not trusted.
@@ -280,6 +313,25 @@ mod tests {
         assert!(list.revoke_trust(&root).unwrap());
         assert!(!list.revoke_trust(&root).unwrap());
         assert_eq!(list.trust_state(&root).unwrap(), TrustState::Untrusted);
+    }
+
+    #[test]
+    fn declined_folder_is_asked_about_again_when_its_programs_change() {
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let root = project.path().canonicalize().unwrap();
+        let list = TrustList::at_path(state.path().join("trust.toml"));
+        assert!(!list.was_declined(&root).unwrap());
+        list.record_declined(&root, &Footprint::read_project(&root))
+            .unwrap();
+        assert!(list.was_declined(&root).unwrap());
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Untrusted);
+        fs::write(root.join(".mcp.json"), "{}").unwrap();
+        assert!(!list.was_declined(&root).unwrap());
+        list.record_declined(&root, &Footprint::read_project(&root))
+            .unwrap();
+        list.trust_folder(&root, now()).unwrap();
+        assert!(!list.was_declined(&root).unwrap());
     }
 
     #[test]

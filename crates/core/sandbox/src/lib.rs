@@ -138,7 +138,7 @@ pub use helper::helper_entry;
 pub use live::LiveCommand;
 #[cfg(any(test, fuzzing))]
 pub use network::check_proxy_request;
-pub use network::{HostError, Hosts, Proxy, forward_connections};
+pub use network::{HostError, Hosts, Proxy, RefusedHosts, forward_connections};
 pub use program::{HELPER_PROGRAM, OwnProgram};
 pub use program_path::ProgramPath;
 pub use sandbox::{Sandbox, resolve_configured_path};

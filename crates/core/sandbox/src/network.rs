@@ -18,6 +18,7 @@ mod forward;
 mod fuzz_check;
 mod hosts;
 mod proxy;
+mod refused_hosts;
 mod request;
 
 pub use forward::forward_connections;
@@ -25,3 +26,4 @@ pub use forward::forward_connections;
 pub use fuzz_check::check_proxy_request;
 pub use hosts::{HostError, Hosts};
 pub use proxy::Proxy;
+pub use refused_hosts::RefusedHosts;

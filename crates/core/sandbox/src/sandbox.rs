@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft_types::{SandboxLayer, SandboxStatus};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commits;
 use crate::{
     Capture, CommandExit, CommandSpec, ConfinementMethod, ConfinementSpec, HELPER_ARG, Network,
-    SandboxError, SandboxMode, SandboxPolicy, Supervisor,
+    Proxy, RefusedHosts, SandboxError, SandboxMode, SandboxPolicy, Supervisor,
 };
 
 /// The time limit for a trial command, which does nothing. The limit is generous because a sandbox
@@ -28,6 +28,8 @@ pub struct Sandbox {
     is_limited: bool,
     /// Objects, such as the proxy, that must live as long as commands run in this sandbox.
     resources: Vec<Arc<dyn Any + Send + Sync>>,
+    /// The hosts that the proxy of this sandbox refused.
+    refused_hosts: RefusedHosts,
 }
 
 impl Sandbox {
@@ -69,6 +71,7 @@ impl Sandbox {
                         writable,
                         is_limited: false,
                         resources: Vec::new(),
+                        refused_hosts: RefusedHosts::default(),
                     };
                 }
                 Err(why) => {
@@ -85,6 +88,7 @@ impl Sandbox {
             writable: [policy.projects, policy.writable].concat(),
             is_limited: false,
             resources: Vec::new(),
+            refused_hosts: RefusedHosts::default(),
         }
     }
 
@@ -100,6 +104,7 @@ impl Sandbox {
             writable: Vec::new(),
             is_limited: false,
             resources: Vec::new(),
+            refused_hosts: RefusedHosts::default(),
         }
     }
 
@@ -149,6 +154,18 @@ impl Sandbox {
     pub fn with_resource(mut self, thing: Arc<dyn Any + Send + Sync>) -> Self {
         self.resources.push(thing);
         self
+    }
+
+    /// Lets `proxy` filter the network of this sandbox, and keeps the proxy alive.
+    #[must_use]
+    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
+        self.refused_hosts = proxy.refused_hosts();
+        self.with_resource(Arc::new(proxy))
+    }
+
+    /// Returns the hosts that the proxy refused since `start`, as `HOST:PORT`.
+    pub fn refused_hosts_since(&self, start: Instant) -> Vec<String> {
+        self.refused_hosts.list_since(start)
     }
 
     /// Returns this sandbox with `projects` as the writable project folders.

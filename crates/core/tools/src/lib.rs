@@ -116,7 +116,7 @@ pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem,
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
 pub use readers::Readers;
-pub use running::{Running, TaskReport, format_announcement, shell_path};
+pub use running::{Running, TaskProgress, TaskReport, format_announcement, shell_path};
 pub use scope::FileScope;
 pub use visible::reveal_line as visible_line;
 

@@ -29,6 +29,7 @@ use crate::readers::Readers;
 pub(crate) use sessions::{PtySession, Sessions};
 pub use shell::shell_path;
 pub use task_report::{TaskReport, format_announcement};
+pub use tasks::TaskProgress;
 pub(crate) use tasks::{Task, Tasks};
 
 /// The running processes of a conversation. Dropping this value ends all of them.
@@ -194,6 +195,11 @@ impl Running {
             .into_iter()
             .map(|session| format!("session {session}: running"));
         tasks.chain(sessions).collect()
+    }
+
+    /// Returns the progress of the running background tasks, oldest first.
+    pub fn list_progress(&self) -> Vec<TaskProgress> {
+        self.tasks.list_progress()
     }
 
     /// Returns the background tasks that have started or ended since the last call of this method.

@@ -27,7 +27,7 @@ pub struct Event {
     pub agent: String,
 }
 
-/// The phase of a tool call that is arriving from the model.
+/// The phase of a tool call, from the model's first word about it to its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
@@ -35,8 +35,10 @@ pub enum CallPhase {
     Started,
     /// A piece of the arguments arrived, in `raw`.
     Arguments,
-    /// The call is complete.
+    /// The call is complete. It may still wait for earlier calls or for an approval.
     Finished,
+    /// The call is permitted and begins to run. Calls that are refused never run.
+    Running,
 }
 
 /// The progress of a compaction.
@@ -364,8 +366,8 @@ pub struct TurnResult {
     /// The answer as data, if a schema was requested and the answer matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
-    /// True if the model reported success although all its writes and commands failed, or none of
-    /// its calls succeeded.
+    /// True if the model reported success although all its writes and edits failed, or if a small
+    /// model changed no file although the prompt asks for a change.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nothing_changed: bool,
 }

@@ -128,13 +128,22 @@ impl OpenCalls {
             .collect();
         let fields = ToolCallUpdateFields::new()
             .title(format_call_title(&call.agent, &call.tool, arguments))
-            .status(ToolCallStatus::InProgress)
+            .status(ToolCallStatus::Pending)
             .locations(list_call_locations(&call.tool, arguments, &self.cwd))
             .content(diffs::derive_proposed_changes(
                 &call.tool, arguments, &self.cwd,
             ))
             .raw_input(arguments.clone());
         Some(ToolCallUpdate::new(id, fields))
+    }
+
+    /// Records that a call was permitted and runs.
+    pub(crate) fn start_call(&self, agent: &str, id: &str) -> Option<ToolCallUpdate> {
+        let id = editor_call_id(agent, id);
+        self.calls.contains_key(&id).then(|| {
+            let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+            ToolCallUpdate::new(id, fields)
+        })
     }
 
     /// Adds output that a running call printed.

@@ -152,6 +152,11 @@ impl TurnUpdates {
                     .set_arguments(agent, id, &arguments)
                     .map(SessionUpdate::ToolCallUpdate)
             }
+            CallPhase::Running => self
+                .calls
+                .lock()
+                .start_call(agent, id)
+                .map(SessionUpdate::ToolCallUpdate),
         };
         if let Some(update) = update {
             self.sender.send_update(update);

@@ -4,6 +4,7 @@
 //! user's operations, and sends the results back. Invariant: while a turn runs, an interrupt and
 //! quitting take effect at once.
 
+mod commit_question;
 mod context_edits;
 mod context_parts;
 mod history;
@@ -16,6 +17,7 @@ mod setup;
 mod side_actions;
 pub(crate) mod side_editor;
 mod start_screen;
+mod task_updates;
 mod trust_prompt;
 mod turns;
 
@@ -33,8 +35,10 @@ use history::History;
 pub(crate) use lists::format_age;
 use setup::SetupOutcome;
 use side_actions::SideActions;
+use task_updates::TaskUpdates;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
+use trust_prompt::TrustQuestion;
 
 #[cfg(feature = "acp")]
 use crate::cli::options::Common;
@@ -107,7 +111,7 @@ pub(crate) fn run(
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);
     let (ui, wanted, side) = haft_tui::create_link();
-    let palette = choose_palette();
+    let palette = output::choose_palette();
     let plain = looks == InterfaceStyle::Plain || tui.plain || palette == Palette::Plain;
     let folder = plan.project.cwd.clone();
     let environment = places.environment.clone().with_writable_folders(
@@ -150,6 +154,8 @@ pub(crate) fn run(
         chosen,
         images,
         session: None,
+        task_updates: None,
+        trust_question: None,
         page: None,
     };
     wiring::build_runtime()?.block_on(async {
@@ -236,15 +242,6 @@ fn list_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
         .collect()
 }
 
-fn choose_palette() -> Palette {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    match std::env::var("TERM").as_deref() {
-        Ok("dumb") => Palette::Plain,
-        _ if no_color => Palette::Attributes,
-        _ => Palette::Colour,
-    }
-}
-
 /// Returns the operation in `carried` and empties `carried`. If there is none, waits for the next
 /// operation from the interface.
 async fn next_operation(
@@ -288,6 +285,10 @@ struct TuiSession<'a> {
     images: Vec<Image>,
     /// The open session; `None` until the first prompt, because a conversation is named after it.
     session: Option<Session>,
+    /// Informs the interface about the background tasks of the open session.
+    task_updates: Option<TaskUpdates>,
+    /// The question of `/trust` that the user was asked last.
+    trust_question: Option<TrustQuestion>,
     /// The inspector page of `/inspect`; `None` until the user opens it.
     page: Option<inspect_page::OpenPage>,
 }
@@ -379,6 +380,7 @@ impl TuiSession<'_> {
                     Ok(())
                 }
                 Operation::Inspect => self.show_page_address(quit).await,
+                Operation::Trust => self.trust_project().await,
                 Operation::Attach(path) => {
                     images::read_image(Path::new(&path)).map(|image| match &mut self.session {
                         Some(session) => session.attach_images(vec![image]),
@@ -423,6 +425,7 @@ impl TuiSession<'_> {
             ListRequest::Focus(focus) => return self.confirm_focus_change(focus),
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
+            ListRequest::Trust => return self.ask_for_trust(),
             ListRequest::Context => self.context_edit_list().await?,
             ListRequest::ContextEdit(edit) => self.context_edit_question(edit).await?,
         };
@@ -470,6 +473,7 @@ impl TuiSession<'_> {
         let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(to_usage_error)?);
         session.attach_images(std::mem::take(&mut self.images));
+        self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));
         Ok(())
     }
 
@@ -512,6 +516,9 @@ impl TuiSession<'_> {
 
     /// Closes the session and returns its last messages for the user.
     async fn end_session(&mut self) -> Vec<String> {
+        // Closing the session ends its tasks.
+        self.task_updates = None;
+        self.ui.send_message(UiMessage::Tasks(Vec::new()));
         match self.session.take() {
             Some(mut session) => session.close().await,
             None => Vec::new(),

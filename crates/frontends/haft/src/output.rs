@@ -6,7 +6,9 @@
 mod agents;
 mod events;
 pub(crate) mod hints;
+mod live_run;
 mod messages;
+pub(crate) mod progress_line;
 mod table;
 pub(crate) mod usage;
 
@@ -15,6 +17,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 use haft_text::Masker;
+use haft_tui::Palette;
 use haft_types::{SandboxLayer, SandboxStatus};
 use serde::Serialize;
 
@@ -52,6 +55,7 @@ pub(crate) fn print_text_line(text: &str) -> anyhow::Result<()> {
 
 /// Prints text to stdout unchanged: output for programs, or text that is already sanitized.
 pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
+    let _quiet = progress_line::hold_line();
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -76,12 +80,23 @@ pub(crate) fn print_json_line(value: &impl Serialize) {
 
 /// Prints a message for people on stderr, with secrets masked.
 pub(crate) fn print_to_stderr(line: &str) {
+    let _quiet = progress_line::hold_line();
     // If stderr is closed, the error cannot be reported anywhere.
     drop(writeln!(
         std::io::stderr(),
         "{}",
         haft_text::sanitize(&Masker::default().mask(line))
     ));
+}
+
+/// Selects the colors of this process's terminal.
+pub(crate) fn choose_palette() -> Palette {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match std::env::var("TERM").as_deref() {
+        Ok("dumb") => Palette::Plain,
+        _ if set("NO_COLOR") => Palette::Attributes,
+        _ => Palette::Colour,
+    }
 }
 
 /// Translates a library's message into the language of this process.

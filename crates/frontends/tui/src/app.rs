@@ -37,14 +37,14 @@ use crate::link::UiMessage;
 use crate::status::StatusLine;
 use crate::wrap::wrap_line;
 
-use choices::list_plan_options;
+use choices::{list_answers, list_plan_options, list_quit_options};
 use completions::Completions;
 use composer::Composer;
 use dialogs::Dialogs;
 use scrollback::Scrollback;
-use turn_view::TurnView;
+use turn_view::{Awaited, TurnView};
 
-pub(crate) use activity::format_elapsed;
+pub use activity::format_elapsed;
 pub use turn_view::translate_message;
 pub use update::{AppInput, Effect, LiveRegion, Setup};
 
@@ -167,7 +167,7 @@ impl App {
             }
             UiMessage::Idle => self.end_turn(effects),
             // A user who has started a turn in the meantime no longer wants the list.
-            UiMessage::Pick(_) if self.turn.is_busy() => {}
+            UiMessage::Pick(list) if self.turn.is_busy() && !list.outlives_turns() => {}
             UiMessage::Pick(list) => {
                 self.dialogs.open_picker(list);
                 self.dialogs.delay_arming(effects);
@@ -178,6 +178,12 @@ impl App {
             UiMessage::Ran { id, text } => self.turn.end_shell(id, &text, out),
             UiMessage::Context(parts) => self.print_context(parts.as_deref()),
             UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
+            UiMessage::Completions {
+                commands,
+                resources,
+            } => self.composer.set_completions(resources, commands),
+            UiMessage::Spent { usage, cost } => self.status.add_usage(usage, cost),
+            UiMessage::Tasks(tasks) => self.turn.set_tasks(tasks),
             UiMessage::Files(files) => self.composer.set_files(files),
             UiMessage::Typed { text } => self.composer.set_edited_text(&text),
             UiMessage::Earlier(messages) => self.turn.print_earlier_messages(messages, out),
@@ -203,7 +209,7 @@ impl App {
     /// Returns the title for the terminal's window, which shows whether a question is open or a
     /// turn is running.
     pub(crate) fn terminal_title(&self) -> &'static str {
-        if self.dialogs.has_question() {
+        if self.dialogs.has_question() || self.dialogs.has_list_question() {
             text!("app-title-question")
         } else if self.turn.is_busy() {
             text!("app-title-working")
@@ -310,12 +316,47 @@ impl App {
         if was_interrupted && self.composer.recall_queue() {
             return;
         }
-        let has_plan = self.turn.take_plan_flag();
+        let awaited = self.turn.take_awaited();
         if let Some(text) = self.composer.take_next_input() {
             self.start_turn(text, effects);
-        } else if has_plan && self.composer.is_empty() && self.status.mode == PermissionMode::Plan {
-            effects.push(Effect::Offer(list_plan_options(self.turn.options())));
+        } else {
+            self.offer_reactions(awaited, effects);
         }
+    }
+
+    /// Offers the reactions that the end of a turn calls for: the choices after a plan, or the
+    /// answers that the model proposes. In plan mode, every answer of the model is a plan, whether
+    /// or not the model had the tool to present one.
+    fn offer_reactions(&mut self, awaited: Awaited, effects: &mut Vec<Effect>) {
+        let options = self.turn.options();
+        let list = match awaited {
+            Awaited::Nothing => None,
+            Awaited::Reaction | Awaited::Decision if self.status.mode == PermissionMode::Plan => {
+                Some(list_plan_options(options))
+            }
+            Awaited::Answer | Awaited::Decision if !options.is_empty() => {
+                Some(list_answers(options))
+            }
+            Awaited::Answer | Awaited::Decision | Awaited::Reaction => None,
+        };
+        if awaited == Awaited::Answer || list.is_some() {
+            self.alert = Some(text!("app-alert-asks").to_owned());
+        }
+        // A user who is typing answers in own words.
+        match list.filter(|_| self.composer.is_empty()) {
+            Some(list) => effects.push(Effect::Offer(list)),
+            None => self.turn.print_options(&mut self.scrollback),
+        }
+    }
+
+    /// Leaves the interface, or first asks if commands would be ended.
+    fn request_quit(&mut self, effects: &mut Vec<Effect>) {
+        let running = self.turn.running_commands();
+        effects.push(if running.is_empty() {
+            Effect::Quit
+        } else {
+            Effect::Offer(list_quit_options(&running))
+        });
     }
 }
 

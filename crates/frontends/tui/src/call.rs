@@ -1,8 +1,9 @@
-//! A tool call: one row while it runs, a few when it has finished, all of it when the user opens
+//! A tool call: a few rows while it runs and when it has finished, all of it when the user opens
 //! it.
 //!
-//! Invariant: a running call is exactly one row, and a result takes a bounded number of rows and a
-//! bounded amount of work unless it is opened. Omitted rows are indicated.
+//! Invariant: a running call shows its time at every width, and takes one row and at most
+//! [`LIVE_ROWS`] rows of output. A result takes a bounded number of rows and a bounded amount of
+//! work unless it is opened. Omitted rows are indicated.
 
 use std::time::Duration;
 
@@ -19,6 +20,10 @@ use crate::wrap::wrap_hanging;
 /// The maximum number of rows of an error message, unless the user opens the result.
 const ERROR_ROWS: usize = 6;
 const OUTPUT_ROWS: usize = 5;
+/// The maximum number of rows of output that a running call shows.
+const LIVE_ROWS: usize = 3;
+/// The number of bytes of a running call's output that are kept.
+const LIVE_BYTES: usize = 4 * 1024;
 pub(crate) const DIFF_ROWS: usize = 60;
 /// The maximum number of bytes of a result that are shown when the user opens the result.
 const OPENED_BYTES: usize = 64 * 1024;
@@ -30,10 +35,11 @@ pub(crate) struct ToolCallView {
     pub(crate) tool: String,
     /// The subject of the call, such as a path or a command.
     pub(crate) about: String,
-    /// The last progress message.
+    /// The end of the output that the call has reported while it runs.
     pub(crate) progress: String,
-    /// The time at which the call started to run.
-    pub(crate) since: Duration,
+    /// The time at which the call started to run. `None` while it waits for earlier calls or for an
+    /// approval.
+    pub(crate) since: Option<Duration>,
     /// The absolute path of the call's file, if the terminal supports links.
     pub(crate) link: Option<String>,
     /// True if the user has edited the arguments.
@@ -47,7 +53,7 @@ impl ToolCallView {
             tool: tool.to_owned(),
             about: String::new(),
             progress: String::new(),
-            since: Duration::ZERO,
+            since: None,
             link: None,
             edited: false,
         }
@@ -60,27 +66,37 @@ impl ToolCallView {
         note.map_or(text, |at| &text[..at])
     }
 
-    /// Draws a running call.
-    pub(crate) fn draw_running(&self, now: Duration, columns: usize) -> StyledLine {
-        let line = self.draw_title(StyledLine::new("… ", TextStyle::Accent));
-        let took = now.saturating_sub(self.since);
-        let line = if took < Duration::from_secs(1) {
-            line
+    /// Adds output that the running call has reported.
+    pub(crate) fn add_progress(&mut self, text: &str) {
+        self.progress.push_str(text);
+        if !text.ends_with('\n') {
+            self.progress.push('\n');
+        }
+        let start = self.progress.len().saturating_sub(LIVE_BYTES);
+        let start = self.progress.ceil_char_boundary(start);
+        self.progress.drain(..start);
+    }
+
+    /// Returns the time for which the call has run.
+    fn elapsed(&self, now: Duration) -> Duration {
+        self.since
+            .map_or(Duration::ZERO, |since| now.saturating_sub(since))
+    }
+
+    /// Draws a call without a result: its title, its time, and the last lines of its output.
+    pub(crate) fn draw_running(&self, now: Duration, columns: usize) -> Vec<StyledLine> {
+        let took = self.elapsed(now);
+        let state = if self.since.is_none() {
+            format!("  {}", text!("app-call-waits"))
+        } else if took < Duration::from_secs(1) {
+            String::new()
         } else {
-            line.with_text(format!("  {}", format_elapsed(took)), TextStyle::Dim)
+            format!("  {}", format_elapsed(took))
         };
-        let line = match self
-            .progress
-            .lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-        {
-            Some(last) => line
-                .with_text("  ", TextStyle::Plain)
-                .with_text(haft_messages::translate_error(last.trim()), TextStyle::Dim),
-            None => line,
-        };
-        line.cut(columns)
+        let title = self.draw_title(StyledLine::new("… ", TextStyle::Accent));
+        let mut rows = vec![title.with_end(&StyledLine::new(state, TextStyle::Dim), columns)];
+        rows.extend(draw_last_lines(&self.progress, LIVE_ROWS, columns));
+        rows
     }
 
     /// Draws a finished call with its outcome and, for some tools, a part of its result.
@@ -174,7 +190,7 @@ impl ToolCallView {
     fn summarize_outcome(&self, status: ToolStatus, text: &str, now: Duration) -> String {
         let lines = || text.lines().filter(|line| !line.trim().is_empty()).count();
         let shown = |count: usize| haft_text::format_thousands(count as u64);
-        let took = now.saturating_sub(self.since);
+        let took = self.elapsed(now);
         let said = match self.tool.as_str() {
             _ if status == ToolStatus::Error && took < Duration::from_secs(1) => {
                 return String::new();
@@ -269,6 +285,26 @@ pub(crate) fn extract_call_subject(arguments: &Value) -> String {
         .find_map(Value::as_str)
         .unwrap_or_default()
         .to_owned()
+}
+
+/// Draws the last lines of the output of running work: at most `at_most` rows, one for each line.
+pub(crate) fn draw_last_lines(output: &str, at_most: usize, columns: usize) -> Vec<StyledLine> {
+    let mut lines: Vec<_> = output
+        .lines()
+        .rev()
+        .filter(|line| !line.trim().is_empty())
+        .take(at_most)
+        .collect();
+    lines.reverse();
+    lines
+        .into_iter()
+        .map(|line| {
+            let line = haft_messages::translate_error(line.trim_end());
+            StyledLine::new("  ", TextStyle::Plain)
+                .with_text(truncate_line(&line), TextStyle::Dim)
+                .cut(columns)
+        })
+        .collect()
 }
 
 /// Returns the first line, with a mark if more lines follow.
@@ -450,11 +486,11 @@ mod tests {
             ..call("execute_command", hostile)
         }
         .draw_running(Duration::ZERO, 40);
-        assert!(running.width() <= 40);
+        assert!(running.iter().all(|row| row.width() <= 40));
         assert!(
-            running.plain().contains("a␛[1A␛[2K …"),
+            running[0].plain().contains("a␛[1A␛[2K …"),
             "{}",
-            running.plain()
+            running[0].plain()
         );
         let rows = call("execute_command", hostile).draw_finished(
             ToolStatus::Error,
@@ -465,9 +501,30 @@ mod tests {
         assert!(rows.len() <= ERROR_ROWS + 2);
         assert!(
             rows.iter()
-                .chain([&running])
+                .chain(&running)
                 .all(|row| !row.plain().contains(char::is_control))
         );
+    }
+
+    #[test]
+    fn running_call_shows_time_and_last_lines_at_every_width() {
+        let mut running = ToolCallView {
+            since: Some(Duration::ZERO),
+            ..call(
+                "execute_command",
+                "for i in 1 2 3 4 5 6; do echo tick $i; sleep 1; done",
+            )
+        };
+        running.add_progress("tick 1\ntick 2\n");
+        running.add_progress("tick 3\n\ntick 4");
+        for columns in [20, 40, 80, 120] {
+            let rows = plain_rows(&running.draw_running(Duration::from_secs(64), columns));
+            assert!(rows[0].ends_with("  1 min 4 s"), "{columns}: {rows:?}");
+            assert_eq!(rows[1..], ["  tick 2", "  tick 3", "  tick 4"]);
+        }
+        let waiting = call("execute_command", "make");
+        let rows = waiting.draw_running(Duration::from_secs(64), 80);
+        assert_eq!(plain_rows(&rows), ["… make  waiting"]);
     }
 
     #[test]

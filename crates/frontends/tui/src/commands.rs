@@ -45,6 +45,7 @@ pub(crate) enum SessionCommand {
     Redo,
     Compact,
     Inspect,
+    Trust,
 }
 
 impl SlashCommand {
@@ -118,7 +119,7 @@ pub const COMMANDS: &[SlashCommand] = &[
     ),
     SlashCommand::for_session("undo", || text!("commands-undo"), SessionCommand::Undo),
     SlashCommand::for_session("redo", || text!("commands-redo"), SessionCommand::Redo),
-    SlashCommand::for_haft("commit", || text!("commands-commit"), &["commit", "--yes"]),
+    SlashCommand::for_haft("commit", || text!("commands-commit"), &["commit"]),
     SlashCommand {
         name: "diff",
         help: || text!("commands-diff"),
@@ -146,6 +147,7 @@ pub const COMMANDS: &[SlashCommand] = &[
         || text!("commands-permissions"),
         &["permissions", "list"],
     ),
+    SlashCommand::for_session("trust", || text!("commands-trust"), SessionCommand::Trust),
     SlashCommand::for_interface("quit", || text!("commands-quit"), InterfaceCommand::Quit),
 ];
 

@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use haft_messages::MessageFile;
 
-pub use app::{App, AppInput, Effect, LiveRegion, Setup, translate_message};
+pub use app::{App, AppInput, Effect, LiveRegion, Setup, format_elapsed, translate_message};
 pub use ask::{InputEcho, ask_line, terminal_columns, wrap_after_front, wrap_to_terminal};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
@@ -60,13 +60,13 @@ pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
     ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus,
-    ListRequest, Operation, Remember, RewindTarget, SideAction, TerminalSide, UiHandle, UiMessage,
-    create_link,
+    ListRequest, Operation, Remember, RewindTarget, RunningTask, SideAction, TerminalSide,
+    UiHandle, UiMessage, create_link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;
 pub use run::{EditText, Ended, FindImage, HostActions, ReadFile, TuiError, run_screen};
-pub use screen::{Palette, TerminalScreen};
+pub use screen::{Palette, TerminalScreen, format_markdown};
 pub use terminal::has_pending_line;
 pub use typed_ahead::{discard_typed_ahead_now, wait_and_discard_typed_ahead};
 pub use viewer::MAX_RESULTS;

@@ -167,6 +167,18 @@ impl StyledLine {
         self.spans.iter().map(StyledSpan::text).collect()
     }
 
+    /// Appends `end`, which stays visible: the line before it is cut to the columns that are left.
+    #[must_use]
+    pub(crate) fn with_end(self, end: &Self, columns: usize) -> Self {
+        self.cut(columns.saturating_sub(end.width()))
+            .spans
+            .iter()
+            .chain(&end.spans)
+            .cloned()
+            .collect::<Self>()
+            .cut(columns)
+    }
+
     /// Cuts the line to at most `columns` columns. A cut line ends with `…`.
     #[must_use]
     pub fn cut(self, columns: usize) -> Self {

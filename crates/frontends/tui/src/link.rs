@@ -2,9 +2,11 @@
 //!
 //! Both ends run on threads of their own, so that a key is echoed while a request is built.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
-use haft_types::{Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer};
+use haft_types::{Cost, Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer, Usage};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -50,6 +52,20 @@ pub enum UiMessage {
         id: u64,
         text: String,
     },
+    /// A model request outside the conversation was paid.
+    Spent {
+        usage: Usage,
+        /// The cost, if it is known.
+        cost: Option<Cost>,
+    },
+    /// The user's own slash commands, with their descriptions, and the MCP resources that can be
+    /// mentioned.
+    Completions {
+        commands: Vec<(String, String)>,
+        resources: Vec<String>,
+    },
+    /// The background tasks that are running now. The list replaces the previous one.
+    Tasks(Vec<RunningTask>),
     /// The project files that can be mentioned in a prompt, as paths relative to the project.
     Files(Vec<String>),
     /// The parts of the next request. `None` if no conversation is open.
@@ -63,6 +79,18 @@ pub enum UiMessage {
         /// The sentence to print about the conversation.
         text: String,
     },
+}
+
+/// A background task that is running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningTask {
+    pub id: String,
+    /// The command line.
+    pub command: String,
+    /// The time since the task started.
+    pub elapsed: Duration,
+    /// The last lines of the output.
+    pub output: String,
 }
 
 /// A message or question that the interface receives from the session.
@@ -174,6 +202,8 @@ pub enum Operation {
     EditContext(ContextEditRequest),
     /// Change the focus files of the task.
     Focus(Focus),
+    /// Trust the project as it was shown.
+    Trust,
     /// Carry out an action that does not affect the conversation.
     Side(SideAction),
     /// End the session.
@@ -215,6 +245,8 @@ pub enum ListRequest {
     ContextEdit(ContextEditRequest),
     /// A confirmation of a change of the focus files, with the cost of the change.
     Focus(Focus),
+    /// The question whether to trust the project.
+    Trust,
 }
 
 /// A change of the list of focus files.

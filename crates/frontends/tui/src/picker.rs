@@ -4,6 +4,8 @@
 //! confirmations. Invariant: the list never exceeds the rows it is given, and the selected row is
 //! always visible.
 
+use std::borrow::Cow;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use haft_types::PermissionMode;
@@ -24,9 +26,23 @@ pub struct PickerList {
     pub rows: Vec<PickerRow>,
     /// The text that the filter contains when the list is opened.
     pub filter: String,
-    /// True if the list asks a question. Keys that are pressed before the question could be read
-    /// choose nothing, and text that matches no row goes to the input.
+    /// True if the list asks a question. Its rows are numbered, and a number selects a row. Keys
+    /// that are pressed before the question could be read choose nothing, and text that matches no
+    /// row goes to the input.
     pub is_question: bool,
+}
+
+impl PickerList {
+    /// Returns true if the list does not depend on the end of a turn: it asks about leaving, or
+    /// about an action outside the conversation.
+    pub(crate) fn outlives_turns(&self) -> bool {
+        self.rows.iter().any(|row| {
+            matches!(
+                row.then,
+                PickerAction::Quit | PickerAction::Do(Operation::Side(_))
+            )
+        })
+    }
 }
 
 /// A row of a list, which the user can choose.
@@ -60,6 +76,8 @@ pub enum PickerAction {
         /// The prompt to send after the mode is set; `None` to send nothing.
         prompt: Option<String>,
     },
+    /// Leave the interface.
+    Quit,
     /// Close the list without any other effect.
     Leave,
 }
@@ -106,6 +124,11 @@ impl Picker {
 
     pub(crate) fn arm(&mut self) {
         self.armed = true;
+    }
+
+    /// Returns true if the list in front asks a question.
+    pub(crate) fn is_question(&self) -> bool {
+        self.open.last().is_some_and(|front| front.list.is_question)
     }
 
     pub(crate) fn is_armed(&self) -> bool {
@@ -193,22 +216,37 @@ impl OpenList {
         }
     }
 
-    /// Returns the rows of this list that contain every word of the filter.
-    fn matching_rows(&self) -> Vec<&PickerRow> {
+    /// Returns the index of the row whose number is typed, if the list asks a question.
+    fn typed_row(&self) -> Option<usize> {
+        let number: usize = self.filter.trim().parse().ok()?;
+        let row = number.checked_sub(1)?;
+        (self.list.is_question && row < self.list.rows.len()).then_some(row)
+    }
+
+    /// Returns the rows of this list that contain every word of the filter, with their numbers. A
+    /// typed number selects a row and hides none.
+    fn matching_rows(&self) -> Vec<(usize, &PickerRow)> {
+        let numbered = self.list.rows.iter().enumerate();
+        if self.typed_row().is_some() {
+            return numbered.map(|(at, row)| (at + 1, row)).collect();
+        }
         let words: Vec<_> = self
             .filter
             .split_whitespace()
             .map(str::to_lowercase)
             .collect();
-        let fits = |row: &&PickerRow| {
+        let fits = |row: &PickerRow| {
             let whole = format!("{} {}", row.text, row.about).to_lowercase();
             words.iter().all(|word| whole.contains(word))
         };
-        self.list.rows.iter().filter(fits).collect()
+        numbered
+            .filter(|(_, row)| fits(row))
+            .map(|(at, row)| (at + 1, row))
+            .collect()
     }
 
     fn selected_row(&self) -> Option<&PickerRow> {
-        self.matching_rows().get(self.chosen).copied()
+        self.matching_rows().get(self.chosen).map(|(_, row)| *row)
     }
 
     fn move_up(&mut self, by: usize) {
@@ -222,7 +260,19 @@ impl OpenList {
 
     fn edit_filter(&mut self, change: impl FnOnce(&mut String)) {
         change(&mut self.filter);
-        self.chosen = 0;
+        self.chosen = self.typed_row().unwrap_or(0);
+    }
+
+    /// Returns a row as it is drawn: the rows of a question begin with their numbers.
+    fn numbered_row<'a>(&self, number: usize, row: &'a PickerRow) -> Cow<'a, PickerRow> {
+        if self.list.is_question {
+            Cow::Owned(PickerRow {
+                text: format!("{number} {}", row.text),
+                ..row.clone()
+            })
+        } else {
+            Cow::Borrowed(row)
+        }
     }
 
     fn draw_list(
@@ -251,11 +301,15 @@ impl OpenList {
             .cut(columns);
         let cursor = (rows.len(), typed.width().min(columns.saturating_sub(1)));
         rows.push(typed);
-        let fitting = self.matching_rows();
+        let fitting: Vec<_> = self
+            .matching_rows()
+            .into_iter()
+            .map(|(number, row)| self.numbered_row(number, row))
+            .collect();
         let room = at_most.saturating_sub(rows.len() + 1).max(1);
         let first = self.chosen.saturating_sub(room - 1);
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
-        let layout = Layout::for_rows(&shown.iter().map(|(_, row)| **row), columns);
+        let layout = Layout::for_rows(&shown.iter().map(|(_, row)| row.as_ref()), columns);
         // A row is marked only if Enter would choose it now.
         rows.extend(
             shown
@@ -268,7 +322,11 @@ impl OpenList {
                     .cut(columns),
             );
         }
-        let keys = text!("app-picker-keys");
+        let keys = if self.list.is_question {
+            text!("app-picker-question-keys")
+        } else {
+            text!("app-picker-keys")
+        };
         let keys = if fitting.len() > shown.len() {
             text!(
                 "app-picker-place",

@@ -7,6 +7,7 @@
 
 mod text;
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -59,6 +60,8 @@ struct PlainDriver {
     /// The open form and the sender of its answer.
     filling: Option<(FormDialog, oneshot::Sender<FormOutcome>)>,
     busy: bool,
+    /// The lines that name the calls of the main agent that wait to run, by the call's id.
+    waiting_calls: HashMap<String, String>,
     /// True if a prompt was printed and the cursor is still on its line.
     prompted: bool,
     /// True if Ctrl-C was just pressed while nothing could be interrupted. Pressing Ctrl-C again
@@ -84,6 +87,7 @@ impl PlainDriver {
             asking: None,
             picking: None,
             filling: None,
+            waiting_calls: HashMap::new(),
             busy: false,
             prompted: false,
             leaving: false,
@@ -186,13 +190,14 @@ impl PlainDriver {
     fn handle_message(&mut self, message: UiMessage) -> io::Result<()> {
         match message {
             UiMessage::Event(event) => {
-                let what = format_extra_lines(&event);
+                let what = self.format_extra_lines(&event);
                 self.update_app(UiMessage::Event(event))?;
                 what.iter().try_for_each(|line| self.print_line(line))
             }
             UiMessage::Idle => {
                 self.busy = false;
                 (self.asking, self.filling) = (None, None);
+                self.waiting_calls.clear();
                 self.update_app(UiMessage::Idle)?;
                 self.print_prompt()
             }
@@ -227,6 +232,10 @@ impl PlainDriver {
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
             | UiMessage::Sandbox(_)) => self.update_app(message),
+            // Only the start and the end of a task are printed. The app counts the running ones.
+            message @ (UiMessage::Tasks(_)
+            | UiMessage::Spent { .. }
+            | UiMessage::Completions { .. }) => self.update_app(message),
             // The plain interface has no completion, so it needs no list of files.
             UiMessage::Files(_) => Ok(()),
         }
@@ -508,6 +517,56 @@ impl PlainDriver {
         Ok(())
     }
 
+    /// Returns the lines for an event that the plain interface prints in addition to those of the
+    /// screen. A call of the main agent is named when it runs, not while it waits for an approval.
+    fn format_extra_lines(&mut self, event: &Event) -> Vec<String> {
+        let is_main = event.agent == haft_agent::MAIN_AGENT;
+        match &event.body {
+            EventBody::Retry {
+                attempt,
+                delay_ms,
+                reason,
+                ..
+            } if is_main => {
+                let wait = delay_ms.div_ceil(1000);
+                vec![text::sanitize_text(&text!(
+                    "plain-retry",
+                    attempt,
+                    wait,
+                    reason
+                ))]
+            }
+            EventBody::ToolCall {
+                name,
+                phase: CallPhase::Finished,
+                arguments: Some(arguments),
+                ..
+            } if is_main && name == "todo_write" => text::format_todo_lines(arguments),
+            EventBody::ToolCall {
+                id,
+                name,
+                phase: CallPhase::Finished,
+                arguments: Some(arguments),
+                ..
+            } => {
+                let about = extract_call_subject(arguments);
+                if is_main {
+                    let line = text::sanitize_text(&text!("plain-call", name, about));
+                    self.waiting_calls.insert(id.clone(), line);
+                    return Vec::new();
+                }
+                let line = text!("plain-call-of", agent = event.agent, name, about);
+                vec![text::sanitize_text(&line)]
+            }
+            EventBody::ToolCall {
+                id,
+                phase: CallPhase::Running,
+                ..
+            } if is_main => self.waiting_calls.remove(id).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Prints a line. An empty line is not printed.
     fn print_line(&mut self, line: &str) -> io::Result<()> {
         if line.is_empty() {
@@ -553,54 +612,6 @@ fn write_text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
-}
-
-/// Returns the lines for an event that the plain interface prints in addition to those of the
-/// screen.
-fn format_extra_lines(event: &Event) -> Vec<String> {
-    if let (
-        haft_agent::MAIN_AGENT,
-        EventBody::Retry {
-            attempt,
-            delay_ms,
-            reason,
-            ..
-        },
-    ) = (&*event.agent, &event.body)
-    {
-        let wait = delay_ms.div_ceil(1000);
-        return vec![text::sanitize_text(&text!(
-            "plain-retry",
-            attempt,
-            wait,
-            reason
-        ))];
-    }
-    let EventBody::ToolCall {
-        name,
-        phase: CallPhase::Finished,
-        arguments: Some(arguments),
-        ..
-    } = &event.body
-    else {
-        return Vec::new();
-    };
-    if event.agent != haft_agent::MAIN_AGENT {
-        return vec![text::sanitize_text(&text!(
-            "plain-call-of",
-            agent = event.agent,
-            name,
-            about = extract_call_subject(arguments)
-        ))];
-    }
-    match name.as_str() {
-        "todo_write" => text::format_todo_lines(arguments),
-        _ => vec![text::sanitize_text(&text!(
-            "plain-call",
-            name,
-            about = extract_call_subject(arguments)
-        ))],
-    }
 }
 
 /// A line that the user typed or pasted.

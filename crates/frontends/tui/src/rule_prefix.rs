@@ -11,6 +11,10 @@ const EXACT_PROGRAMS: &[&str] = &[
     "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sed", "sh", "ssh", "su", "sudo", "tar",
     "tee", "time", "timeout", "unlink", "wget", "xargs", "zsh", "kill", "killall", "pkill",
 ];
+/// Modules of Python whose rules are not widened, because their arguments are code or name code.
+const CODE_MODULES: &[&str] = &[
+    "cProfile", "code", "pdb", "profile", "runpy", "timeit", "trace",
+];
 /// Programs whose first argument is a subcommand.
 const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "aws",
@@ -95,6 +99,19 @@ fn derive_command_prefix(line: &str) -> Option<String> {
     let words: Vec<_> = line.split(' ').collect();
     let program = words.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
+    if let [interpreter, "-m", module, ..] = words[..]
+        && (name.starts_with("python") || name.starts_with("pypy"))
+    {
+        // The rule covers this module and no other.
+        let is_plain = module
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_plain || CODE_MODULES.contains(&module) {
+            return None;
+        }
+        let inner = derive_command_prefix(line.split_once(" -m ")?.1)?;
+        return Some(format!("{interpreter} -m {inner}"));
+    }
     let is_word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphanumeric())
             && word
@@ -137,6 +154,14 @@ mod tests {
             ("execute_command(make check)", "execute_command(make:*)"),
             ("execute_command(git log -3)", "execute_command(git log:*)"),
             ("execute_command(pytest 'a b')", "execute_command(pytest:*)"),
+            (
+                "execute_command(python3 -m pytest -q)",
+                "execute_command(python3 -m pytest:*)",
+            ),
+            (
+                "execute_command(python -m pip install x)",
+                "execute_command(python -m pip install:*)",
+            ),
             ("write_to_file(src/a.rs)", "write_to_file(src/**)"),
         ] {
             assert_eq!(propose_rule(exact), wide);
@@ -154,6 +179,9 @@ mod tests {
             "execute_command(git -C x status)",
             "execute_command(npm run 'a b')",
             "execute_command(docker compose exec db psql)",
+            "execute_command(python3 x.py -q)",
+            "execute_command(python3 -m timeit x)",
+            "execute_command(python3 -m http.server 80)",
             "execute_command('my tool' x)",
             "write_to_file(a.txt)",
             "write_to_file(/a.txt)",

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 use crate::app::LiveRegion;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::markdown;
 
 /// Selects the escape sequences with which styles are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,6 +229,19 @@ impl<W: Write> TerminalScreen<W> {
     pub fn close_region(&mut self) -> io::Result<()> {
         self.clear_region()
     }
+}
+
+/// Draws Markdown as text with escape codes, for a terminal on which nothing is redrawn.
+pub fn format_markdown(text: &str, columns: usize, palette: Palette) -> String {
+    let mut bytes = ScreenWriter {
+        text: String::new(),
+        palette,
+    };
+    for line in markdown::draw_block(text, columns) {
+        line.spans().iter().for_each(|span| bytes.write_span(span));
+        bytes.text.push('\n');
+    }
+    bytes.text
 }
 
 struct ScreenWriter {

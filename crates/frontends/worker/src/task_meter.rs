@@ -133,7 +133,7 @@ fn is_logged(body: &EventBody) -> bool {
             | EventBody::Thinking { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::ToolCall {
-                phase: CallPhase::Started | CallPhase::Arguments,
+                phase: CallPhase::Started | CallPhase::Arguments | CallPhase::Running,
                 ..
             }
             | EventBody::Window { .. }

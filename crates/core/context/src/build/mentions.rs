@@ -124,7 +124,7 @@ pub fn append_mentions(
 
 /// Returns the part of an input that the user typed, without piped text and without the reminder
 /// about mentioned files.
-pub(crate) fn user_text(text: &str) -> &str {
+pub fn user_text(text: &str) -> &str {
     let reminder = text
         .rfind("\n\n<system-reminder>\n")
         .filter(|_| text.ends_with("</system-reminder>"));

@@ -299,13 +299,16 @@ impl Permit {
         verdict: Verdict,
     ) -> Result<Granted, Denied> {
         let call = PermissionRequest::for_tool(tool, arguments);
+        // A user who misses the choice "always" reads why it is missing.
+        let reasons = [Some(verdict.reason), verdict.not_remembered];
+        let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let approval = Approval {
             agent: self.agent.clone(),
             tool: call.tool.to_owned(),
             arguments: arguments.clone(),
             subject,
             subject_kind,
-            reason: verdict.reason,
+            reason,
             leaves_sandbox: verdict.leaves_sandbox,
             parts: verdict.parts,
             remember: verdict.remember,

@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::hooks::session_hooks::{EffectiveArguments, UnblockedCall};
 use crate::session::transcript::ResultParts;
 use crate::session::{Session, secrets};
-use crate::turn::turn_io::{TurnIo, call_result_event};
+use crate::turn::turn_io::{TurnIo, call_result_event, call_running_event};
 use crate::turn::{Input, ToolsDone};
 
 /// A call that is allowed to run, with the access granted to it.
@@ -78,7 +78,7 @@ impl Session {
                     }
                     one_call::count_effect(
                         &refused.call,
-                        CallOutcome::NotRun,
+                        CallOutcome::from_refusal(&refused.envelope),
                         self.prompt.registry(),
                         &mut done.effects,
                     );
@@ -207,6 +207,7 @@ impl Session {
                 arguments: self.arguments_to_keep(&call, changed),
                 changed,
             };
+            io.emit(call_running_event(&call.call));
             let (call, task) = one_call::start_call(call, self.prompt.registry().clone(), context);
             started.push((call, task, recorded, ran));
         }

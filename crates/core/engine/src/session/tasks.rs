@@ -5,25 +5,72 @@
 //! Invariant: an announcement is a message of the stored history and lists its tasks in its
 //! metadata, so that a resumed conversation can distinguish announced tasks from lost tasks.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use haft_context::add_reminder_tag;
-use haft_tools::{Running, TaskReport, format_announcement};
+use haft_text::Masker;
+use haft_tools::{Running, TaskProgress, TaskReport, format_announcement};
 use haft_types::{Entry, EventBody, Message, Metadata, Origin, Role, TaskPhase};
 use serde_json::Value;
 
 use super::Session;
 use super::config::Leftovers;
+use super::secrets::mask_text;
 use crate::error::EngineError;
 use crate::stored_state::{EndedTasks, StoredState};
-use crate::turn::turn_io::TurnIo;
+use crate::turn::turn_io::{TurnIo, mask_event};
 
 /// The maximum number of tasks in one announcement.
 const MAX_ANNOUNCED_TASKS: usize = 64;
 /// The metadata key under which an announcement lists its tasks.
 const ANNOUNCED_TASKS_KEY: &str = "background_tasks";
 
+/// Observes the background tasks of a session, also while no turn runs. Ends no task and keeps none
+/// alive: once the session is closed, there are no tasks.
+pub struct TaskWatch {
+    running: Weak<Running>,
+    masker: Masker,
+}
+
+impl TaskWatch {
+    /// Returns the progress of the running tasks, oldest first, with secrets masked. `None` if the
+    /// session was closed.
+    pub fn list_progress(&self) -> Option<Vec<TaskProgress>> {
+        let mut tasks = self.running.upgrade()?.list_progress();
+        for task in &mut tasks {
+            mask_text(&self.masker, &mut task.command);
+            mask_text(&self.masker, &mut task.last_lines);
+        }
+        Some(tasks)
+    }
+
+    /// Returns events for the tasks that have started or ended. Each start and each end is reported
+    /// once: here or among the events of a turn.
+    pub fn take_events(&self) -> Vec<EventBody> {
+        let Some(running) = self.running.upgrade() else {
+            return Vec::new();
+        };
+        running
+            .take_changes()
+            .into_iter()
+            .map(task_event)
+            .map(|mut body| {
+                mask_event(&self.masker, &mut body);
+                body
+            })
+            .collect()
+    }
+}
+
 impl Session {
+    /// Returns an observer of this session's background tasks.
+    pub fn watch_tasks(&self) -> TaskWatch {
+        TaskWatch {
+            running: Arc::downgrade(&self.services.running),
+            masker: self.config.safety.masker.clone(),
+        }
+    }
+
     /// Appends one message that informs the model about the tasks that have ended.
     pub(crate) async fn announce_tasks(&mut self, io: &mut TurnIo<'_>) -> Result<(), EngineError> {
         self.emit_task_events(io);

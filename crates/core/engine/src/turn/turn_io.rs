@@ -266,6 +266,16 @@ pub(crate) fn call_finished_event(call: &ToolCall) -> EventBody {
     }
 }
 
+pub(crate) fn call_running_event(call: &ToolCall) -> EventBody {
+    EventBody::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        phase: CallPhase::Running,
+        arguments: None,
+        raw: None,
+    }
+}
+
 pub(crate) fn call_result_event(call: &ToolCall, envelope: &Envelope) -> EventBody {
     EventBody::ToolResult {
         id: call.id.clone(),
@@ -278,7 +288,7 @@ pub(crate) fn call_result_event(call: &ToolCall, envelope: &Envelope) -> EventBo
 
 /// Masks the secrets in an event. The match is exhaustive, so that a new kind of event does not
 /// compile until its masked texts are chosen.
-fn mask_event(masker: &Masker, body: &mut EventBody) {
+pub(crate) fn mask_event(masker: &Masker, body: &mut EventBody) {
     match body {
         // Servers may repeat an API key in an error, and commands may print anything.
         EventBody::Error { message: text, .. }

@@ -61,6 +61,9 @@ pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
     let verb = main
         .and_then(|program| program.find_subcommand(words, 1).ok())
         .filter(|place| *place < words.len());
+    if let Some(module) = find_module(words) {
+        return find_module_risks(words, module);
+    }
     let mut risks = Vec::new();
     for program in tables.find_programs(name) {
         if program.after.is_empty() {
@@ -75,6 +78,47 @@ pub(crate) fn find_risks(words: &[ShellWord]) -> Vec<Risk> {
         }
     }
     risks
+}
+
+/// Returns the index of the module that an interpreter runs, as in `python3 -m pytest`. `None` if
+/// the module's name is not literal, or if other options than flags precede it.
+pub(crate) fn find_module(words: &[ShellWord]) -> Option<usize> {
+    let name = words.first()?.base_name()?;
+    let option = program_tables()?
+        .find_programs(name)
+        .find_map(|program| program.module_option.as_deref())?;
+    let place = words
+        .iter()
+        .position(|word| word.literal() == Some(option))?;
+    // Flags such as `-u` and `-B`. Options with values, and operands, are left alone.
+    let only_flags = words[1..place].iter().all(|word| {
+        word.literal().is_some_and(|text| {
+            matches!(text, "-u" | "-B" | "-E" | "-I" | "-s" | "-S" | "-O" | "-OO")
+        })
+    });
+    let module = words.get(place + 1)?.literal()?;
+    let is_name = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    (only_flags && module.split('.').all(is_name)).then_some(place + 1)
+}
+
+/// Returns the risks of a module that an interpreter runs: a rule must name the option and the
+/// module, and every word that it must name if the module is called as a program.
+fn find_module_risks(words: &[ShellWord], module: usize) -> Vec<Risk> {
+    let named = [module - 1, module].map(|at| Risk {
+        at: RiskPosition::Word(at),
+        what: MAY_RUN_OR_WRITE,
+    });
+    let own = find_risks(&words[module..]).into_iter().map(|risk| Risk {
+        at: match risk.at {
+            RiskPosition::Word(at) => RiskPosition::Word(at + module),
+            place @ (RiskPosition::Whole | RiskPosition::Input) => place,
+        },
+        ..risk
+    });
+    named.into_iter().chain(own).collect()
 }
 
 /// Adds the risks of the words at index `from` and later.

@@ -161,6 +161,7 @@ pub(super) struct ProgramEntry {
     pub(super) stops_at_operand: bool,
     pub(super) known: NameList,
     pub(super) remote_shell: RemoteShell,
+    pub(super) module_option: Option<String>,
 }
 
 impl ProgramEntry {

@@ -19,6 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::hosts::{CanonicalHost, Hosts};
+use super::refused_hosts::RefusedHosts;
 use super::request::{self, MAX_HEAD_BYTES, ProxyRefusal, ProxyRequest, ProxyRequestKind};
 
 /// The time limit for receiving the head of a request from a client.
@@ -35,6 +36,7 @@ const MAX_CONNECTIONS: usize = 256;
 #[derive(Debug)]
 pub struct Proxy {
     socket: PathBuf,
+    refused: RefusedHosts,
     task: AbortHandle,
 }
 
@@ -48,9 +50,29 @@ impl Proxy {
         let listener = std::fs::set_permissions(&socket, Permissions::from_mode(0o600))
             .and_then(|()| listener.listen(128))
             .inspect_err(|_| drop(std::fs::remove_file(&socket)))?;
-        let task = tokio::spawn(accept_connections(listener, Arc::new(hosts))).abort_handle();
-        Ok(Self { socket, task })
+        let refused = RefusedHosts::default();
+        let access = Arc::new(ProxyAccess {
+            hosts,
+            refused: refused.clone(),
+        });
+        let task = tokio::spawn(accept_connections(listener, access)).abort_handle();
+        Ok(Self {
+            socket,
+            refused,
+            task,
+        })
     }
+
+    /// Returns the hosts that the proxy refuses, which are recorded as long as it runs.
+    pub fn refused_hosts(&self) -> RefusedHosts {
+        self.refused.clone()
+    }
+}
+
+/// The hosts that the proxy allows, and those that it has refused.
+struct ProxyAccess {
+    hosts: Hosts,
+    refused: RefusedHosts,
 }
 
 impl Drop for Proxy {
@@ -61,7 +83,7 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept_connections(listener: UnixListener, hosts: Arc<Hosts>) {
+async fn accept_connections(listener: UnixListener, access: Arc<ProxyAccess>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= MAX_CONNECTIONS {
@@ -70,7 +92,7 @@ async fn accept_connections(listener: UnixListener, hosts: Arc<Hosts>) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) => {
-                    connections.spawn(serve_connection(client, Arc::clone(&hosts)));
+                    connections.spawn(serve_connection(client, Arc::clone(&access)));
                 }
                 // Most likely no descriptor is free; retry shortly.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -82,7 +104,7 @@ async fn accept_connections(listener: UnixListener, hosts: Arc<Hosts>) {
 
 /// Serves the single request of a connection. Errors while copying end only this connection and are
 /// not reported.
-async fn serve_connection(mut client: UnixStream, hosts: Arc<Hosts>) {
+async fn serve_connection(mut client: UnixStream, access: Arc<ProxyAccess>) {
     let answered = async {
         let (head, early) = timeout(HEAD_TIMEOUT, read_request_head(&mut client))
             .await
@@ -94,7 +116,7 @@ async fn serve_connection(mut client: UnixStream, hosts: Arc<Hosts>) {
                 ))
             })?;
         let ProxyRequest { host, port, kind } = request::parse_request(&head)?;
-        let server = connect_to_host(&hosts, &host, port).await?;
+        let server = connect_to_host(&access, &host, port).await?;
         Ok((server, kind, early))
     };
     let _ended = match answered.await {
@@ -153,12 +175,13 @@ async fn read_request_head(client: &mut UnixStream) -> Result<(Vec<u8>, Vec<u8>)
 }
 
 async fn connect_to_host(
-    hosts: &Hosts,
+    ProxyAccess { hosts, refused }: &ProxyAccess,
     host: &CanonicalHost,
     port: u16,
 ) -> Result<TcpStream, ProxyRefusal> {
     if !hosts.allows(host, port) {
         let text = format!("`{host}:{port}` is not among the hosts that commands may reach");
+        refused.record(format!("{host}:{port}"));
         return Err(forbidden_refusal(&text, &format!("{host}:{port}")));
     }
     let unreachable =
@@ -186,6 +209,7 @@ async fn connect_to_host(
         let text = format!(
             "`{host}:{port}` is at `{address}`, which is not an address of the public internet"
         );
+        refused.record(format!("{address}:{port}"));
         return Err(forbidden_refusal(&text, &format!("{address}:{port}")));
     }
     let mut last = "has no address".to_owned();

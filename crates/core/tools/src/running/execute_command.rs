@@ -5,9 +5,11 @@
 
 mod command_report;
 mod progress;
+mod sandbox_refusal;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use haft_sandbox::{Capture, LiveCommand};
 use haft_text::CutLimits;
@@ -19,6 +21,7 @@ use crate::running::shell::{self, CommandLine, RunLocation};
 
 use command_report::CommandRun;
 use progress::{POLL_INTERVAL, PROGRESS_LIMITS, ProgressWatcher};
+use sandbox_refusal::CommandSandbox;
 
 const NAME: &str = "execute_command";
 
@@ -97,6 +100,7 @@ async fn execute_command(
     let capture = build_capture(&running, limits, folder.as_ref());
     let command = line.to_command_spec(context, timeout);
     let live = LiveCommand::with_unread_limits(PROGRESS_LIMITS);
+    let started = Instant::now();
     let mut watcher = ProgressWatcher::new();
     let mut run = pin!(
         running
@@ -110,6 +114,9 @@ async fn execute_command(
         }
     };
     let cwd = line.display_cwd(context);
+    let sandbox = line.confined.as_deref().map(|confined| {
+        CommandSandbox::new(confined, running.sandbox().refused_hosts_since(started))
+    });
     let awaited = watcher.awaits;
     let tools = context.tools.clone();
     let run = CommandRun {
@@ -119,6 +126,7 @@ async fn execute_command(
         folder: line.cwd,
         timeout,
         awaited,
+        sandbox,
         tools,
     };
     let report = run.build_report(limits);

@@ -27,6 +27,19 @@ const MAX_ENDED_TASKS: usize = 64;
 /// The maximum number of lines and of bytes of a failed task's output that its announcement
 /// contains.
 const FAILURE_OUTPUT_LIMITS: (usize, usize) = (5, 400);
+/// The maximum number of lines and of bytes of a running task's output in its progress.
+const PROGRESS_OUTPUT_LIMITS: (usize, usize) = (3, 600);
+
+/// The progress of a running background task, to show to the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskProgress {
+    pub id: String,
+    /// The command line.
+    pub command: String,
+    pub elapsed: Duration,
+    /// The last lines of the output.
+    pub last_lines: String,
+}
 
 pub(crate) struct Task {
     pub(crate) id: String,
@@ -251,6 +264,21 @@ impl Tasks {
             slot.task.report()
         };
         ended.into_iter().map(remove).collect()
+    }
+
+    /// Returns the progress of all running tasks, oldest first.
+    pub(crate) fn list_progress(&self) -> Vec<TaskProgress> {
+        let (lines, bytes) = PROGRESS_OUTPUT_LIMITS;
+        self.list()
+            .into_iter()
+            .filter(|task| task.ending().is_none())
+            .map(|task| TaskProgress {
+                id: task.id.clone(),
+                command: task.line.text.clone(),
+                elapsed: task.duration(),
+                last_lines: last_lines(&task.output(), lines, bytes).0,
+            })
+            .collect()
     }
 
     /// Returns reports on the tasks that have started or ended since the last call of this method.

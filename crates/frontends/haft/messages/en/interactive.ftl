@@ -112,3 +112,6 @@ interactive-resumed =
         [one] 1 message
        *[other] { $count } messages
     }
+interactive-commit-title = Commit with this message?
+interactive-commit-yes = yes, commit
+interactive-commit-no = no, commit nothing

@@ -21,3 +21,10 @@ output-subagent-retry = retry { $attempt }: { $reason }
 output-sandbox = sandbox: { $what }
 output-sandbox-because = { $what }: { $reasons }
 output-retry-limit = {" "}of { $limit }
+output-waiting-for-model = … waiting for the model, { $elapsed }
+output-run-header = haft: { $model }, conversation { $id }
+output-run-summary =
+    { $count ->
+        [one] haft: 1 request, { $elapsed }{ $money }; `haft -r { $id }` continues
+       *[other] haft: { $count } requests, { $elapsed }{ $money }; `haft -r { $id }` continues
+    }

@@ -88,3 +88,6 @@ interactive-occupied-new = 开始新会话
 interactive-occupied-waiting = 正在等待该会话关闭
 interactive-compact-size = 下一次请求仍为 { $tokens } token。
 interactive-cut-off = 上一个回合没有结束。你的下一条消息会继续它。
+interactive-commit-title = 用这条说明提交？
+interactive-commit-yes = 是，提交
+interactive-commit-no = 否，不提交

@@ -17,3 +17,6 @@ output-subagent-retry = 重试（第 { $attempt } 次）：{ $reason }
 output-sandbox = 沙箱：{ $what }
 output-sandbox-because = { $what }，原因：{ $reasons }
 output-retry-limit = /{ $limit }
+output-waiting-for-model = … 等待模型，{ $elapsed }
+output-run-header = haft：{ $model }，会话 { $id }
+output-run-summary = haft：{ $count } 次请求，{ $elapsed }{ $money }；`haft -r { $id }` 可继续

@@ -6,7 +6,7 @@ trust-server = MCP 服务器 { $name }：主机 { $network }；可写目录 { $f
 trust-state = { $folder }：{ $state }
 trust-heading-changed = 自上次信任后有变化：
 trust-heading-run = 将会运行：
-trust-heading-instructions = 将会加载的指令文件：
+trust-heading-instructions = 将会读取的文件：
 trust-heading-tighten = 将会收紧的设置：
 trust-heading-ignored = 将会忽略：
 trust-heading-unreadable = 将使 haft 无法启动：
@@ -19,5 +19,15 @@ trust-granted =
         [0] 其中没有会运行的文件。
        *[other] 其中有 { $files } 个文件会运行；任何一个发生变化，信任即失效。
     }
-trust-question = 没有这些文件，haft 也能在此工作。信任此目录吗？（y = 是，Enter = 否）
+trust-question = 不信任，haft 也能在此工作；`/trust` 会再次询问。信任此目录吗？（y = 是，Enter = 否）
 trust-more = （可能还有更多：没有搜索所有目录）
+trust-meaning = 如果信任此目录，haft 会把其中的指令文件发给模型，自行运行下面的命令，并在此使用 git。模型的修改和命令仍需你的许可。
+trust-meaning-without-commands = 如果信任此目录，haft 会把其中的指令文件发给模型，并在此使用 git。其中没有会自行运行的内容。模型的修改和命令仍需你的许可。
+trust-command-hook = 钩子 { $name }：{ $line }（{ $file }）
+trust-command-server = MCP 服务器 { $name }：{ $line }（{ $file }）
+trust-command-program = 外部工具：{ $line }
+trust-choice-title = 信任此目录吗？
+trust-choice-no = 否，保持不信任
+trust-choice-yes = 是，信任
+trust-already = { $folder } 已受信任；`haft trust --revoke` 可取消信任。
+trust-taken-up = { $folder } 已受信任。其中的文件从你的下一条消息起生效。

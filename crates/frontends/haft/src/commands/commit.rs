@@ -12,6 +12,7 @@ use haft_project::TrustState;
 use haft_sandbox::{CommitScope, Git, GitProgram, resolve_configured_path, secret_paths};
 use haft_text::sanitize;
 use haft_types::{Event, Outcome, PermissionMode, TurnResult};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::review::diff;
@@ -54,6 +55,15 @@ pub(crate) struct CommitArgs {
     /// Commit without asking.
     #[arg(short, long)]
     pub(crate) yes: bool,
+
+    /// Commits with this message and asks no model. Used by the terminal interface after it has
+    /// shown the message.
+    #[arg(long, value_name = "TEXT", hide = true, conflicts_with_all = ["words", "hint", "dry_run"])]
+    with_message: Option<String>,
+
+    /// Prints the message, the usage and the cost as JSON. Used by the terminal interface.
+    #[arg(long, hide = true)]
+    json: bool,
 
     /// The model, as `provider/model`, instead of that of the role `commit`.
     #[arg(long)]
@@ -104,6 +114,9 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     } else {
         CommitScope::Staged
     };
+    if let Some(message) = &args.with_message {
+        return commit_changes(&program, root, scope, message);
+    }
     let change = diff::diff_for_commit(&git, scope, |path| is_secret_file(path, &hidden))?;
     let Some(change) = change else {
         return Err(usage_error(if args.all {
@@ -126,7 +139,13 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
             return Ok(other.into());
         }
     }
-    output::print_text(&format!("{}\n", sanitize(&message)))?;
+    if args.json {
+        output::print_json(&json!({
+            "message": message, "all": args.all, "usage": result.usage, "cost": result.cost,
+        }))?;
+    } else {
+        output::print_text(&format!("{}\n", sanitize(&message)))?;
+    }
     output::print_to_stderr(&format!("haft: {}", format_cost(&result)));
     if args.dry_run {
         return Ok(ProcessExit::Completed);
@@ -134,8 +153,18 @@ pub(crate) fn run(haft: &Haft, args: &CommitArgs) -> anyhow::Result<ProcessExit>
     if !args.yes && !ask_to_commit()? {
         return Ok(ProcessExit::Waiting);
     }
+    commit_changes(&program, root, scope, &message)
+}
+
+/// Commits and prints the first line of git's output.
+fn commit_changes(
+    program: &GitProgram,
+    root: &Path,
+    scope: CommitScope,
+    message: &str,
+) -> anyhow::Result<ProcessExit> {
     let said = program
-        .commit(root, scope, &message)
+        .commit(root, scope, message)
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     output::print_to_stderr(&sanitize(&format!(
         "haft: {}",

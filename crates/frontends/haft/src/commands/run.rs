@@ -75,7 +75,8 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let mut session = opened.map_err(to_usage_error)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let mut printer = build_printer(args, places, &project, &session, mode);
+        let printer = build_printer(args, places, &project, &session, mode);
+        let mut printer = printer.with_live_view();
         session.attach_images(images);
         let report = session.run(task, &mut printer, &cancel).await;
         close_session(&mut session).await;

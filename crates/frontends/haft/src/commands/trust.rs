@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haft_agent::{Places, Project, ProjectPolicy, WallClock};
 use haft_project::{
-    Footprint, KnowledgePaths, Level, ServerGrant, TrustList, TrustState, chat_memory,
-    instructions, library, module_documents, rules,
+    Footprint, KnowledgePaths, Level, ProjectCommand, ProjectCommandKind, ServerGrant, TrustList,
+    TrustState, chat_memory, instructions, library, list_project_commands, module_documents, rules,
 };
 use haft_types::Clock as _;
 use serde_json::json;
@@ -136,6 +136,22 @@ fn show_trust(
     output::print_text(&found.describe(project, trust_state))
 }
 
+/// Describes a command that would run: what runs it, its command line, and the file that declares
+/// it.
+fn describe_command(command: &ProjectCommand) -> String {
+    let ProjectCommand {
+        kind,
+        name,
+        line,
+        file,
+    } = command;
+    match kind {
+        ProjectCommandKind::Hook => text!("trust-command-hook", name, line, file),
+        ProjectCommandKind::Server => text!("trust-command-server", name, line, file),
+        ProjectCommandKind::Program => text!("trust-command-program", line),
+    }
+}
+
 fn split_trust_state(trust_state: &TrustState) -> (&'static str, &[String]) {
     match trust_state {
         TrustState::Trusted => ("trusted", &[]),
@@ -230,8 +246,10 @@ fn list_folders(root: &Path) -> (Vec<PathBuf>, bool) {
 /// The effects of trusting a folder: the files that would run, and the instruction files that would
 /// be sent.
 pub(crate) struct TrustFootprint {
-    /// The files that would run.
+    /// The files that would run, or that steer what would run.
     pub(crate) footprint: Footprint,
+    /// The command lines that would run.
+    commands: Vec<ProjectCommand>,
     /// The files that would be sent to the model: at once, or when a file beside them is touched.
     instruction_files: Vec<String>,
     /// The project's policy, which would tighten permissions.
@@ -247,21 +265,34 @@ impl TrustFootprint {
         let requested_grants = requested_grants(places, &project.root);
         Self {
             footprint: Footprint::read_project(&project.root),
+            commands: list_project_commands(&project.root),
             instruction_files,
             policy,
             requested_grants,
         }
     }
 
-    /// Returns true if trust would make no difference.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.footprint.files().is_empty()
-            && self.instruction_files.is_empty()
-            && self.policy.shown.is_empty()
-    }
-
     fn files_to_run(&self) -> Vec<String> {
         self.footprint.files().keys().cloned().collect()
+    }
+
+    /// Returns the files that would be read: instructions, and files of the footprint from which no
+    /// command comes, such as agents and custom commands.
+    fn list_files_to_read(&self) -> Vec<String> {
+        let runs = |file: &String| {
+            self.commands
+                .iter()
+                .any(|command| command.file == *file || command.line.contains(file.as_str()))
+        };
+        let steering = self.files_to_run().into_iter().filter(|file| !runs(file));
+        let mut files: Vec<_> = self
+            .instruction_files
+            .iter()
+            .cloned()
+            .chain(steering)
+            .collect();
+        files.dedup();
+        files
     }
 
     /// Describes the effects as text, which is not yet sanitized for a terminal.
@@ -272,12 +303,23 @@ impl TrustFootprint {
             "{}\n",
             text!("trust-state", folder = project.root.display(), state)
         );
+        if trust_state.is_trusted() {
+            // The state says everything.
+        } else if self.commands.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{}", text!("trust-meaning-without-commands"));
+        } else {
+            let _ = writeln!(text, "\n{}", text!("trust-meaning"));
+        }
         for (heading, names) in [
             (text!("trust-heading-changed"), changed.to_vec()),
-            (text!("trust-heading-run"), self.files_to_run()),
+            (
+                text!("trust-heading-run"),
+                self.commands.iter().map(describe_command).collect(),
+            ),
             (
                 text!("trust-heading-instructions"),
-                self.instruction_files.clone(),
+                self.list_files_to_read(),
             ),
             (text!("trust-heading-tighten"), self.policy.shown.clone()),
             (text!("trust-heading-ignored"), self.policy.warnings.clone()),
@@ -296,7 +338,6 @@ impl TrustFootprint {
             if names.is_empty() {
                 continue;
             }
-            // Writing to a String cannot fail.
             let _ = writeln!(text, "\n{heading}");
             for name in names {
                 let _ = writeln!(text, "  {}", output::localize_text(name));

@@ -14,6 +14,7 @@ use haft_tools::LimitsConfig;
 use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::commit_question;
 use crate::output;
 
 /// The maximum number of listed files.
@@ -29,14 +30,6 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The text between a prompt and the output of commands the user ran.
 pub(super) const SHELL_OUTPUT_HEADING: &str = "\n\nThe user ran this in their own shell:\n\n";
-
-/// The recipients of a program's output: only the user, or also the model.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OutputReaders {
-    User,
-    /// The model receives the output with the next prompt.
-    UserAndModel,
-}
 
 /// Runs actions on threads of their own.
 pub(super) struct SideActions {
@@ -140,23 +133,43 @@ impl SideActions {
     /// Starts an action; its result is sent to the interface.
     pub(super) fn start(&self, action: SideAction) {
         match action {
+            SideAction::Haft(arguments) if commit_question::asks_first(&arguments) => {
+                let line = format!("haft {}", arguments.join(" "));
+                let command = self.haft_command(&commit_question::proposal_arguments(&arguments));
+                let ui = self.ui.clone();
+                let then = move |output: &std::io::Result<Output>| {
+                    commit_question::ask_to_commit(output, &arguments, &ui)
+                };
+                self.run_command(command, line, then);
+            }
             SideAction::Haft(arguments) => {
-                let mut command = self.program.command();
-                command.args(&arguments);
-                command.envs(
-                    output::available_columns().map(|columns| ("COLUMNS", columns.to_string())),
-                );
-                command.args(self.set.iter().flat_map(|set| ["--set", set]));
-                self.run_command(
-                    command,
-                    format!("haft {}", arguments.join(" ")),
-                    OutputReaders::User,
-                );
+                let line = commit_question::shown_line(&arguments);
+                let command = self.haft_command(&arguments);
+                self.run_command(command, line, describe_output);
             }
             SideAction::Shell(line) => {
                 let mut command = self.shell.command();
                 command.arg("-c").arg(&line);
-                self.run_command(command, line, OutputReaders::UserAndModel);
+                let unsent_output = Arc::clone(&self.unsent_output);
+                let limits = self.model_limits;
+                let asked = line.clone();
+                let then = move |output: &std::io::Result<Output>| {
+                    let model_text = cut_lines(
+                        &haft_messages::run_in_english(|| describe_output(output)),
+                        limits,
+                    )
+                    .text;
+                    unsent_output
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(format!(
+                            "<shell>\n$ {asked}\n{}\n</shell>",
+                            model_text.trim_end()
+                        ));
+                    let text = describe_output(output);
+                    text!("interactive-shell-output", output = text.trim_end())
+                };
+                self.run_command(command, line, then);
             }
             SideAction::Stop(wanted) => {
                 let running = self.running.clone();
@@ -170,8 +183,22 @@ impl SideActions {
         }
     }
 
-    /// Runs a command and shows its output.
-    fn run_command(&self, mut command: Command, line: String, listeners: OutputReaders) {
+    /// Returns a command that runs haft with these arguments.
+    fn haft_command(&self, arguments: &[String]) -> Command {
+        let mut command = self.program.command();
+        command.args(arguments);
+        command.envs(output::available_columns().map(|columns| ("COLUMNS", columns.to_string())));
+        command.args(self.set.iter().flat_map(|set| ["--set", set]));
+        command
+    }
+
+    /// Runs a command and shows the text that `then` makes of its output.
+    fn run_command(
+        &self,
+        mut command: Command,
+        line: String,
+        then: impl FnOnce(&std::io::Result<Output>) -> String + Send + 'static,
+    ) {
         command
             .current_dir(&self.project.cwd)
             .stdin(Stdio::null())
@@ -189,30 +216,12 @@ impl SideActions {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let ui = self.ui.clone();
         let running = self.running.clone();
-        let unsent_output = Arc::clone(&self.unsent_output);
-        let limits = self.model_limits;
         running.lock().push((id, Pid::from_child(&child)));
-        ui.send_message(UiMessage::Running {
-            id,
-            line: line.clone(),
-        });
+        ui.send_message(UiMessage::Running { id, line });
         std::thread::spawn(move || {
             let output = child.wait_with_output();
             running.lock().retain(|one| one.0 != id);
-            let mut text = describe_output(&output);
-            if listeners == OutputReaders::UserAndModel {
-                let model_text = cut_lines(
-                    &haft_messages::run_in_english(|| describe_output(&output)),
-                    limits,
-                )
-                .text;
-                let model_text = format!("<shell>\n$ {line}\n{}\n</shell>", model_text.trim_end());
-                unsent_output
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(model_text);
-                text = text!("interactive-shell-output", output = text.trim_end());
-            }
+            let text = then(&output);
             ui.send_message(UiMessage::Ran {
                 id,
                 text: cut_lines(&text, SHOWN_LIMITS).text,
@@ -227,7 +236,7 @@ impl SideActions {
 }
 
 /// Returns a program's output, followed by a description of the failure if the program failed.
-fn describe_output(output: &std::io::Result<Output>) -> String {
+pub(super) fn describe_output(output: &std::io::Result<Output>) -> String {
     let output = match output {
         Ok(output) => output,
         Err(error) => return format!("haft: {error}"),

@@ -302,6 +302,7 @@ impl TurnControl<'_> {
                 | Operation::Redo
                 | Operation::Context
                 | Operation::Attach(_)
+                | Operation::Trust
                 | Operation::Inspect,
             ) => {}
             Some(Operation::Quit) | None => {

@@ -5,6 +5,7 @@ use haft_engine::EventSink;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
+use super::live_run::{LiveRun, print_markdown};
 use crate::cli::options::OutputFormat;
 
 /// Prints events as they arrive.
@@ -18,6 +19,8 @@ pub(crate) struct Printer {
     text: String,
     /// True if progress goes to stdout instead of stderr: for a run that another process executes.
     on_stdout: bool,
+    /// The view of a run at a terminal; `None` if the output is read by a program.
+    live: Option<LiveRun>,
     /// True if events are also exported as trace spans.
     #[cfg(feature = "otel")]
     traced: bool,
@@ -38,6 +41,15 @@ impl Printer {
             on_stdout: true,
             ..self
         }
+    }
+
+    /// Shows progress, Markdown and cost, if the run is at a terminal and its format is text.
+    pub(crate) fn with_live_view(self) -> Self {
+        let live = match self.format {
+            OutputFormat::Text => LiveRun::start(),
+            OutputFormat::Json | OutputFormat::StreamJson => None,
+        };
+        Self { live, ..self }
     }
 
     /// Also exports trace spans: for a run that this process executes.
@@ -81,9 +93,20 @@ impl EventSink for Printer {
                 }
             }
             OutputFormat::Text if event.agent != haft_engine::MAIN_AGENT => {
+                if let Some(live) = &mut self.live {
+                    live.count_cost(&event.body);
+                }
                 super::agents::print_subagent_event(event, self.verbose);
             }
-            OutputFormat::Text => self.print_body(&event.body),
+            OutputFormat::Text => {
+                if let Some(live) = &mut self.live {
+                    live.handle_event(event);
+                }
+                self.print_body(&event.body);
+                if let (EventBody::Result(result), Some(live)) = (&event.body, self.live.take()) {
+                    live.finish(result);
+                }
+            }
         }
     }
 }
@@ -100,7 +123,13 @@ impl Printer {
             EventBody::ToolCall {
                 phase: CallPhase::Started,
                 ..
-            } if !self.text.trim().is_empty() => std::mem::take(&mut self.text).trim().to_owned(),
+            } if !self.text.trim().is_empty() => {
+                let text = std::mem::take(&mut self.text);
+                if self.live.is_some() {
+                    return print_markdown(&text);
+                }
+                text.trim().to_owned()
+            }
             EventBody::ToolCall {
                 name,
                 phase: CallPhase::Finished,
@@ -185,7 +214,9 @@ impl Printer {
                 text!("output-plan", options = options.concat())
             }
             EventBody::Result(result) => {
-                if !result.text.is_empty() {
+                if self.live.is_some() {
+                    print_markdown(&result.text);
+                } else if !result.text.is_empty() {
                     drop(super::print_text(&format!(
                         "{}\n",
                         haft_text::sanitize(&result.text)

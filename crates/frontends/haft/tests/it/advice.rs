@@ -128,7 +128,10 @@ fn refusals_name_ways_that_allow_the_call() {
         (
             "execute_command",
             command("python3 -m compileall -q ."),
-            vec![auto.into()],
+            vec![
+                "haft permissions add \"execute_command(python3 -m compileall -q .)\"".into(),
+                auto.into(),
+            ],
         ),
         (
             "execute_command",

@@ -422,6 +422,71 @@ fn haft_commit_waits_for_a_yes_to_its_message() {
 }
 
 #[test]
+fn slash_commit_asks_with_the_message_and_counts_the_cost() {
+    for (command, keys, last, status) in [
+        ("/commit -a", "\r", "Say two", ""),
+        ("/commit", "1\r", "Say two", " M b.txt\n"),
+        ("/commit -a", "2\r", "first", "M  a.txt\n M b.txt\n"),
+        ("/commit --all", "\u{1b}", "first", "M  a.txt\n M b.txt\n"),
+    ] {
+        let rig = rig_with_staged_change("Say two");
+        let mut terminal = Terminal::start(&rig, &[], (80, 30));
+        terminal.until_text("> ");
+        terminal.press(&format!("{command}\r"));
+        terminal.until("the question", |screen| {
+            let shown = screen.contents();
+            shown.contains("Commit with this message?") && shown.contains('▸')
+        });
+        let shown = terminal.text();
+        assert!(shown.contains("\nSay two\n"), "{shown}");
+        assert!(
+            shown.lines().last().unwrap_or_default().contains('$'),
+            "{shown}"
+        );
+        assert_eq!(
+            git(&rig, &["log", "-1", "--format=%s"]).trim(),
+            "first",
+            "{shown}"
+        );
+        terminal.press(keys);
+        terminal.until("no question", |screen| {
+            !screen.contents().contains("Commit with this message?")
+        });
+        if last == "first" {
+            terminal.press("/cost\r");
+            terminal.until_text("1 request");
+        } else {
+            terminal.until("the commit", |_| {
+                git(&rig, &["log", "-1", "--format=%s"]).trim() == last
+            });
+        }
+        assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), last);
+        assert_eq!(git(&rig, &["status", "--short"]), status, "{command}");
+    }
+}
+
+#[test]
+fn slash_commit_of_a_dry_run_or_with_yes_asks_nothing() {
+    for (command, last) in [
+        ("/commit --dry-run", "first"),
+        ("/commit -a --yes", "Say two"),
+    ] {
+        let rig = rig_with_staged_change("Say two");
+        let mut terminal = Terminal::start(&rig, &[], (80, 30));
+        terminal.until_text("> ");
+        terminal.press(&format!("{command}\r"));
+        terminal.until("the cost", |screen| {
+            let shown = screen.contents();
+            shown.contains("the message took")
+                && shown.lines().last().is_some_and(|row| row.contains('$'))
+        });
+        let shown = terminal.text();
+        assert!(!shown.contains("Commit with this message?"), "{shown}");
+        assert_eq!(git(&rig, &["log", "-1", "--format=%s"]).trim(), last);
+    }
+}
+
+#[test]
 fn haft_commit_needs_yes_without_a_terminal() {
     let rig = rig_with_staged_change("Say two");
     let ran = rig.run(&["commit"]);

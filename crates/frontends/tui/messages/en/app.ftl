@@ -45,6 +45,7 @@ app-title-working = haft: working
 app-title-question = haft: a question waits
 app-alert-question = haft: { $tool } needs your permission
 app-alert-form = haft: a server asks for input
+app-alert-asks = haft: the model asks for an answer
 app-alert-done = haft: the turn has ended
 app-changes = changes
 app-viewer-place = result { $at } of { $count }
@@ -74,12 +75,23 @@ app-plan-ask = yes, and ask before each change
 app-plan-more = no, keep planning
 app-plan-prompt = Carry out the plan.
 
+## A question of the model, and leaving
+app-answers-title = Your answer
+app-leave-title =
+    { $count ->
+        [one] A command is still running. End it and quit?
+       *[other] { $count } commands are still running. End them and quit?
+    }
+app-leave-stay = no, stay
+app-leave-quit = yes, end and quit
+
 ## What happens in a turn
 app-retry = { $attempt } in { $wait } s: { $reason }
 app-retry-now = { $attempt }, waiting for the answer: { $reason }
 app-retry-of = retry { $attempt } of { $limit }
 app-retry-unlimited = retry { $attempt }
 app-answer-again = (the answer above was cut off; it starts again)
+app-call-waits = waiting
 app-call-cancelled = cancelled
 app-lines =
     { $count ->
@@ -107,7 +119,7 @@ app-see-result = to see it: { $command }
 app-agent-says = { $agent }: { $message }
 app-outcome = { $outcome }: { $message }
 app-subagent-ended = { $agent } ended
-app-subagent-outcome = { $agent } { $outcome }
+app-subagent-outcome = { $agent } { $outcome } ({ $elapsed }, { $tokens } tokens)
 app-thought =
     { $count ->
         [one] thought 1 word; Ctrl-O shows it
@@ -156,6 +168,7 @@ app-picker-empty = no match
 app-search-in = "{ $pattern }" in { $path }
 app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
+app-picker-question-keys = ↑ ↓ or a number, Enter selects, Esc closes, other text is your message
 app-picker-keys = Enter selects, Esc cancels
 
 # An error or a notice, as whoever made it worded it, by its code.
@@ -163,3 +176,4 @@ app-coded =
     { $code ->
        *[other] { $message }
     }
+app-trust-hint = /trust shows what would be read and run, and trusts the folder

@@ -28,6 +28,7 @@ app-title-working = haft：工作中
 app-title-question = haft：有问题等你回答
 app-alert-question = haft：{ $tool } 需要你的许可
 app-alert-form = haft：服务器请求你填写信息
+app-alert-asks = haft：模型在等你回答
 app-alert-done = haft：回合已结束
 app-changes = 改动
 app-viewer-place = 结果 { $at }/{ $count }
@@ -57,6 +58,12 @@ app-plan-ask = 是，每次修改前询问
 app-plan-more = 否，继续规划
 app-plan-prompt = 执行这个计划。
 
+## 模型的提问，以及退出
+app-answers-title = 你的回答
+app-leave-title = 还有 { $count } 条命令在运行。结束它们并退出？
+app-leave-stay = 否，留下
+app-leave-quit = 是，结束并退出
+
 ## What happens in a turn
 app-retry = { $wait } 秒后{ $attempt }：{ $reason }
 app-retry-now = { $attempt }，等待回答：{ $reason }
@@ -74,11 +81,11 @@ app-outcome =
 app-subagent-ended = { $agent } 已结束
 app-subagent-outcome =
     { $outcome ->
-        [completed] { $agent } 已完成
-        [waiting] { $agent } 等待处理
-        [aborted] { $agent } 已中断
-        [exhausted] { $agent } 已达上限
-       *[failed] { $agent } 失败
+        [completed] { $agent } 已完成，用时 { $elapsed }，{ $tokens } token
+        [waiting] { $agent } 等待处理，用时 { $elapsed }，{ $tokens } token
+        [aborted] { $agent } 已中断，用时 { $elapsed }，{ $tokens } token
+        [exhausted] { $agent } 已达上限，用时 { $elapsed }，{ $tokens } token
+       *[failed] { $agent } 失败，用时 { $elapsed }，{ $tokens } token
     }
 app-thought =
     { $count ->
@@ -125,7 +132,9 @@ app-layer-current = 当前
 ## Lists to choose from
 app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
+app-picker-question-keys = ↑ ↓ 或数字，Enter 选择，Esc 关闭，其他文字作为你的消息
 app-picker-keys = Enter 选择，Esc 取消
+app-call-waits = 等待中
 app-call-cancelled = 已取消
 app-lines =
     { $count ->
@@ -190,3 +199,4 @@ app-coded =
         [schema] 回答不符合要求的 schema：{ $message }
        *[other] { $message }
     }
+app-trust-hint = /trust 会显示将读取和运行的内容，并可信任此目录

@@ -42,3 +42,4 @@ commands-key-ctrl-g = 在外部编辑器中编辑
 commands-key-readline = 移动和剪切，与 shell 相同
 commands-key-ctrl-l = 重绘
 commands-key-ctrl-z = 挂起；`fg` 恢复
+commands-trust = 显示会读取和运行的内容，然后信任此目录

@@ -123,6 +123,14 @@ impl Activity {
         self.shells.retain(|shell| !shell.ended);
     }
 
+    /// Returns the command lines that are still running.
+    pub(super) fn shell_lines(&self) -> impl Iterator<Item = &str> {
+        self.shells
+            .iter()
+            .filter(|shell| !shell.ended)
+            .map(|shell| shell.line.as_str())
+    }
+
     /// Returns the id of the newest command that is still running.
     pub(super) fn newest_shell(&self) -> Option<u64> {
         self.shells
@@ -140,7 +148,7 @@ impl Activity {
         let mut rows: Vec<_> = self
             .shells
             .iter()
-            .map(|shell| self.draw_shell_row(shell).cut(columns))
+            .map(|shell| self.draw_shell_row(shell, columns))
             .collect();
         if let Some(retry) = &self.retry {
             let left = retry.at.saturating_sub(self.now).as_millis().div_ceil(1000) as u64;
@@ -155,7 +163,7 @@ impl Activity {
         rows
     }
 
-    fn draw_shell_row(&self, shell: &ShellRun) -> StyledLine {
+    fn draw_shell_row(&self, shell: &ShellRun, columns: usize) -> StyledLine {
         let row = StyledLine::new("… ", TextStyle::Accent)
             .with_text(haft_text::reveal_controls(&shell.line), TextStyle::Strong);
         let rest = if shell.ended {
@@ -166,7 +174,10 @@ impl Activity {
                 elapsed = format_elapsed(self.now.saturating_sub(shell.since))
             )
         };
-        row.with_text(format!("  {rest}"), TextStyle::Dim)
+        row.with_end(
+            &StyledLine::new(format!("  {rest}"), TextStyle::Dim),
+            columns,
+        )
     }
 
     /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
@@ -197,7 +208,7 @@ impl Activity {
 }
 
 /// Formats a duration for people, in its two largest units.
-pub(crate) fn format_elapsed(time: Duration) -> String {
+pub fn format_elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..60 => format!("{seconds} s"),

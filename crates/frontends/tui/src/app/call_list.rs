@@ -1,4 +1,4 @@
-//! The list of running tool calls.
+//! The list of tool calls without a result: those that run, and those that wait.
 
 use std::time::Duration;
 
@@ -13,8 +13,9 @@ use crate::line::StyledLine;
 #[derive(Debug, Default)]
 pub(super) struct CallList {
     running: Vec<ToolCallView>,
-    /// Ids of calls that were shown as cancelled. Their results are ignored.
-    cancelled: Vec<String>,
+    /// Ids of calls whose results are not shown: calls that were shown as cancelled, and questions
+    /// of the model, whose result is the user's answer.
+    hidden: Vec<String>,
     /// The tool whose diff the user just approved, so that its result needn't repeat the diff.
     approved_diff: Option<String>,
     /// The project's folder, or `None` if the terminal doesn't support links to files.
@@ -38,31 +39,39 @@ impl CallList {
         self.running.push(ToolCallView::new(id, name));
     }
 
-    /// Starts a call whose arguments have arrived completely.
-    pub(super) fn start_call(
-        &mut self,
-        id: &str,
-        name: &str,
-        arguments: Option<&Value>,
-        now: Duration,
-    ) {
+    /// Adds a call whose arguments have arrived completely. It waits until it runs.
+    pub(super) fn add_complete(&mut self, id: &str, name: &str, arguments: Option<&Value>) {
         let link = arguments.and_then(|arguments| self.file_link(arguments));
-        let call = self.find_or_add(id, name, now);
+        let call = self.find_or_add(id, name);
         call.about = arguments.map(extract_call_subject).unwrap_or_default();
-        call.since = now;
         call.link = link;
     }
 
-    pub(super) fn set_progress(&mut self, id: &str, name: &str, text: &str, now: Duration) {
-        text.clone_into(&mut self.find_or_add(id, name, now).progress);
+    /// Records that a call begins to run.
+    pub(super) fn start_call(&mut self, id: &str, name: &str, now: Duration) {
+        self.find_or_add(id, name).since = Some(now);
     }
 
-    /// Forgets a cancelled call when its result arrives. Returns false if the call wasn't
-    /// cancelled.
-    pub(super) fn forget_cancelled(&mut self, id: &str) -> bool {
-        match self.cancelled.iter().position(|cancelled| cancelled == id) {
+    pub(super) fn add_progress(&mut self, id: &str, name: &str, text: &str, now: Duration) {
+        let call = self.find_or_add(id, name);
+        call.since.get_or_insert(now);
+        call.add_progress(text);
+    }
+
+    /// Removes the call that is running because it has asked the user a question. The question
+    /// itself is shown instead of the call and of its result.
+    pub(super) fn hide_question(&mut self) {
+        if let Some(at) = self.running.iter().rposition(|call| call.since.is_some()) {
+            let call = self.running.remove(at);
+            self.hidden.push(call.id);
+        }
+    }
+
+    /// Forgets a hidden call when its result arrives. Returns false if the call wasn't hidden.
+    pub(super) fn forget_hidden(&mut self, id: &str) -> bool {
+        match self.hidden.iter().position(|hidden| hidden == id) {
             Some(at) => {
-                self.cancelled.remove(at);
+                self.hidden.remove(at);
                 true
             }
             None => false,
@@ -105,7 +114,7 @@ impl CallList {
         for call in std::mem::take(&mut self.running) {
             let text = text!("app-call-cancelled");
             out.print_rows(call.draw_finished(ToolStatus::Error, text, now, out.columns()));
-            self.cancelled.push(call.id);
+            self.hidden.push(call.id);
         }
     }
 
@@ -133,36 +142,50 @@ impl CallList {
         self.approved_diff = tool;
     }
 
-    /// Restarts the time measurement of all calls, so that the wait for the user isn't counted.
-    pub(super) fn restart_clocks(&mut self, now: Duration) {
-        self.running.iter_mut().for_each(|call| call.since = now);
-    }
-
-    /// Draws the running calls, except the calls of the tool that needs approval: the question
-    /// shows those calls.
+    /// Draws the calls without a result, except the call that needs approval: the question shows
+    /// it.
     pub(super) fn draw_rows(
         &self,
-        asked_tool: Option<&str>,
+        asked: Option<&Approval>,
         now: Duration,
         columns: usize,
     ) -> impl Iterator<Item = StyledLine> {
+        let asked = asked.and_then(|approval| self.find_asked(approval));
         self.running
             .iter()
-            .filter(move |call| asked_tool != Some(&call.tool))
-            .map(move |call| call.draw_running(now, columns))
+            .enumerate()
+            .filter(move |(at, _)| asked != Some(*at))
+            .flat_map(move |(_, call)| call.draw_running(now, columns))
+    }
+
+    /// Returns the index of the call for which an approval is requested. A tool that stands for
+    /// another one, as for those of MCP servers, has another name in the approval; then it is the
+    /// first call that waits.
+    fn find_asked(&self, approval: &Approval) -> Option<usize> {
+        if approval.agent != MAIN_AGENT {
+            return None;
+        }
+        let about = extract_call_subject(&approval.arguments);
+        let waiting = || {
+            self.running
+                .iter()
+                .enumerate()
+                .filter(|(_, call)| call.since.is_none())
+        };
+        waiting()
+            .find(|(_, call)| call.tool == approval.tool && call.about == about)
+            .or_else(|| waiting().next())
+            .map(|(at, _)| at)
     }
 
     /// Returns the call with this id, and adds the call first if it was never announced.
-    fn find_or_add(&mut self, id: &str, name: &str, now: Duration) -> &mut ToolCallView {
+    fn find_or_add(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let at = self
             .running
             .iter()
             .position(|call| call.id == id)
             .unwrap_or_else(|| {
-                self.running.push(ToolCallView {
-                    since: now,
-                    ..ToolCallView::new(id, name)
-                });
+                self.running.push(ToolCallView::new(id, name));
                 self.running.len() - 1
             });
         &mut self.running[at]

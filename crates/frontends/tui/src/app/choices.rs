@@ -57,6 +57,46 @@ pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) ->
     }
 }
 
+/// Lists the answers that the model proposes to its own question.
+pub(super) fn list_answers(options: &[String]) -> PickerList {
+    PickerList {
+        title: text!("app-answers-title").to_owned(),
+        rows: list_options(options).collect(),
+        is_question: true,
+        ..PickerList::default()
+    }
+}
+
+fn list_options(options: &[String]) -> impl Iterator<Item = PickerRow> {
+    options.iter().map(|option| PickerRow {
+        text: option.clone(),
+        about: String::new(),
+        then: PickerAction::Send(option.clone()),
+    })
+}
+
+/// Asks whether to leave although these commands are still running.
+pub(super) fn list_quit_options(running: &[String]) -> PickerList {
+    let row = |text: &str, then| PickerRow {
+        text: text.to_owned(),
+        about: String::new(),
+        then,
+    };
+    PickerList {
+        title: text!("app-leave-title", count = running.len()),
+        notes: running
+            .iter()
+            .map(|command| haft_text::reveal_controls(command).into_owned())
+            .collect(),
+        rows: vec![
+            row(text!("app-leave-stay"), PickerAction::Leave),
+            row(text!("app-leave-quit"), PickerAction::Quit),
+        ],
+        filter: String::new(),
+        is_question: true,
+    }
+}
+
 /// Lists the user's possible answers to the model's plan. `options` are the answers that the model
 /// proposes.
 pub(super) fn list_plan_options(options: &[String]) -> PickerList {
@@ -77,11 +117,7 @@ pub(super) fn list_plan_options(options: &[String]) -> PickerList {
         row(text!("app-plan-ask"), carry_out(PermissionMode::Ask)),
         row(text!("app-plan-more"), PickerAction::Leave),
     ];
-    rows.extend(
-        options
-            .iter()
-            .map(|option| row(option, PickerAction::Send(option.clone()))),
-    );
+    rows.extend(list_options(options));
     PickerList {
         title: text!("app-plan-title").to_owned(),
         notes: vec![text!("app-plan-note").to_owned()],

@@ -39,6 +39,15 @@ impl Completions {
         }
     }
 
+    /// Replaces the resources that can be mentioned, and the user's own slash commands.
+    pub(super) fn set_sources(
+        &mut self,
+        resources: Vec<String>,
+        user_commands: Vec<(String, String)>,
+    ) {
+        (self.resources, self.user_commands) = (resources, user_commands);
+    }
+
     /// Returns the names and descriptions of the user's own slash commands.
     pub(super) fn user_commands(&self) -> &[(String, String)] {
         &self.user_commands

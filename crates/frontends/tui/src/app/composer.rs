@@ -117,6 +117,15 @@ impl Composer {
         self.completions.close_menu();
     }
 
+    /// Replaces the resources that can be mentioned, and the user's own slash commands.
+    pub(super) fn set_completions(
+        &mut self,
+        resources: Vec<String>,
+        user_commands: Vec<(String, String)>,
+    ) {
+        self.completions.set_sources(resources, user_commands);
+    }
+
     /// Sets the file paths that can be mentioned in a prompt.
     pub(super) fn set_files(&mut self, files: Vec<String>) {
         self.completions.set_files(files, &self.editor);

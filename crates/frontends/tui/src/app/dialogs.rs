@@ -118,6 +118,11 @@ impl Dialogs {
         self.picker.is_some()
     }
 
+    /// Returns true if the open list asks a question.
+    pub(super) fn has_list_question(&self) -> bool {
+        self.picker.as_ref().is_some_and(Picker::is_question)
+    }
+
     pub(super) fn has_viewer(&self) -> bool {
         self.viewer.is_some()
     }

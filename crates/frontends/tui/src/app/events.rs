@@ -1,12 +1,15 @@
 //! The effects of the engine's events.
 
 use haft_agent::MAIN_AGENT;
-use haft_types::{CallPhase, Event, EventBody, SubagentPhase};
+use haft_text::format_thousands;
+use haft_types::{CallPhase, Event, EventBody, SubagentPhase, TurnResult};
 
 use super::App;
+use super::activity::format_elapsed;
+use super::panes::AgentWork;
 use super::turn_view::translate_message;
 use crate::call::extract_call_subject;
-use crate::line::TextStyle;
+use crate::line::{StyledLine, TextStyle};
 
 /// The number of characters at the start of an id that are enough to name a conversation.
 const ID_CHARS: usize = 8;
@@ -57,18 +60,18 @@ impl App {
                 result,
                 ..
             } => {
-                self.turn.remove_agent(agent);
-                let text = match result {
-                    Some(result) => text!(
-                        "app-subagent-outcome",
-                        agent,
-                        outcome = result.outcome.name()
-                    ),
-                    None => text!("app-subagent-ended", agent),
-                };
+                let work = self.turn.remove_agent(agent);
+                let text = describe_agent_end(agent, result.as_deref(), work);
                 self.scrollback.print_note(&text, TextStyle::Dim);
+                let answer = result.as_deref().map_or("", |result| result.text.as_str());
+                if let Some(first) = answer.lines().find(|line| !line.trim().is_empty()) {
+                    let columns = self.scrollback.columns();
+                    let row = StyledLine::new(format!("  {}", first.trim()), TextStyle::Dim);
+                    self.scrollback.print_rows(vec![row.cut(columns)]);
+                }
             }
             EventBody::ToolCall {
+                id,
                 name,
                 phase: CallPhase::Finished,
                 arguments,
@@ -79,20 +82,29 @@ impl App {
                     .map(extract_call_subject)
                     .unwrap_or_default();
                 self.turn
-                    .show_agent_action(agent, format!("{name} {about}"));
+                    .add_agent_call(agent, id, format!("{name} {about}"));
             }
-            EventBody::Usage { usage, cost, .. } => self.status.add_usage(*usage, *cost),
+            EventBody::ToolCall {
+                id,
+                phase: CallPhase::Running,
+                ..
+            } => self.turn.start_agent_call(agent, id),
+            EventBody::Usage { usage, cost, .. } => {
+                self.turn.follow_agent(agent, body);
+                self.status.add_usage(*usage, *cost);
+            }
+            EventBody::Text { .. } | EventBody::ToolProgress { .. } => {
+                self.turn.follow_agent(agent, body);
+            }
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
                 let message = translate_message(code, message);
                 let text = text!("app-agent-says", agent, message);
                 self.scrollback.print_note(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
-            | EventBody::Text { .. }
             | EventBody::Thinking { .. }
             | EventBody::ToolCall { .. }
             | EventBody::ToolResult { .. }
-            | EventBody::ToolProgress { .. }
             | EventBody::Window { .. }
             | EventBody::Budget { .. }
             | EventBody::Reminders { .. }
@@ -108,4 +120,19 @@ impl App {
             | EventBody::Result(_) => {}
         }
     }
+}
+
+/// Describes the end of a sub-agent: its outcome, time and tokens.
+fn describe_agent_end(agent: &str, result: Option<&TurnResult>, work: AgentWork) -> String {
+    let Some(result) = result else {
+        return text!("app-subagent-ended", agent);
+    };
+    let outcome = result.outcome.name();
+    text!(
+        "app-subagent-outcome",
+        agent,
+        outcome,
+        elapsed = format_elapsed(work.elapsed),
+        tokens = format_thousands(result.usage.output.max(work.tokens))
+    )
 }

@@ -59,7 +59,7 @@ impl App {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => self.handle_control_c(hint, effects),
-            KeyCode::Char('d') if control && self.composer.is_empty() => effects.push(Effect::Quit),
+            KeyCode::Char('d') if control && self.composer.is_empty() => self.request_quit(effects),
             KeyCode::Char('g') if control => effects.push(Effect::Edit(self.composer.text())),
             KeyCode::Char('v') if control && !self.dialogs.has_question() => {
                 effects.push(Effect::FindImage {
@@ -241,11 +241,22 @@ impl App {
     }
 
     fn handle_picker_key(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        let was_question = self.dialogs.has_list_question();
         match self.dialogs.handle_picker_key(key) {
             PickerOutcome::Stay => self.dialogs.delay_arming(effects),
-            // A command that had no effect leaves no trace.
-            PickerOutcome::Closed => self.scrollback.discard_echo(),
-            PickerOutcome::Chosen(action) => self.apply_choice(action, effects),
+            PickerOutcome::Closed => {
+                // A command that had no effect leaves no trace.
+                self.scrollback.discard_echo();
+                if was_question {
+                    self.turn.print_options(&mut self.scrollback);
+                }
+            }
+            PickerOutcome::Chosen(action) => {
+                if was_question && matches!(action, PickerAction::Type(_)) {
+                    self.turn.print_options(&mut self.scrollback);
+                }
+                self.apply_choice(action, effects);
+            }
         }
     }
 
@@ -270,7 +281,12 @@ impl App {
                     self.submit_prompt(prompt, effects);
                 }
             }
-            PickerAction::Send(text) => self.submit_prompt(text, effects),
+            PickerAction::Send(text) => {
+                // The text may be a number itself.
+                self.turn.forget_options();
+                self.submit_prompt(text, effects);
+            }
+            PickerAction::Quit => effects.push(Effect::Quit),
             // The picker handles these itself.
             PickerAction::Open(_) | PickerAction::Leave => {}
         }
@@ -338,7 +354,7 @@ impl App {
         if self.turn.is_busy() {
             self.interrupt_turn(effects);
         } else if hint == Some(Hint::QuitAgain) {
-            effects.push(Effect::Quit);
+            self.request_quit(effects);
         } else {
             self.hint = Some(Hint::QuitAgain);
         }

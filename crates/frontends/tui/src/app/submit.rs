@@ -104,7 +104,7 @@ impl App {
             InterfaceCommand::Context => effects.push(Effect::Do(Operation::Context)),
             InterfaceCommand::Cost => self.print_cost(),
             InterfaceCommand::Mode => self.choose_mode(arguments, effects),
-            InterfaceCommand::Quit => effects.push(Effect::Quit),
+            InterfaceCommand::Quit => self.request_quit(effects),
         }
     }
 
@@ -132,6 +132,7 @@ impl App {
                 }
             },
             SessionCommand::Inspect => Operation::Inspect,
+            SessionCommand::Trust => Operation::Offer(ListRequest::Trust),
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
             SessionCommand::Redo => Operation::Offer(ListRequest::Redo),
             SessionCommand::Compact => {
@@ -244,7 +245,8 @@ fn opens_list(by: CommandHandler, arguments: &str) -> bool {
             SessionCommand::Rewind
             | SessionCommand::Model
             | SessionCommand::Undo
-            | SessionCommand::Redo,
+            | SessionCommand::Redo
+            | SessionCommand::Trust,
         ) => true,
         CommandHandler::Own(_)
         | CommandHandler::Session(_)

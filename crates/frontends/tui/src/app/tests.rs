@@ -121,6 +121,16 @@ fn call(id: &str, name: &str, arguments: Value) -> EventBody {
     }
 }
 
+fn running(id: &str, name: &str) -> EventBody {
+    EventBody::ToolCall {
+        id: id.into(),
+        name: name.into(),
+        phase: CallPhase::Running,
+        arguments: None,
+        raw: None,
+    }
+}
+
 fn tool_result(id: &str, name: &str, status: ToolStatus, text: &str) -> EventBody {
     EventBody::ToolResult {
         id: id.into(),
@@ -621,8 +631,18 @@ fn model_question_is_answered_by_number() {
     });
     terminal.event(turn_result(Outcome::Waiting, "a question"));
     terminal.update(UiMessage::Idle);
+    let offered = terminal.take_effects();
+    let [Effect::Offer(list)] = &offered[..] else {
+        panic!("{offered:?}");
+    };
+    terminal.update(UiMessage::Pick(list.clone()));
+    terminal.update(AppInput::Armed);
     terminal.take_effects();
-    assert!(terminal.full_screen().contains(" 2 the blue"));
+    assert!(
+        terminal.live_region().contains("▸ 1 the red"),
+        "{}",
+        terminal.live_region()
+    );
     terminal.say("2");
     assert_eq!(
         terminal.take_effects(),
@@ -664,12 +684,19 @@ fn subagents_and_tasks_are_shown() {
         call("1", "execute_command", json!({"command": "make check"})),
     );
     assert!(
+        !terminal.live_region().contains("make check"),
+        "it waits for an approval"
+    );
+    terminal.agent_event("tester", running("1", "execute_command"));
+    assert!(
         terminal
             .live_region()
             .contains("↳ tester execute_command make check")
     );
     terminal.agent_event("tester", text("words of its own"));
-    assert!(!terminal.full_screen().contains("words of its own"));
+    assert!(terminal.live_region().contains("  words of its own"));
+    let is_printed = |row: &StyledLine| row.plain().contains("words of its own");
+    assert!(!terminal.printed.iter().any(is_printed));
 }
 
 #[test]

@@ -13,20 +13,22 @@ use serde_json::Value;
 
 use super::activity::Activity;
 use super::call_list::CallList;
-use super::panes::Panes;
+use super::panes::{AgentWork, Panes};
 use super::reply::Reply;
 use super::scrollback::{Scrollback, layout_prompt};
 use crate::approval::ApprovalDialog;
 use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut_rows, extract_call_subject, wrap_text};
 use crate::diff;
 use crate::line::{StyledLine, TextStyle};
-use crate::link::EarlierMessage;
+use crate::link::{EarlierMessage, RunningTask};
 use crate::markdown;
 use crate::viewer::ResultList;
 use crate::wrap::wrap_hanging;
 
 /// The code of the notice that reports that the session switched to another model.
 const MODEL_SWITCHED: &str = "model_switched";
+/// The code of the notice that reports that the project is not trusted.
+const UNTRUSTED: &str = "untrusted";
 /// The tool whose calls set the TODO list.
 const TODO_TOOL: &str = "todo_write";
 /// The minimum duration of a turn after which the end of the turn raises an alert.
@@ -48,8 +50,21 @@ pub(super) struct TurnView {
     last_error: Option<String>,
     /// The answers that the model proposes to its own question. The user chooses one by its number.
     options: Vec<String>,
-    /// True if the model has presented a plan in this turn.
-    has_plan: bool,
+    /// What the model expects from the user at the end of the turn.
+    awaited: Awaited,
+}
+
+/// The reaction of the user that the end of a turn calls for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Awaited {
+    #[default]
+    Nothing,
+    /// The model has answered. In plan mode, the answer is a plan.
+    Reaction,
+    /// The model has asked a question.
+    Answer,
+    /// The model has presented a plan.
+    Decision,
 }
 
 impl TurnView {
@@ -72,7 +87,7 @@ impl TurnView {
 
     /// Returns true if the view must be redrawn regularly because it shows times.
     pub(super) fn changes_over_time(&self) -> bool {
-        self.busy || self.activity.changes_over_time()
+        self.busy || self.activity.changes_over_time() || self.panes.changes_over_time()
     }
 
     pub(super) fn results(&self) -> &ResultList {
@@ -99,6 +114,7 @@ impl TurnView {
             .and_then(|number| self.options.get(number.checked_sub(1)?));
         let prompt = chosen.cloned().unwrap_or(input);
         self.options.clear();
+        self.awaited = Awaited::Nothing;
         out.print_prompt(&prompt);
         self.start_turn();
         self.last_error = None;
@@ -123,9 +139,26 @@ impl TurnView {
         std::mem::take(&mut self.interrupted)
     }
 
-    /// Returns true if the model has presented a plan, and resets the flag.
-    pub(super) fn take_plan_flag(&mut self) -> bool {
-        std::mem::take(&mut self.has_plan)
+    /// Returns the reaction of the user that the end of the turn calls for, and resets it.
+    pub(super) fn take_awaited(&mut self) -> Awaited {
+        std::mem::take(&mut self.awaited)
+    }
+
+    /// Forgets the answers that the model has proposed, so that a number is a prompt again.
+    pub(super) fn forget_options(&mut self) {
+        self.options.clear();
+    }
+
+    /// Prints the answers that the model has proposed, with their numbers.
+    pub(super) fn print_options(&self, out: &mut Scrollback) {
+        for (at, option) in self.options.iter().enumerate() {
+            out.print_rows(wrap_hanging(
+                &StyledLine::new(option, TextStyle::Plain),
+                &StyledLine::new(format!(" {} ", at + 1), TextStyle::Accent),
+                &StyledLine::new("   ", TextStyle::Plain),
+                out.columns(),
+            ));
+        }
     }
 
     /// Resets the state of the conversation, because another one was opened.
@@ -242,7 +275,7 @@ impl TurnView {
             } => self.show_call(id, name, *phase, arguments.as_ref(), out),
             EventBody::ToolProgress { id, name, text } => {
                 let now = self.activity.now();
-                self.calls.set_progress(id, name, text, now);
+                self.calls.add_progress(id, name, text, now);
             }
             EventBody::ToolResult {
                 id,
@@ -262,10 +295,11 @@ impl TurnView {
             }
             EventBody::Question { question, options } => {
                 self.show_question(question, options, out);
+                self.awaited = Awaited::Answer;
             }
             EventBody::Plan { response, options } => {
                 self.show_question(response, options, out);
-                self.has_plan = true;
+                self.awaited = Awaited::Decision;
             }
             EventBody::Completion { result, command } => {
                 self.finish_text(out);
@@ -305,6 +339,9 @@ impl TurnView {
                 }
                 self.finish_text(out);
                 out.print_note(&translate_message(code, message), TextStyle::Warning);
+                if code == UNTRUSTED {
+                    out.print_note(text!("app-trust-hint"), TextStyle::Dim);
+                }
             }
             EventBody::BackgroundTask {
                 id,
@@ -313,12 +350,16 @@ impl TurnView {
                 message,
                 ..
             } => {
-                self.panes.update_task(id, *phase, command);
+                let now = self.activity.now();
+                self.panes.update_task(id, *phase, command, now);
                 let style = match phase {
                     TaskPhase::Started | TaskPhase::Finished => TextStyle::Dim,
                     TaskPhase::Failed | TaskPhase::Killed | TaskPhase::Lost => TextStyle::Warning,
                 };
-                out.print_note(&haft_messages::translate_error(message), style);
+                // A task may end while a reply is arriving.
+                let message = haft_messages::translate_error(message);
+                self.reply
+                    .print_aside(wrap_text(&message, style, out.columns()), out);
             }
             // Shown by `show_event`.
             EventBody::Text { .. }
@@ -360,9 +401,9 @@ impl TurnView {
                 if let Some(arguments) = arguments.filter(|_| name == TODO_TOOL) {
                     self.panes.set_todo(arguments);
                 }
-                let now = self.activity.now();
-                self.calls.start_call(id, name, arguments, now);
+                self.calls.add_complete(id, name, arguments);
             }
+            CallPhase::Running => self.calls.start_call(id, name, self.activity.now()),
         }
     }
 
@@ -374,7 +415,7 @@ impl TurnView {
         text: &str,
         out: &mut Scrollback,
     ) {
-        if self.calls.forget_cancelled(id) {
+        if self.calls.forget_hidden(id) {
             return;
         }
         self.finish_text(out);
@@ -395,7 +436,10 @@ impl TurnView {
         self.finish_text(out);
         self.panes.remove_all_agents();
         let style = match result.outcome {
-            Outcome::Completed => return,
+            Outcome::Completed => {
+                self.awaited = Awaited::Reaction;
+                return;
+            }
             // The refused call has shown the reason, and the model has answered.
             Outcome::Waiting if result.code == "denied" => return,
             Outcome::Waiting => TextStyle::Dim,
@@ -410,7 +454,11 @@ impl TurnView {
             .take()
             .is_some_and(|error| error == result.message);
         // A question that was just shown needs no explanation.
-        if self.options.is_empty() && !self.has_plan && !is_repeated {
+        let has_asked = match self.awaited {
+            Awaited::Answer | Awaited::Decision => true,
+            Awaited::Nothing | Awaited::Reaction => false,
+        };
+        if !has_asked && !is_repeated {
             let message = translate_message(&result.code, &result.message);
             out.print_note(
                 &text!("app-outcome", outcome = result.outcome.name(), message),
@@ -419,17 +467,11 @@ impl TurnView {
         }
     }
 
+    /// Shows a question or plan of the model. Its options are offered when the turn has ended.
     fn show_question(&mut self, text: &str, options: &[String], out: &mut Scrollback) {
         self.finish_text(out);
+        self.calls.hide_question();
         out.print_separated(markdown::draw_block(text, out.columns()));
-        for (at, option) in options.iter().enumerate() {
-            out.print_rows(wrap_hanging(
-                &StyledLine::new(option, TextStyle::Plain),
-                &StyledLine::new(format!(" {} ", at + 1), TextStyle::Accent),
-                &StyledLine::new("   ", TextStyle::Plain),
-                out.columns(),
-            ));
-        }
         self.options = options.to_vec();
     }
 
@@ -441,11 +483,43 @@ impl TurnView {
 
     /// Shows the last action of a sub-agent, in one row.
     pub(super) fn show_agent_action(&mut self, agent: &str, action: String) {
-        self.panes.update_agent(agent, action);
+        self.panes.update_agent(agent, action, self.activity.now());
     }
 
-    pub(super) fn remove_agent(&mut self, agent: &str) {
-        self.panes.remove_agent(agent);
+    /// Records a call of a sub-agent that waits for earlier calls or for an approval.
+    pub(super) fn add_agent_call(&mut self, agent: &str, id: &str, title: String) {
+        self.panes
+            .add_agent_call(agent, id, title, self.activity.now());
+    }
+
+    /// Shows a call of a sub-agent that begins to run.
+    pub(super) fn start_agent_call(&mut self, agent: &str, id: &str) {
+        self.panes.start_agent_call(agent, id, self.activity.now());
+    }
+
+    /// Shows the text and output of a sub-agent.
+    pub(super) fn follow_agent(&mut self, agent: &str, body: &EventBody) {
+        self.panes.follow_agent(agent, body);
+    }
+
+    /// Removes a sub-agent that has ended, and returns its work.
+    pub(super) fn remove_agent(&mut self, agent: &str) -> AgentWork {
+        self.panes.remove_agent(agent, self.activity.now())
+    }
+
+    /// Replaces the list of running background tasks.
+    pub(super) fn set_tasks(&mut self, tasks: Vec<RunningTask>) {
+        self.panes.set_tasks(tasks, self.activity.now());
+    }
+
+    /// Returns the command lines that would be ended if the user left: of background tasks, and of
+    /// commands in the user's shell.
+    pub(super) fn running_commands(&self) -> Vec<String> {
+        self.panes
+            .task_commands()
+            .chain(self.activity.shell_lines())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Shows a call with the arguments that the user edited.
@@ -473,25 +547,21 @@ impl TurnView {
             | ApprovalReply::Session => dialog.and_then(ApprovalDialog::diff_tool),
         };
         self.calls.set_approved_diff(approved_diff);
-        self.calls.restart_clocks(self.activity.now());
     }
 
-    /// Draws the rows that aren't printed yet. `asked_tool` is the tool that needs approval, if
-    /// any.
+    /// Draws the rows that aren't printed yet. `asked` is the open approval, if any.
     pub(super) fn draw_live_rows(
         &self,
-        asked_tool: Option<&str>,
+        asked: Option<&Approval>,
         columns: usize,
     ) -> Vec<StyledLine> {
+        let now = self.activity.now();
         let mut rows = self.reply.draw_live_rows(columns);
-        rows.extend(
-            self.calls
-                .draw_rows(asked_tool, self.activity.now(), columns),
-        );
+        rows.extend(self.calls.draw_rows(asked, now, columns));
         rows.extend(self.activity.draw_rows(columns));
         // An approval must stand right below its subject.
-        if asked_tool.is_none() {
-            rows.extend(self.panes.draw_rows(columns));
+        if asked.is_none() {
+            rows.extend(self.panes.draw_rows(now, columns));
         }
         rows
     }

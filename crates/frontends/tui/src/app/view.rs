@@ -65,8 +65,8 @@ impl App {
     }
 
     fn draw_rows_above_input(&self, columns: usize, room: usize) -> Vec<StyledLine> {
-        let asked_tool = self.dialogs.approval().map(|dialog| &*dialog.approval.tool);
-        let mut rows = self.turn.draw_live_rows(asked_tool, columns);
+        let asked = self.dialogs.approval().map(|dialog| &dialog.approval);
+        let mut rows = self.turn.draw_live_rows(asked, columns);
         rows.extend(self.composer.draw_queue(columns));
         rows.push(StyledLine::empty());
         rows.extend(self.dialogs.draw_question(columns, room));

@@ -308,7 +308,7 @@ async fn refusal_names_only_options_that_allow_the_call() {
         refusal_advice(
             &none,
             &execute_command_tool(),
-            &command_arguments("python3 -m pytest"),
+            &command_arguments("python3 -c x"),
             Opinion::None
         )
         .await,
@@ -329,7 +329,7 @@ async fn refusal_names_only_options_that_allow_the_call() {
         refusal_advice(
             &held,
             &execute_command_tool(),
-            &command_arguments("python3 -m pytest"),
+            &command_arguments("python3 -c x"),
             Opinion::None
         )
         .await,

@@ -14,6 +14,7 @@ use haft_tool::ToolNames;
 use haft_types::{Envelope, ToolError, ToolStatus};
 use serde_json::{Value, json};
 
+use super::sandbox_refusal::{CommandSandbox, SandboxRefusal};
 use crate::running::phrases::{
     DATA_LIMITS, add_cut_section, add_exit, describe_spill, hidden_path_hint, signal_name,
     to_millis, undone_entries_hint,
@@ -29,6 +30,8 @@ pub(super) struct CommandRun {
     pub(super) timeout: Duration,
     /// The input that the command waited for at the last poll.
     pub(super) awaited: Option<AwaitedInput>,
+    /// The sandbox of the command; `None` if it ran unconfined.
+    pub(super) sandbox: Option<CommandSandbox>,
     /// The tools that are offered to the model.
     pub(super) tools: ToolNames,
 }
@@ -89,8 +92,8 @@ impl CommandRun {
         }
     }
 
-    /// Returns a hint for a failed command if the sandbox hid a file, the command needed input, or
-    /// a script was called like a program.
+    /// Returns a hint for a failed command if the sandbox hid a file or refused something, the
+    /// command needed input, or a script was called like a program.
     fn failure_hint(&self) -> Option<Cow<'static, str>> {
         let FinishedCommand {
             exit,
@@ -101,6 +104,9 @@ impl CommandRun {
         } = &self.finished;
         if let Some(hidden) = hidden {
             return Some(hidden_path_hint(hidden).into());
+        }
+        if let Some(refusal) = self.sandbox_refusal() {
+            return Some(refusal.hint().into());
         }
         match exit {
             CommandExit::Code(0) | CommandExit::Cancelled => None,
@@ -121,6 +127,25 @@ impl CommandRun {
                     let why = "It seems to want a terminal or an answer, and has neither.";
                     format!("{why} {}", self.answer_hint()).into()
                 })
+            }
+        }
+    }
+
+    /// Returns the part of the sandbox that made the command fail, if it failed for that reason.
+    fn sandbox_refusal(&self) -> Option<SandboxRefusal> {
+        let FinishedCommand {
+            exit,
+            stdout,
+            stderr,
+            ..
+        } = &self.finished;
+        match exit {
+            CommandExit::Code(0) | CommandExit::Cancelled => None,
+            CommandExit::Code(_) | CommandExit::Signal(_) | CommandExit::TimedOut => {
+                let [out, err] = [stdout, stderr].map(|stream| stream.text(DATA_LIMITS).text);
+                self.sandbox
+                    .as_ref()?
+                    .find_refusal(&format!("{err}\n{out}"))
             }
         }
     }
@@ -199,6 +224,9 @@ impl CommandRun {
             data[bytes] = captured.bytes.into();
         }
         data["duration_ms"] = to_millis(*duration).into();
+        if let Some(refusal) = self.sandbox_refusal() {
+            data["sandbox_refused"] = refusal.name().into();
+        }
         if names_files {
             let files = [&stdout.spill, &stderr.spill].into_iter().flatten();
             data["spill"] = files.map(|path| path.display().to_string()).collect();

@@ -14,6 +14,7 @@ use haft_types::{Decision, Form, FormOutcome};
 
 use crate::commands::permissions;
 use crate::exit::usage_error;
+use crate::output::progress_line::pause_line;
 
 /// Prompts on the controlling terminal, even if standard input and output are redirected.
 pub(crate) struct TerminalApprover {
@@ -55,6 +56,7 @@ impl Approver for TerminalApprover {
         let terminal = Arc::clone(&self.terminal);
         let form = form.clone();
         let filling = move || {
+            let _paused = pause_line();
             form::fill_form(
                 &mut BufReader::new(&*terminal),
                 &mut &*terminal,
@@ -82,6 +84,7 @@ fn prompt_approval(
     approval: &Approval,
     rules_file: &str,
 ) -> std::io::Result<ApprovalReply> {
+    let _paused = pause_line();
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
     out.write_all(format_question(approval).as_bytes())?;
