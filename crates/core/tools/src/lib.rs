@@ -62,6 +62,7 @@
 
 mod agents;
 mod arguments;
+mod attach;
 mod cases;
 mod copies;
 mod dialogue;
@@ -70,6 +71,7 @@ mod files;
 mod knowledge;
 mod limits;
 mod on_files;
+mod other_places;
 mod paths;
 mod prelude;
 mod readers;
@@ -98,6 +100,7 @@ pub use failure::ToolFailure;
 pub use files::apply_patch::{
     ParsedPatch, PatchAction, PatchParser, PatchSection, define_tool as apply_patch,
 };
+pub use attach::{AttachedFile, attach_files};
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover_changes};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 #[cfg(any(test, fuzzing))]
@@ -115,6 +118,7 @@ pub use knowledge::use_skill::define_tool as use_skill;
 pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
+pub use other_places::{OtherPlace, ReplacedText, find_other_places};
 pub use readers::Readers;
 pub use running::{Running, TaskReport, format_announcement, shell_path};
 pub use scope::FileScope;

@@ -250,7 +250,7 @@ impl Session {
         }
     }
 
-    fn tool_context(
+    pub(crate) fn tool_context(
         &self,
         call: &ToolCall,
         recorded: &dyn RecordedCall,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_context::{MentionKind, MentionTools, append_mentions};
+use haft_context::MentionKind;
 use haft_sandbox::release_free_memory;
 use haft_types::{
     Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult,
@@ -17,6 +17,7 @@ use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
+use crate::prompt::attachments::PreparedInput;
 use crate::turn::driver::SessionTurn;
 use crate::turn::outcome::{build_turn_result, mark_nothing_changed};
 use crate::turn::resume::{self, Resumption};
@@ -186,22 +187,6 @@ impl Session {
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
-    /// Returns the user's input with notes on the files that it mentions.
-    pub(crate) fn add_mention_notes(&self, text: &str) -> String {
-        let folder = &self.config.folders.workspace.cwd;
-        let tools = self.prompt.registry().known_names();
-        let reading = MentionTools {
-            read_file: tools.contains(names::READ_TOOL),
-            list_files: tools.contains("list_files"),
-        };
-        append_mentions(
-            text,
-            self.config.policy.mentions as usize,
-            reading,
-            &|path| mention_kind(&folder.join(path)),
-        )
-    }
-
     /// Appends the user's input, after compacting the conversation if needed.
     async fn append_input(
         &mut self,
@@ -209,7 +194,10 @@ impl Session {
         origin: Origin,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        let treated = self.add_mention_notes(text);
+        let PreparedInput {
+            text: treated,
+            metadata,
+        } = self.prepare_input(text, io).await;
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let input = if sets_goal {
@@ -226,7 +214,7 @@ impl Session {
             None => input,
         };
         self.transcript
-            .append_user_with_images(input, images, origin)
+            .append_input(input, images, origin, metadata)
             .await
     }
 

@@ -193,16 +193,18 @@ impl Transcript {
         self.append(message).await
     }
 
-    /// Like [`Self::append_user`], with images after the text.
-    pub(crate) async fn append_user_with_images(
+    /// Like [`Self::append_user`], with images after the text and with metadata.
+    pub(crate) async fn append_input(
         &mut self,
         text: String,
         images: Vec<Image>,
         origin: Origin,
+        metadata: Metadata,
     ) -> Result<(), EngineError> {
         let mut message = self
             .draft_text_message(Role::User, text)
             .with_origin(origin);
+        message.metadata.extend(metadata);
         message.content.extend(images.into_iter().map(Part::Image));
         self.append(message).await
     }

@@ -9,22 +9,31 @@
 //!
 //! Invariant: an incomplete call is never run.
 
+mod forms;
+
+use std::borrow::Cow;
+
 use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
+use crate::wire::{CallIds, Decode, DecodedReply, Fault, Notation, ReplyProgress, Sink};
 
-const OPENING: &str = "<tool_call>";
-const CLOSING: &str = "</tool_call>";
-/// The labels of code fences that may contain calls, including no label.
-const FENCE_LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
+/// The key in the context of a result under which a call stands that haft printed for the model to
+/// send: an object with `name` and `arguments`. A model may repeat such a call.
+pub const NEXT_CALL_KEY: &str = "next_call";
 
 /// True if this call was parsed from text although the API has native calls.
 pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
+}
+
+/// True if this call was parsed from text that is not JSON: braces were doubled, or a text was in
+/// triple quotes.
+pub fn was_converted_to_json(call: &ToolCall) -> bool {
+    CallIds::is_converted(&call.id)
 }
 
 /// Parses the calls that a small model wrote as text in its reply.
@@ -34,6 +43,8 @@ struct StrayCallParser {
     tools: Vec<String>,
     /// The user messages and tool results in the request, normalized for comparison.
     said: Vec<String>,
+    /// The calls that haft printed for the model to send.
+    printed: Vec<Value>,
 }
 
 impl StrayCallParser {
@@ -57,11 +68,25 @@ impl StrayCallParser {
                     .map(|result| normalize(&result.envelope.text));
                 results.chain([normalize(&message.joined_text())])
             });
+        let results = request
+            .segments
+            .iter()
+            .flat_map(|segment| segment.entry.message.tool_results());
+        let printed =
+            results.filter_map(|result| result.envelope.context.get(NEXT_CALL_KEY).cloned());
         Self {
+            printed: printed.collect(),
             said: said.collect(),
             ids,
             tools,
         }
+    }
+
+    /// True if a message or a result contains the call, and haft did not print it for the model.
+    fn is_quoted(&self, call: &WrittenCall<'_>) -> bool {
+        let source = normalize(call.source);
+        self.said.iter().any(|said| said.contains(&source))
+            && !self.printed.iter().any(|printed| call.equals(printed))
     }
 
     /// Returns the parts of the reply. If its text consists of nothing but calls, the text is
@@ -89,20 +114,19 @@ impl StrayCallParser {
         } else {
             None
         };
-        let quoted = |text: &str| {
-            let text = normalize(text);
-            self.said.iter().any(|said| said.contains(&text))
-        };
-        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| quoted(call.source)))
+        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| self.is_quoted(call)))
         else {
             return DecodedReply { parts, stop, usage };
         };
         parts.retain(|part| !matches!(part, Part::Text { .. }));
         for WrittenCall {
-            name, arguments, ..
+            name,
+            arguments,
+            notation,
+            ..
         } in calls
         {
-            let id = self.ids.next_id_from_text(&name);
+            let id = self.ids.next_id_from_text(&name, notation);
             parts.push(Part::ToolCall(ToolCall {
                 id,
                 name,
@@ -161,7 +185,17 @@ impl Decode for StrayCallDecoder {
 struct WrittenCall<'a> {
     name: String,
     arguments: String,
+    notation: Notation,
     source: &'a str,
+}
+
+impl WrittenCall<'_> {
+    /// True if `printed` is this call.
+    fn equals(&self, printed: &Value) -> bool {
+        let arguments = serde_json::from_str::<Value>(&self.arguments).ok();
+        printed.get("name").and_then(Value::as_str) == Some(&self.name)
+            && printed.get("arguments") == arguments.as_ref()
+    }
 }
 
 /// Returns the calls in a text, or `None` if the text contains anything else.
@@ -171,37 +205,10 @@ fn parse_calls<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a
         Some(thought) => thought.split_once("</think>")?.1.trim(),
         None => text,
     };
-    let text = strip_fence(text)?;
-    let bodies = if text.starts_with(OPENING) {
-        split_elements(text)?
-    } else {
-        vec![text]
-    };
-    bodies
+    forms::split_reply(text)?
         .into_iter()
         .map(|body| parse_call(body, tools))
         .collect()
-}
-
-/// Returns the content of the code fence that surrounds the text. Text without a fence is returned
-/// unchanged.
-fn strip_fence(text: &str) -> Option<&str> {
-    let Some(rest) = text.strip_prefix("```") else {
-        return Some(text);
-    };
-    let (label, body) = rest.strip_suffix("```")?.split_once('\n')?;
-    (FENCE_LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
-}
-
-/// Returns the contents of consecutive `<tool_call>` elements.
-fn split_elements(mut text: &str) -> Option<Vec<&str>> {
-    let mut bodies = Vec::new();
-    while !text.is_empty() {
-        let (body, rest) = text.strip_prefix(OPENING)?.split_once(CLOSING)?;
-        bodies.push(body.trim());
-        text = rest.trim_start();
-    }
-    Some(bodies)
 }
 
 /// A call in either of two forms: `name` with `arguments`, or a `function` that contains both.
@@ -221,16 +228,20 @@ struct CallForm<'a> {
 }
 
 fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
-    if serde_json::from_str::<IgnoredAny>(source).is_err() {
+    let Some(json) = forms::convert_to_json(source) else {
         return parse_broken_call(source, tools);
-    }
+    };
+    let notation = match json {
+        Cow::Borrowed(_) => Notation::Json,
+        Cow::Owned(_) => Notation::Converted,
+    };
     let CallForm {
         kind,
         _id: _,
         name,
         function,
         arguments,
-    } = serde_json::from_str(source).ok()?;
+    } = serde_json::from_str(&json).ok()?;
     if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
         return None;
     }
@@ -263,6 +274,7 @@ fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> 
     (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall {
         name,
         arguments,
+        notation,
         source,
     })
 }
@@ -288,6 +300,7 @@ fn parse_broken_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCal
     (named && given).then(|| WrittenCall {
         name: word(name).to_owned(),
         arguments: source.to_owned(),
+        notation: Notation::Json,
         source,
     })
 }
