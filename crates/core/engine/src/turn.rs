@@ -9,6 +9,7 @@
 //! flight at a time.
 
 pub(crate) mod answer;
+pub(crate) mod change_request;
 pub(crate) mod driver;
 pub(crate) mod event_log;
 pub(crate) mod outcome;
@@ -133,27 +134,30 @@ pub struct ToolsDone {
     pub seen: Vec<ContentHash>,
     /// True if a call failed.
     pub any_failed: bool,
-    /// The outcomes of the calls that write or run something.
+    /// The outcomes of the attempts to change files.
     pub effects: EffectCount,
     /// The amounts used up by the run so far.
     pub spent: Spent,
 }
 
-/// Counts the outcomes of calls that write or run something.
+/// Counts the outcomes of attempts to change files. An attempt is a call of a write or edit tool. A
+/// command is never an attempt: a failing command, such as a test run, is often the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EffectCount {
-    /// The number of calls that succeeded, or changed a file before they failed.
+    /// The number of attempts that succeeded, of other calls that changed files, and of successful
+    /// calls whose changes are unknown.
     pub took_effect: u32,
-    /// The number of calls that ran and failed.
+    /// The number of attempts that failed or were malformed.
     pub failed: u32,
-    /// The number of calls that did not run because they were malformed or not permitted.
-    pub not_run: u32,
+    /// The number of calls that were refused by the user or by the user's rules and hooks. They are
+    /// not failed attempts.
+    pub refused: u32,
 }
 
 impl EffectCount {
-    /// Returns true if calls were attempted and none took effect.
+    /// Returns true if there were attempts and all of them failed.
     fn all_failed(self) -> bool {
-        self.took_effect == 0 && self.failed + self.not_run > 0
+        self.took_effect == 0 && self.failed > 0
     }
 }
 
@@ -252,7 +256,7 @@ pub enum Nudge {
     /// The reply was cut off by the output limit.
     Cut,
     Empty,
-    /// The model is done, but every write and command of the turn failed.
+    /// The model is done, but every write and edit of the turn failed.
     NothingChanged,
     /// A call, or a short cycle of calls, repeatedly had equal results.
     Repeated,
@@ -298,7 +302,7 @@ impl Nudge {
                 return "the same calls had the same results again and again".to_owned();
             }
             Self::NothingChanged => {
-                return "every write and command failed, asking the model to look again".to_owned();
+                return "every write and edit failed, asking the model to look again".to_owned();
             }
         };
         format!("{what}, asking the model to continue, {count} of {MAX_NUDGES}")
@@ -326,8 +330,9 @@ pub struct TurnEnd {
     pub text: String,
     /// The answer as data, if an answer schema was given.
     pub output: Option<Value>,
-    /// True if the model ended the turn as done although every write and command failed. In the
-    /// reported end, also true if no call succeeded.
+    /// True if the model ended the turn as done although every write and edit failed. In the
+    /// reported end of a small model's turn, also true if the prompt asks for a change of files and
+    /// none was changed.
     pub nothing_changed: bool,
 }
 
@@ -369,9 +374,9 @@ pub struct Turn {
     repeats: u32,
     /// The number of objections to the end of the turn.
     objections: u32,
-    /// The outcomes of the writes and commands so far.
+    /// The outcomes of the attempts to change files so far.
     pub(crate) effects: EffectCount,
-    /// True if the model was informed that all writes and commands failed.
+    /// True if the model was informed that all writes and edits failed.
     warned_of_failure: bool,
     /// The proposed end of the turn, while it is being checked.
     concluding: Option<TurnEnd>,
@@ -505,7 +510,7 @@ impl Turn {
         self.denied = done.denied;
         self.effects.took_effect += done.effects.took_effect;
         self.effects.failed += done.effects.failed;
-        self.effects.not_run += done.effects.not_run;
+        self.effects.refused += done.effects.refused;
         if let Some(report) = done.completed {
             return self.complete_task(report);
         }
@@ -614,10 +619,7 @@ impl Turn {
     /// without a check.
     fn propose_end(&mut self, reason: Reason) -> Vec<TurnAction> {
         let nothing_changed = self.effects.all_failed();
-        // Calls that did not run were reported at once, and a denied call should not be retried in
-        // another way.
-        let tried = nothing_changed && self.effects.failed > 0;
-        if tried
+        if nothing_changed
             && !self.warned_of_failure
             && self
                 .limits

@@ -364,8 +364,8 @@ pub struct TurnResult {
     /// The answer as data, if a schema was requested and the answer matches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Value>,
-    /// True if the model reported success although all its writes and commands failed, or none of
-    /// its calls succeeded.
+    /// True if the model reported success although all its writes and edits failed, or if a small
+    /// model changed no file although the prompt asks for a change.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nothing_changed: bool,
 }

@@ -140,12 +140,11 @@ pub(crate) fn record_output(
     }
 }
 
-/// Adds the outcome of a call that may write files or run programs to `counts`. Calls to MCP
-/// servers, terminal sessions and other agents are counted only if they took effect, because the
-/// engine cannot tell what they would have changed.
+/// Adds the outcome of a call to `counts`: of an attempt to change files, or of another call that
+/// changed some.
 pub(crate) fn count_effect(
     call: &ToolCall,
-    fate: CallOutcome,
+    outcome: CallOutcome,
     registry: &Registry,
     counts: &mut EffectCount,
 ) {
@@ -153,38 +152,68 @@ pub(crate) fn count_effect(
         return;
     };
     let name = found.tool.spec().name.as_str();
-    let is_own = match found.tool.access() {
-        Access::Write => !names::CONDITIONAL_TOOLS.contains(&name),
-        Access::Execute => name == names::EXECUTE_TOOL,
+    let kind = match found.tool.access() {
         Access::Read | Access::State => return,
+        Access::Execute if name == names::EXECUTE_TOOL => EffectKind::Recorded,
+        Access::Write if !names::CONDITIONAL_TOOLS.contains(&name) => EffectKind::Attempt,
+        Access::Execute | Access::Write => EffectKind::Unknown,
     };
-    match fate {
-        CallOutcome::TookEffect => counts.took_effect += 1,
-        CallOutcome::Failed => counts.failed += u32::from(is_own),
-        CallOutcome::NotRun => counts.not_run += u32::from(is_own),
+    match (outcome, kind) {
+        (CallOutcome::ChangedFiles, _)
+        | (CallOutcome::Succeeded, EffectKind::Attempt | EffectKind::Unknown) => {
+            counts.took_effect += 1;
+        }
+        (CallOutcome::Failed, EffectKind::Attempt) => counts.failed += 1,
+        (CallOutcome::Refused, _) => counts.refused += 1,
+        (CallOutcome::Succeeded, EffectKind::Recorded)
+        | (CallOutcome::Failed, EffectKind::Recorded | EffectKind::Unknown) => {}
     }
 }
 
-/// The effect of a call that may write files or run programs.
+/// The way in which a call can change files.
+#[derive(Clone, Copy)]
+enum EffectKind {
+    /// The call is a write or an edit.
+    Attempt,
+    /// The call is a command. The files that it changed are recorded.
+    Recorded,
+    /// The call is to an MCP server, a terminal session or another agent, whose changes the engine
+    /// does not know.
+    Unknown,
+}
+
+/// The outcome of a call, as far as files are concerned.
 #[derive(Clone, Copy)]
 pub(crate) enum CallOutcome {
-    TookEffect,
+    /// The call changed files, even if it then failed.
+    ChangedFiles,
+    /// The call succeeded without a recorded change.
+    Succeeded,
+    /// The call failed, was malformed, or wrote the existing content.
     Failed,
-    /// The call was malformed or not permitted.
-    NotRun,
+    /// The user, a rule or a hook did not allow the call.
+    Refused,
 }
 
 impl CallOutcome {
-    /// Determines the effect of a call that ran. A call that changed files before it failed took
-    /// effect; a call that wrote the existing content did not.
+    /// Determines the outcome of a call that ran.
     pub(crate) fn from_output(output: &ToolOutput) -> Self {
         let in_vain = output.envelope.error.is_some()
             || output.envelope.data["change"] == haft_tool::UNCHANGED;
-        let failed = in_vain && output.changes.is_empty();
-        if failed {
+        if !output.changes.is_empty() {
+            Self::ChangedFiles
+        } else if in_vain {
             Self::Failed
         } else {
-            Self::TookEffect
+            Self::Succeeded
+        }
+    }
+
+    /// Determines the outcome of a call that did not run, from its error result.
+    pub(crate) fn from_refusal(envelope: &Envelope) -> Self {
+        match envelope.error.as_ref().map(|error| error.code.as_str()) {
+            Some("permission_denied" | "hook_blocked") => Self::Refused,
+            Some(_) | None => Self::Failed,
         }
     }
 }

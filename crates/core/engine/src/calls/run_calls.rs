@@ -78,7 +78,7 @@ impl Session {
                     }
                     one_call::count_effect(
                         &refused.call,
-                        CallOutcome::NotRun,
+                        CallOutcome::from_refusal(&refused.envelope),
                         self.prompt.registry(),
                         &mut done.effects,
                     );

@@ -2,24 +2,26 @@
 
 use std::path::Path;
 
-use haft_context::MentionKind;
+use haft_context::{CHANGED_FILES_KEY, MentionKind, user_text};
 use haft_sandbox::release_free_memory;
 use haft_types::{
-    Envelope, EventBody, Image, Origin, Outcome, PermissionMode, Prompt, ToolCall, TurnResult,
-    prompt,
+    Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Prompt, Role,
+    ToolCall, TurnResult, prompt,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
+use crate::calls::one_call::has_effects;
 use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
 use crate::prompt::attachments::PreparedInput;
+use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
-use crate::turn::outcome::{build_turn_result, mark_nothing_changed};
+use crate::turn::outcome::{RequestedResult, build_turn_result, mark_nothing_changed};
 use crate::turn::resume::{self, Resumption};
 use crate::turn::turn_io::{EventSink, TimedCancel, TurnIo};
 use crate::turn::{Position, Reason, Turn, TurnEnd, Unfinished};
@@ -248,6 +250,33 @@ impl Session {
         }
     }
 
+    /// Determines whether the prompts of the current round ask for a change of files. Only small
+    /// models are held to that: they often answer as if they had changed something.
+    fn requested_result(&self) -> RequestedResult {
+        let can_change = self.mode() != PermissionMode::Plan
+            && self
+                .prompt
+                .registry()
+                .offered_tools()
+                .any(|tool| has_effects(tool.access()));
+        if self.config.model.profile != ModelProfile::Small || !can_change {
+            return RequestedResult::Any;
+        }
+        let folder = &self.config.folders.workspace.cwd;
+        let is_file = |path: &str| folder.join(path).is_file();
+        for message in self.transcript.round_messages() {
+            if message.metadata.contains_key(CHANGED_FILES_KEY) {
+                return RequestedResult::Any;
+            }
+            let is_prompt = message.role == Role::User
+                && matches!(message.origin(), Origin::User | Origin::Joined);
+            if is_prompt && asks_for_change(user_text(&message.joined_text()), &is_file) {
+                return RequestedResult::Change;
+            }
+        }
+        RequestedResult::Any
+    }
+
     async fn finish_run(
         &mut self,
         mut end: TurnEnd,
@@ -267,13 +296,7 @@ impl Session {
         if end.outcome == Outcome::Failed {
             io.emit_error(&end.reason.code, &end.reason.message);
         }
-        mark_nothing_changed(
-            &mut end,
-            turn,
-            self.transcript.history(),
-            self.prompt.registry(),
-            io,
-        );
+        mark_nothing_changed(&mut end, turn, self.requested_result(), io);
         if end.outcome == Outcome::Completed
             && let Err(error) = self.transcript.record_turn_end(end.outcome).await
         {

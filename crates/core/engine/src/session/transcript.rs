@@ -270,15 +270,23 @@ impl Transcript {
         &self.history[stand_in.map_or(0, later).max(summary)..]
     }
 
-    /// Returns the tool results of the current round, newest first.
-    fn round_results(&self) -> impl Iterator<Item = &Message> {
-        let round = self
+    /// Returns the messages of the current round, newest first. The last one is the user's input.
+    pub(crate) fn round_messages(&self) -> impl Iterator<Item = &Message> {
+        let start = self
             .history
+            .iter()
+            .rposition(|entry| entry.message.opens_round())
+            .unwrap_or(0);
+        self.history[start..]
             .iter()
             .rev()
             .map(|entry| &entry.message)
-            .take_while(|message| !message.opens_round());
-        round.filter(|message| message.role == Role::Tool)
+    }
+
+    /// Returns the tool results of the current round, newest first.
+    fn round_results(&self) -> impl Iterator<Item = &Message> {
+        self.round_messages()
+            .filter(|message| message.role == Role::Tool)
     }
 
     /// Returns the number of the current round's next tool result, counting from 1.

@@ -1,54 +1,34 @@
 //! Builds the result of a turn that has ended.
 
-use std::sync::Arc;
-
-use haft_tool::Registry;
-use haft_types::{Entry, Message, Outcome, TurnResult};
+use haft_types::{Outcome, TurnResult};
 
 use super::turn_io::TurnIo;
 use super::{Turn, TurnEnd};
 use crate::budget::meter::{Meter, to_millis};
-use crate::calls::one_call;
-use crate::names;
 
-/// Marks a completed turn as having changed nothing if no call of its round succeeded. Emits a
-/// notice only if a change was attempted: after an answer to a question, for example, the user does
-/// not expect a change.
+/// The result that a turn's prompt asks for, as far as haft can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestedResult {
+    /// The prompt asks for a change of files, and no earlier turn of the round made one.
+    Change,
+    /// The prompt may be answered without a change.
+    Any,
+}
+
+/// Marks a completed turn in which no file was changed although `requested` demands a change. Emits
+/// a notice for every marked turn, unless the user refused a call and therefore knows.
 pub(crate) fn mark_nothing_changed(
     end: &mut TurnEnd,
     turn: &Turn,
-    history: &[Arc<Entry>],
-    registry: &Registry,
+    requested: RequestedResult,
     io: &mut TurnIo<'_>,
 ) {
-    let round = history
-        .iter()
-        .rev()
-        .map(|entry| &entry.message)
-        .take_while(|message| !message.opens_round());
-    let results = round
-        .flat_map(Message::tool_results)
-        .filter(|result| result.name != names::COMPLETE_TOOL);
-    let errors: Vec<_> = results
-        .map(|result| {
-            result
-                .envelope
-                .error
-                .as_ref()
-                .map(|error| error.code.as_str())
-        })
-        .collect();
-    let succeeded = turn.effects.took_effect > 0 || errors.contains(&None);
-    let could_change = registry
-        .offered_tools()
-        .any(|tool| one_call::has_effects(tool.access()));
-    let tried = end.nothing_changed || errors.contains(&Some("unknown_tool"));
-    end.nothing_changed |= end.outcome == Outcome::Completed && could_change && !succeeded;
-    if end.nothing_changed && tried {
-        io.emit_notice(
-            "nothing_changed",
-            "No write and no command of this run succeeded: nothing was changed.",
-        );
+    let effects = turn.effects;
+    end.nothing_changed |= end.outcome == Outcome::Completed
+        && requested == RequestedResult::Change
+        && effects.took_effect == 0;
+    if end.nothing_changed && effects.refused == 0 {
+        io.emit_notice("nothing_changed", "No file was changed in this turn.");
     }
 }
 

@@ -619,7 +619,7 @@ fn run_call_with_effects(turn: &mut Turn, effects: EffectCount) -> Vec<TurnActio
 const FAILED: EffectCount = EffectCount {
     took_effect: 0,
     failed: 1,
-    not_run: 0,
+    refused: 0,
 };
 
 #[test]
@@ -645,21 +645,22 @@ fn turn_nudges_once_and_is_marked_if_every_call_failed() {
 }
 
 #[test]
-fn turn_is_not_marked_after_a_success_or_without_effects() {
+fn turn_is_marked_only_if_there_were_attempts_and_all_failed() {
     let succeeded = EffectCount {
         took_effect: 1,
         ..EffectCount::default()
     };
-    let denied = EffectCount {
-        not_run: 1,
+    let refused = EffectCount {
+        refused: 1,
         ..EffectCount::default()
     };
-    for (effects, marked) in [
-        (vec![FAILED, succeeded], false),
-        (vec![succeeded, FAILED], false),
-        (vec![EffectCount::default()], false),
-        // The turn is marked, but the model gets no nudge to try again.
-        (vec![denied], true),
+    for effects in [
+        vec![FAILED, succeeded],
+        vec![succeeded, FAILED],
+        // Commands alone.
+        vec![EffectCount::default()],
+        vec![refused],
+        vec![refused, succeeded],
     ] {
         let mut turn = begin_turn(TurnLimits::default());
         for one in &effects {
@@ -674,7 +675,7 @@ fn turn_is_not_marked_after_a_success_or_without_effects() {
         );
         let actions = turn.step(Input::Concluded(Conclusion::Accepted { output: None }));
         assert!(
-            matches!(&actions[..], [TurnAction::End(end)] if end.nothing_changed == marked),
+            matches!(&actions[..], [TurnAction::End(end)] if !end.nothing_changed),
             "{actions:?}"
         );
     }

@@ -79,6 +79,7 @@ mod modes;
 mod modules;
 mod money;
 mod needles;
+mod nothing_changed;
 mod own_files;
 mod own_programs;
 #[cfg(feature = "mcp")]
