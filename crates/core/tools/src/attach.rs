@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::files::change::file_state_to_json;
 use crate::files::disk::{self, MAX_LOADED};
-use crate::files::encoding::{TextEncoding, decode_text};
 use crate::files::documents;
+use crate::files::encoding::{TextEncoding, decode_text};
 use crate::on_files::run_off_thread;
 use crate::paths;
 use crate::scope::FileScope;
@@ -179,7 +179,11 @@ mod tests {
             names(&bench, &["src/b.rs", "a.rs", "./a.rs", "src", "no.rs", ""]).await,
             ["src/b.rs", "a.rs"]
         );
-        assert!(names(&bench, &["/etc/hostname", "../x", "/"]).await.is_empty());
+        assert!(
+            names(&bench, &["/etc/hostname", "../x", "/"])
+                .await
+                .is_empty()
+        );
     }
 
     #[tokio::test]
@@ -193,8 +197,9 @@ mod tests {
         bench.write("data.bin", "a\0b");
         bench.write("old.txt", "a\n");
         bench.write("denied.txt", "a\n");
-        bench.context.read_filter =
-            Some(std::sync::Arc::new(|path: &Path| !path.ends_with("denied.txt")));
+        bench.context.read_filter = Some(std::sync::Arc::new(|path: &Path| {
+            !path.ends_with("denied.txt")
+        }));
         let words = [
             ".env",
             ".hidden/a.txt",
@@ -218,11 +223,9 @@ mod tests {
         let files = attached(&bench, &["whole.txt", "long.txt", "line.txt", "empty.txt"]).await;
         let whole: Vec<_> = files.iter().map(|file| file.whole.is_some()).collect();
         assert_eq!(whole, [true, false, false, true]);
-        assert!(
-            files[1]
-                .format()
-                .ends_with("\n[The first 400 of 401 lines. Read on with `read_file`, `start_line` 401.]")
-        );
+        assert!(files[1].format().ends_with(
+            "\n[The first 400 of 401 lines. Read on with `read_file`, `start_line` 401.]"
+        ));
         assert!(files[1].ledger_entry().is_none());
         assert_eq!(files[3].format(), "`empty.txt` is empty.");
     }
@@ -232,9 +235,6 @@ mod tests {
         let bench = Bench::new();
         bench.write("a.md", "```\ncode\n```");
         let files = attached(&bench, &["a.md"]).await;
-        assert_eq!(
-            files[0].format(),
-            "`a.md`:\n````\n```\ncode\n```\n````"
-        );
+        assert_eq!(files[0].format(), "`a.md`:\n````\n```\ncode\n```\n````");
     }
 }

@@ -93,6 +93,7 @@ pub use agents::run_named_subagents::{
 };
 pub use agents::talk_to::define_tool as talk_to;
 pub use agents::talk_to_group::define_tool as talk_to_group;
+pub use attach::{AttachedFile, attach_files};
 pub use cases::case_documents;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::define_tool as plan_mode_respond;
@@ -100,7 +101,6 @@ pub use failure::ToolFailure;
 pub use files::apply_patch::{
     ParsedPatch, PatchAction, PatchParser, PatchSection, define_tool as apply_patch,
 };
-pub use attach::{AttachedFile, attach_files};
 pub use files::change::{OpenFolder, Recovery, RecoveryOutcome, recover_changes};
 pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 #[cfg(any(test, fuzzing))]
@@ -118,7 +118,7 @@ pub use knowledge::use_skill::define_tool as use_skill;
 pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
-pub use other_places::{OtherPlace, ReplacedText, find_other_places};
+pub use other_places::{OtherPlace, ReplacedText, find_other_places, repair_edit};
 pub use readers::Readers;
 pub use running::{Running, TaskReport, format_announcement, shell_path};
 pub use scope::FileScope;

@@ -46,10 +46,12 @@ impl ReplacedText {
     /// Returns `None` if the texts differ in more than one place, or if the part is too short or
     /// too long to be searched for.
     pub fn from_texts(old: &str, new: &str) -> Option<Self> {
-        Self::from_edges(old, new).or_else(|| Self::from_words(old, new))
+        Self::from_edges(old, new)
+            .and_then(Self::checked)
+            .or_else(|| Self::from_words(old, new))
     }
 
-    /// Compares the texts from both ends.
+    /// Compares the texts from both ends. The old part is empty if nothing was replaced.
     fn from_edges(old: &str, new: &str) -> Option<Self> {
         let old: Vec<char> = old.chars().collect();
         let new: Vec<char> = new.chars().collect();
@@ -84,7 +86,10 @@ impl ReplacedText {
         let part = |text: &[char]| -> Option<String> {
             Some(text.get(start..text.len() - end)?.iter().collect())
         };
-        Self::checked(part(&old)?, part(&new)?)
+        Some(Self {
+            old: part(&old)?,
+            new: part(&new)?,
+        })
     }
 
     /// Returns the only word of the old text that is not in the new one, with the only new word.
@@ -100,10 +105,15 @@ impl ReplacedText {
                 _ => None,
             }
         };
-        Self::checked(only(old, new)?, only(new, old)?)
+        Self::checked(Self {
+            old: only(old, new)?,
+            new: only(new, old)?,
+        })
     }
 
-    fn checked(old: String, new: String) -> Option<Self> {
+    /// Returns the texts if the old one can be searched for.
+    fn checked(self) -> Option<Self> {
+        let Self { old, new } = &self;
         let count = old.chars().count();
         let min = if old.chars().any(is_cjk) {
             MIN_CJK_CHARS
@@ -111,12 +121,12 @@ impl ReplacedText {
             MIN_CHARS
         };
         let fits = (min..=MAX_CHARS).contains(&count)
-            && old.trim() == old
+            && old.trim() == old.as_str()
             && old.chars().any(char::is_alphanumeric)
             && !old.contains('\n')
             && !new.contains('\n')
             && !new.is_empty();
-        fits.then_some(Self { old, new })
+        fits.then_some(self)
     }
 
     /// True if the line contains the old text as whole words.
@@ -126,10 +136,45 @@ impl ReplacedText {
         };
         line.match_indices(&self.old).any(|(at, found)| {
             let before = line.get(..at).and_then(|text| text.chars().next_back());
-            let after = line.get(at + found.len()..).and_then(|text| text.chars().next());
+            let after = line
+                .get(at + found.len()..)
+                .and_then(|text| text.chars().next());
             edge(before, found.chars().next()) && edge(after, found.chars().next_back())
         })
     }
+}
+
+/// Applies the change of an edit whose old text is not in the file to the only line that the edit
+/// can mean: the line that contains the replaced word once, and all other words of the edited line.
+/// Returns the line before and after the change.
+pub fn repair_edit(text: &str, old: &str, new: &str) -> Option<(String, String)> {
+    let (old, new) = find_changed_line(old, new)?;
+    let part = ReplacedText::from_edges(old, new)?;
+    if part.old.trim().is_empty() || part.old.contains('\n') || part.new.contains('\n') {
+        return None;
+    }
+    let wanted = split_words(old);
+    let is_meant = |line: &&str| {
+        let words = split_words(line);
+        let mut long = wanted.iter().filter(|word| word.len() >= MIN_CHARS);
+        part.is_in(line) && long.all(|word| words.contains(word))
+    };
+    let mut lines = text.lines().filter(is_meant);
+    let line = lines.next()?;
+    let is_unique = lines.next().is_none()
+        && text.matches(line).count() == 1
+        && line.matches(&part.old).count() == 1;
+    is_unique.then(|| (line.to_owned(), line.replacen(&part.old, &part.new, 1)))
+}
+
+/// Returns the only line in which two texts with equally many lines differ.
+fn find_changed_line<'a>(old: &'a str, new: &'a str) -> Option<(&'a str, &'a str)> {
+    if old.lines().count() != new.lines().count() {
+        return None;
+    }
+    let mut changed = old.lines().zip(new.lines()).filter(|(old, new)| old != new);
+    let only = changed.next()?;
+    changed.next().is_none().then_some(only)
 }
 
 /// Letters of scripts without spaces are no parts of words: each may begin a text of its own.
@@ -223,12 +268,24 @@ mod tests {
     #[test]
     fn replaced_text_is_extended_to_whole_words() {
         for (old, new, wanted) in [
-            ("def old_name():", "def new_name():", ("old_name", "new_name")),
-            ("version = \"0.1.0\"", "version = \"0.2.0\"", ("0.1.0", "0.2.0")),
+            (
+                "def old_name():",
+                "def new_name():",
+                ("old_name", "new_name"),
+            ),
+            (
+                "version = \"0.1.0\"",
+                "version = \"0.2.0\"",
+                ("0.1.0", "0.2.0"),
+            ),
             ("我买了苹果。", "我买了香蕉。", ("苹果", "香蕉")),
             ("self.port = 8000", "self.port = 9000", ("8000", "9000")),
             ("foo(x)", "foobar(x)", ("foo", "foobar")),
-            ("\"Hello \" + name", "\"Goodbye \" + name", ("Hello", "Goodbye")),
+            (
+                "\"Hello \" + name",
+                "\"Goodbye \" + name",
+                ("Hello", "Goodbye"),
+            ),
             (
                 "def calc(v):\n    return calc(v - 1)\n",
                 "def total(v):\n    return total(v - 1)\n",
@@ -254,6 +311,35 @@ mod tests {
             ("print(\"debug\")\n", ""),
         ] {
             assert_eq!(replaced(old, new), None, "{old}");
+        }
+    }
+
+    #[test]
+    fn repair_edit_changes_the_only_line_that_is_meant() {
+        let text = "pub const MIN_USERS: u32 = 1;\npub const MAX_USERS: u32 = 10;\n\nfn f() -> u32 {\n    10\n}\n";
+        assert_eq!(
+            repair_edit(text, "MAX_USERS = 10;", "MAX_USERS = 50;"),
+            Some((
+                "pub const MAX_USERS: u32 = 10;".to_owned(),
+                "pub const MAX_USERS: u32 = 50;".to_owned()
+            ))
+        );
+        assert_eq!(
+            repair_edit(
+                "def f(x):\n    return 1\n",
+                "def f(y):\n  return 1",
+                "def f(y):\n  return 22"
+            ),
+            Some(("    return 1".to_owned(), "    return 22".to_owned()))
+        );
+        for (old, new) in [
+            ("const OTHER = 10;", "const OTHER = 50;"),
+            ("MAX_USERS", "MAX_USERS\nMIN_USERS"),
+            ("USERS: u32", "USERS: u64"),
+            ("nothing", "something"),
+            ("", "x"),
+        ] {
+            assert_eq!(repair_edit(text, old, new), None, "{old}");
         }
     }
 

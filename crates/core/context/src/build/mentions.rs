@@ -453,7 +453,9 @@ mod tests {
         );
         assert_eq!(
             treat("compare @./a.rs and @b.rs"),
-            format!("compare @./a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- b.rs\n\n{file}")
+            format!(
+                "compare @./a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- b.rs\n\n{file}"
+            )
         );
         assert_eq!(user_text(&treat("fix a.rs")), "fix a.rs");
     }

@@ -4,7 +4,10 @@
 //! Small models often change a file without reading it. A larger model reads what it needs, so its
 //! input contains no content.
 
-use haft_context::{AttachedText, MentionTools, append_mentions, user_text};
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_context::{AttachedText, MentionKind, MentionTools, append_mentions, user_text};
 use haft_permission::ProjectFiles;
 use haft_tool::{ATTACHED_FILES_KEY, NoChangeRecords};
 use haft_tools::{AttachedFile, attach_files};
@@ -18,7 +21,7 @@ use crate::calls::progress::ProgressRelay;
 use crate::hooks::session_hooks::UnblockedCall;
 use crate::names;
 use crate::session::Session;
-use crate::session::run::mention_kind;
+use crate::turn::change_request::{asks_for_change, asks_to_run};
 use crate::turn::turn_io::TurnIo;
 
 /// The maximum number of files that are attached to an input.
@@ -74,8 +77,16 @@ impl Session {
     }
 
     async fn attach_named_files(&self, text: &str, io: &mut TurnIo<'_>) -> Vec<AttachedFile> {
-        let words = find_path_words(user_text(text));
-        let files = self.attach_readable(words, MAX_ATTACHED_FILES, io.cancel).await;
+        let prompt = user_text(text);
+        let folder = &self.config.folders.workspace.cwd;
+        // A model that sees the program that it should run changes it if it fails.
+        if asks_to_run(prompt) && !asks_for_change(prompt, &|path| folder.join(path).is_file()) {
+            return Vec::new();
+        }
+        let words = find_path_words(prompt);
+        let files = self
+            .attach_readable(words, MAX_ATTACHED_FILES, io.cancel)
+            .await;
         let mut permitted = Vec::with_capacity(files.len());
         for file in files {
             if self.hooks_permit_reading(&file, io).await {
@@ -114,7 +125,7 @@ impl Session {
         };
         let call = AdmittedCall {
             call: read_call(&file.name),
-            tool: tool.clone(),
+            tool: Arc::clone(tool),
             arguments: json!({ "path": file.name }),
         };
         match self.run_pre_call_hooks(call, io).await {
@@ -137,6 +148,17 @@ impl Session {
         self.prompt.reads().record_seen(&file.path, state);
         file.ledger_entry()
     }
+}
+
+/// Determines whether `path` is a file or a folder, for mentions in the user's input; `None` if
+/// nothing exists at `path`.
+pub fn mention_kind(path: &Path) -> Option<MentionKind> {
+    let found = std::fs::metadata(path).ok()?;
+    Some(if found.is_dir() {
+        MentionKind::Folder
+    } else {
+        MentionKind::File
+    })
 }
 
 fn read_call(path: &str) -> ToolCall {
@@ -187,9 +209,15 @@ mod tests {
     fn path_words_are_found_in_any_script() {
         for (text, wanted) in [
             ("Fix stats.py.", vec!["Fix", "stats.py"]),
-            ("`a.py`'s bug, b/c.rs:12", vec!["a.py", "s", "bug", "b/c.rs", "12"]),
+            (
+                "`a.py`'s bug, b/c.rs:12",
+                vec!["a.py", "s", "bug", "b/c.rs", "12"],
+            ),
             ("见@src/a.rs", vec!["见@src/a.rs", "src/a.rs"]),
-            ("把jieshao.txt里的", vec!["把jieshao.txt里的", "jieshao.txt"]),
+            (
+                "把jieshao.txt里的",
+                vec!["把jieshao.txt里的", "jieshao.txt"],
+            ),
             ("看文档.md。", vec!["看文档.md", ".md"]),
             ("@a.rs and a.rs...", vec!["a.rs", "and"]),
         ] {

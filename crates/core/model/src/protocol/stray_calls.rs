@@ -25,6 +25,9 @@ use crate::wire::{CallIds, Decode, DecodedReply, Fault, Notation, ReplyProgress,
 /// send: an object with `name` and `arguments`. A model may repeat such a call.
 pub const NEXT_CALL_KEY: &str = "next_call";
 
+/// The minimum length of a line that repeats a result, in bytes and without white space.
+const MIN_REPEATED_BYTES: usize = 8;
+
 /// True if this call was parsed from text although the API has native calls.
 pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
@@ -43,6 +46,8 @@ struct StrayCallParser {
     tools: Vec<String>,
     /// The user messages and tool results in the request, normalized for comparison.
     said: Vec<String>,
+    /// The tool results in the request, normalized for comparison.
+    results: Vec<String>,
     /// The calls that haft printed for the model to send.
     printed: Vec<Value>,
 }
@@ -74,12 +79,42 @@ impl StrayCallParser {
             .flat_map(|segment| segment.entry.message.tool_results());
         let printed =
             results.filter_map(|result| result.envelope.context.get(NEXT_CALL_KEY).cloned());
+        let texts = request
+            .segments
+            .iter()
+            .flat_map(|segment| segment.entry.message.tool_results())
+            .map(|result| normalize(&result.envelope.text));
         Self {
+            results: texts.collect(),
             printed: printed.collect(),
             said: said.collect(),
             ids,
             tools,
         }
+    }
+
+    /// Returns the text after lines that repeat tool results: some models copy a result, and then
+    /// make the call that the result asks for. Returns `None` if nothing is repeated, or if another
+    /// line precedes the call.
+    fn skip_repeated_lines<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let mut repeated = false;
+        let mut rest = text.trim();
+        while !rest.starts_with('{') {
+            let (line, after) = rest.split_once('\n')?;
+            if !line.starts_with("```") {
+                let line = normalize(line);
+                let is_known = line.len() >= MIN_REPEATED_BYTES
+                    && self.results.iter().any(|result| result.contains(&line));
+                if !is_known {
+                    return None;
+                }
+                repeated = true;
+            }
+            rest = after.trim_start();
+        }
+        let rest = rest.trim_end();
+        let rest = rest.strip_suffix("```").unwrap_or(rest).trim_end();
+        Some(rest).filter(|_| repeated)
     }
 
     /// True if a message or a result contains the call, and haft did not print it for the model.
@@ -110,7 +145,10 @@ impl StrayCallParser {
             }
         }
         let calls = if stop == StopReason::EndTurn {
-            parse_calls(&text, &self.tools)
+            parse_calls(&text, &self.tools).or_else(|| {
+                let rest = self.skip_repeated_lines(&text)?;
+                parse_calls(rest, &self.tools)
+            })
         } else {
             None
         };
