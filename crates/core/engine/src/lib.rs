@@ -37,6 +37,7 @@ pub use hooks::{
 };
 pub use names::{CHANGED_ARGUMENTS_NOTE, MAIN_AGENT};
 pub use ports::StoredMarks;
+pub use prompt::attachments::mention_kind;
 pub use prompt::external::{HelpSandbox, HelpSettings, ToolHelp};
 pub use prompt::offered_tools::{all_tools, resolve_wanted_tools};
 pub use request::compact::CompactionOutcome;
@@ -52,7 +53,7 @@ pub use session::model_opener::{ModelOpener, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
-pub use session::run::{RunReport, mention_kind};
+pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

@@ -3,6 +3,7 @@
 
 pub(crate) mod active_context;
 pub(crate) mod advertised;
+pub(crate) mod attachments;
 pub(crate) mod declared_tools;
 pub(crate) mod documents;
 pub(crate) mod external;

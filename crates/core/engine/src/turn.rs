@@ -19,10 +19,12 @@ pub(crate) mod resume;
 mod tests;
 pub(crate) mod turn_io;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use haft_tool::{ToolNames, remove_unknown_mentions};
-use haft_types::{ContentHash, Outcome, PromptLanguage, StopReason, ToolCall, prompt};
+use haft_types::{
+    ContentHash, ModelProfile, Outcome, Prompt, PromptLanguage, StopReason, ToolCall, prompt,
+};
 use serde_json::Value;
 
 pub use crate::budget::limits::{Spent, TurnLimits};
@@ -134,6 +136,8 @@ pub struct ToolsDone {
     pub seen: Vec<ContentHash>,
     /// True if a call failed.
     pub any_failed: bool,
+    /// The fingerprints of the failed calls, except calls that succeeded before.
+    pub failed: Vec<ContentHash>,
     /// The outcomes of the attempts to change files.
     pub effects: EffectCount,
     /// The amounts used up by the run so far.
@@ -260,6 +264,8 @@ pub enum Nudge {
     NothingChanged,
     /// A call, or a short cycle of calls, repeatedly had equal results.
     Repeated,
+    /// Like [`Self::Repeated`], but the calls of a small model succeeded, so the task may be done.
+    RepeatedSuccess,
 }
 
 impl Nudge {
@@ -270,7 +276,7 @@ impl Nudge {
             Self::NoCompletion => prompt!("../prompts/nudge_no_completion"),
             Self::Goal => prompt!("../prompts/nudge_goal"),
             Self::Cut => prompt!("../prompts/nudge_cut"),
-            Self::Repeated => prompt!("../prompts/nudge_repeated"),
+            Self::Repeated | Self::RepeatedSuccess => prompt!("../prompts/nudge_repeated"),
             Self::Empty => prompt!("../prompts/nudge_empty"),
             Self::NothingChanged => prompt!("../prompts/nudge_nothing_changed"),
         };
@@ -289,6 +295,30 @@ impl Nudge {
             .to_owned()
     }
 
+    /// Returns the text for a small model: short, and with the task, which such a model forgets.
+    /// The text mentions no tools other than `tools`.
+    pub(crate) fn small_text(
+        self,
+        language: PromptLanguage,
+        tools: &ToolNames,
+        task: &str,
+    ) -> String {
+        let prompt = match self {
+            Self::OpenTodos(_) => prompt!("../prompts/nudge_open_todos"),
+            Self::NoCompletion => prompt!("../prompts/small_no_completion"),
+            Self::Goal => prompt!("../prompts/small_goal"),
+            Self::Cut => prompt!("../prompts/small_cut"),
+            Self::Empty => prompt!("../prompts/small_empty"),
+            Self::NothingChanged => prompt!("../prompts/small_nothing_changed"),
+            Self::Repeated => prompt!("../prompts/small_repeated"),
+            Self::RepeatedSuccess => prompt!("../prompts/small_repeated_success"),
+        };
+        let text = remove_unknown_mentions(prompt.text(language), |tool| tools.contains(tool));
+        let heading = SMALL_TASK.text(language);
+        let task = shorten_task(task);
+        format!("{}\n{heading} {task}", text.trim_end())
+    }
+
     /// Returns the notice for the user. `count` is the number of consecutive nudges.
     pub(crate) fn notice_text(self, count: u32) -> String {
         let what = match self {
@@ -298,7 +328,7 @@ impl Nudge {
             Self::Goal => "the goal was not reported as reached".to_owned(),
             Self::Cut => "the reply was cut by the output limit".to_owned(),
             Self::Empty => "the reply was empty".to_owned(),
-            Self::Repeated => {
+            Self::Repeated | Self::RepeatedSuccess => {
                 return "the same calls had the same results again and again".to_owned();
             }
             Self::NothingChanged => {
@@ -315,9 +345,22 @@ impl Nudge {
             | Self::NoCompletion
             | Self::Goal
             | Self::Repeated
+            | Self::RepeatedSuccess
             | Self::NothingChanged => prompt!("../prompts/nudge_ask").text(language),
             Self::Cut | Self::Empty => "",
         }
+    }
+}
+
+/// Precedes the task in the nudges of small models.
+const SMALL_TASK: Prompt = prompt!("../prompts/small_task");
+/// The maximum length of the task in a nudge, in characters.
+const MAX_TASK_CHARS: usize = 600;
+
+fn shorten_task(task: &str) -> String {
+    match task.trim().char_indices().nth(MAX_TASK_CHARS) {
+        Some((end, _)) => format!("{}…", &task.trim()[..end]),
+        None => task.trim().to_owned(),
     }
 }
 
@@ -355,6 +398,11 @@ const MAX_NUDGES: u32 = 3;
 const MAX_EQUAL_RESULTS: u32 = 3;
 /// The maximum length of a repeated sequence of calls that is detected as a cycle.
 const MAX_CYCLE_LEN: usize = 4;
+/// The number of warnings about repeated successful calls after which a small model's turn ends.
+const MAX_SUCCESS_WARNINGS: u32 = 1;
+/// The number of nudges after which a small model's reply without a completion is its answer, and
+/// after which a turn that changed something may end with an empty reply.
+const MAX_SMALL_NUDGES: u32 = 1;
 /// The number of corrections of the model after which the turn ends.
 const MAX_CORRECTIONS: u32 = 3;
 
@@ -363,6 +411,7 @@ const MAX_CORRECTIONS: u32 = 3;
 pub struct Turn {
     state: TurnState,
     limits: TurnLimits,
+    profile: ModelProfile,
     replies: u32,
     nudges: u32,
     denied: Option<String>,
@@ -370,6 +419,8 @@ pub struct Turn {
     streaks: HashMap<ContentHash, u32>,
     /// The fingerprints of the newest calls, oldest first: enough to detect the longest cycle.
     recent: Vec<ContentHash>,
+    /// The fingerprints of the calls that failed.
+    failed: HashSet<ContentHash>,
     /// The number of consecutive warnings about repetition.
     repeats: u32,
     /// The number of objections to the end of the turn.
@@ -390,11 +441,13 @@ impl Turn {
         Self {
             state: TurnState::New,
             limits,
+            profile: ModelProfile::Full,
             replies: 0,
             nudges: 0,
             denied: None,
             streaks: HashMap::new(),
             recent: Vec::new(),
+            failed: HashSet::new(),
             repeats: 0,
             objections: 0,
             effects: EffectCount::default(),
@@ -403,6 +456,12 @@ impl Turn {
             text: String::new(),
             spent: Spent::default(),
         }
+    }
+
+    /// Sets the profile of the model that is driven.
+    #[must_use]
+    pub fn with_profile(self, profile: ModelProfile) -> Self {
+        Self { profile, ..self }
     }
 
     /// Returns the number of consecutive nudges.
@@ -511,24 +570,34 @@ impl Turn {
         self.effects.took_effect += done.effects.took_effect;
         self.effects.failed += done.effects.failed;
         self.effects.refused += done.effects.refused;
-        if let Some(report) = done.completed {
+        // A small model reports the task as done beside its calls, whose results it does not know.
+        let completes = self.profile == ModelProfile::Full || !done.any_failed;
+        if let Some(report) = done.completed.filter(|_| completes) {
             return self.complete_task(report);
         }
         if let Some(question) = done.question {
             return self.ask_user(question);
         }
         self.spent = done.spent;
-        if self.detect_repetition(&done.seen) {
-            return self.warn_of_repetition();
+        self.failed.extend(done.failed);
+        if let Some(period) = self.detect_repetition(&done.seen) {
+            let mut repeated = self.recent.iter().rev().take(period);
+            let nudge = match self.profile {
+                ModelProfile::Small if !repeated.any(|call| self.failed.contains(call)) => {
+                    Nudge::RepeatedSuccess
+                }
+                ModelProfile::Small | ModelProfile::Full => Nudge::Repeated,
+            };
+            return self.warn_of_repetition(nudge);
         }
         self.repeats = 0;
         self.end_if_exhausted()
             .unwrap_or_else(|| self.build_request())
     }
 
-    /// Records the calls of a reply. Returns true if a call or a short cycle of calls has had equal
-    /// results too often in a row.
-    fn detect_repetition(&mut self, seen: &[ContentHash]) -> bool {
+    /// Records the calls of a reply. If a call or a short cycle of calls has had equal results too
+    /// often in a row, returns the number of newest calls that are repeated.
+    fn detect_repetition(&mut self, seen: &[ContentHash]) -> Option<usize> {
         let before = std::mem::take(&mut self.streaks);
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
@@ -549,13 +618,26 @@ impl Turn {
                     .all(|(one, next)| one == next)
             })
         };
-        self.streaks
+        if self
+            .streaks
             .values()
             .any(|streak| *streak >= MAX_EQUAL_RESULTS)
-            || (2..=MAX_CYCLE_LEN).any(goes_round)
+        {
+            return Some(seen.len());
+        }
+        (2..=MAX_CYCLE_LEN).find(|period| goes_round(*period))
     }
 
-    fn warn_of_repetition(&mut self) -> Vec<TurnAction> {
+    fn warn_of_repetition(&mut self, nudge: Nudge) -> Vec<TurnAction> {
+        if nudge == Nudge::RepeatedSuccess
+            && self.repeats >= MAX_SUCCESS_WARNINGS
+            && self.effects.took_effect > 0
+        {
+            return self.propose_end(Reason::new(
+                "repeated",
+                "The model repeated calls that had succeeded.",
+            ));
+        }
         if self.repeats == MAX_CORRECTIONS {
             let message = "The model made the same calls with the same results again and again, whatever it was told. Rephrase the task or choose another model.";
             return self.end_turn(Outcome::Failed, Reason::new("loop", message));
@@ -564,7 +646,7 @@ impl Turn {
             return end;
         }
         self.repeats += 1;
-        let mut actions = vec![TurnAction::Nudge(Nudge::Repeated)];
+        let mut actions = vec![TurnAction::Nudge(nudge)];
         actions.extend(self.build_request());
         actions
     }
@@ -675,8 +757,19 @@ impl Turn {
     }
 
     fn nudge_or_end(&mut self, nudge: Nudge) -> Vec<TurnAction> {
-        if self.nudges == MAX_NUDGES {
+        let max_nudges = match (nudge, self.profile) {
+            (Nudge::NoCompletion, ModelProfile::Small) => MAX_SMALL_NUDGES,
+            (Nudge::Empty, ModelProfile::Small) if self.effects.took_effect > 0 => MAX_SMALL_NUDGES,
+            (_, ModelProfile::Small | ModelProfile::Full) => MAX_NUDGES,
+        };
+        if self.nudges >= max_nudges {
             return match nudge {
+                // The model has changed something and has no more to add.
+                Nudge::Empty
+                    if self.profile == ModelProfile::Small && self.effects.took_effect > 0 =>
+                {
+                    self.end_after_answer()
+                }
                 Nudge::Empty => self.end_turn(
                     Outcome::Failed,
                     Reason::new(
@@ -695,6 +788,7 @@ impl Turn {
                 | Nudge::NoCompletion
                 | Nudge::Cut
                 | Nudge::Repeated
+                | Nudge::RepeatedSuccess
                 | Nudge::NothingChanged => self.end_after_answer(),
             };
         }

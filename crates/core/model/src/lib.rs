@@ -41,7 +41,8 @@ pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;
 pub use protocol::{
-    TextEvent, TextParser, describe_call_format, is_unclosed_call, was_read_from_text, write_call,
+    NEXT_CALL_KEY, TextEvent, TextParser, describe_call_format, is_unclosed_call,
+    was_converted_to_json, was_read_from_text, write_call,
 };
 pub use reply::{Delta, Reply};
 pub use secret::Secret;

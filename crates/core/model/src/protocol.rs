@@ -25,7 +25,7 @@ use haft_types::{ToolCall, ToolProtocol, ToolSpec};
 pub(crate) use lower::{JoinedResults, ThoughtMaker, lower_message, to_user_paragraph};
 pub use prompt::{describe_call_format, write_call};
 pub(crate) use stray_calls::decode_stray_calls;
-pub use stray_calls::was_read_from_text;
+pub use stray_calls::{NEXT_CALL_KEY, was_converted_to_json, was_read_from_text};
 pub(crate) use text_decoder::decode_text_calls;
 
 /// The name of the tool that `Action: Finish[…]` calls, if the tool is offered.

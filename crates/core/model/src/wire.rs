@@ -26,7 +26,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub(crate) use assembly::{CallIds, DecodedReply};
+pub(crate) use assembly::{CallIds, DecodedReply, Notation};
 pub(crate) use encoder::Encoder;
 pub(crate) use fragments::{CacheMark, Fragment, WireTurn};
 #[cfg(any(test, fuzzing))]

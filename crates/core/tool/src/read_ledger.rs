@@ -29,6 +29,10 @@ pub struct ReadLedger {
     named: Mutex<HashSet<PathBuf>>,
 }
 
+/// The key in a message's metadata under which the states of the files stand that are attached to
+/// the message in whole.
+pub const ATTACHED_FILES_KEY: &str = "attached_files";
+
 /// The state of a file as stored with a result, under `context.file` or as one of `context.files`.
 #[derive(Deserialize)]
 struct SeenFile {
@@ -54,8 +58,14 @@ impl ReadLedger {
     pub fn from_history(history: &[Arc<Entry>]) -> Self {
         let seen = history
             .iter()
-            .flat_map(|entry| entry.message.tool_results())
-            .flat_map(|result| parse_seen_files(&result.envelope.context))
+            .flat_map(|entry| {
+                let attached = entry.message.metadata.get(ATTACHED_FILES_KEY);
+                let attached = attached.and_then(Value::as_array).into_iter().flatten();
+                let results = entry.message.tool_results();
+                attached
+                    .filter_map(|file| SeenFile::deserialize(file).ok())
+                    .chain(results.flat_map(|result| parse_seen_files(&result.envelope.context)))
+            })
             .map(|file| (file.path, file.state));
         let results = history
             .iter()

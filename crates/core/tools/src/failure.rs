@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use haft_tool::ToolOutput;
 use haft_types::Envelope;
+use serde_json::Value;
 
 /// An error with a stable code for programs. Its `Display` text is for the model: what happened,
 /// where, and what to do.
@@ -24,6 +25,9 @@ pub struct ToolFailure {
     message: String,
     /// The path that does not exist, if a missing path is the reason for the failure.
     missing: Option<String>,
+    /// Data that the engine stores with the result, such as the state of a file that the message
+    /// contains.
+    context: Value,
 }
 
 impl Display for ToolFailure {
@@ -38,6 +42,7 @@ impl<E: Coded> From<E> for ToolFailure {
             code: error.code(),
             message: error.to_string(),
             missing: error.missing_path().map(str::to_owned),
+            context: Value::Null,
         }
     }
 }
@@ -49,7 +54,19 @@ impl ToolFailure {
             code,
             message: message.into(),
             missing: None,
+            context: Value::Null,
         }
+    }
+
+    /// Adds data that the engine stores with the result.
+    pub(crate) fn with_context(self, context: Value) -> Self {
+        Self { context, ..self }
+    }
+
+    /// True if the message contains a text with at least one line.
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        let text = text.trim_end_matches('\n');
+        !text.is_empty() && self.message.contains(text)
     }
 
     /// Appends the text that `hint` returns for the missing path, if a path is missing.
@@ -63,6 +80,8 @@ impl ToolFailure {
 
 impl From<ToolFailure> for ToolOutput {
     fn from(failure: ToolFailure) -> Self {
-        Envelope::failure(failure.code, failure.message).into()
+        let mut envelope = Envelope::failure(failure.code, failure.message);
+        envelope.context = failure.context;
+        envelope.into()
     }
 }

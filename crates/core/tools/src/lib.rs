@@ -62,6 +62,7 @@
 
 mod agents;
 mod arguments;
+mod attach;
 mod cases;
 mod copies;
 mod dialogue;
@@ -70,6 +71,7 @@ mod files;
 mod knowledge;
 mod limits;
 mod on_files;
+mod other_places;
 mod paths;
 mod prelude;
 mod readers;
@@ -91,6 +93,7 @@ pub use agents::run_named_subagents::{
 };
 pub use agents::talk_to::define_tool as talk_to;
 pub use agents::talk_to_group::define_tool as talk_to_group;
+pub use attach::{AttachedFile, attach_files};
 pub use cases::case_documents;
 pub use copies::{CopyRequest, MergeReport, ProjectCopies, ProjectCopy};
 pub use dialogue::plan_mode_respond::define_tool as plan_mode_respond;
@@ -115,6 +118,7 @@ pub use knowledge::use_skill::define_tool as use_skill;
 pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem, UsefulRanges};
 pub use limits::LimitsConfig;
 pub use on_files::OnFiles;
+pub use other_places::{OtherPlace, ReplacedText, find_other_places, repair_edit};
 pub use readers::Readers;
 pub use running::{Running, TaskProgress, TaskReport, format_announcement, shell_path};
 pub use scope::FileScope;

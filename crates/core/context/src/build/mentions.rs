@@ -45,9 +45,18 @@ impl MentionTools {
     };
 }
 
+/// A file whose content is attached to an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedText {
+    /// The path, in any spelling with which the user may have mentioned the file.
+    pub names: Vec<String>,
+    /// The name and the content, as the model reads them.
+    pub text: String,
+}
+
 /// Returns the input in the form in which it is stored and sent: the user's text, followed by a
 /// reminder. The reminder names the mentioned files and folders, and those tools of the model that
-/// can read them.
+/// can read them. It contains the `attached` files, which are not named again.
 ///
 /// `lookup` returns the kind of a project-relative path, or `None` if the path does not exist. The
 /// reminder names at most `max_named` paths, followed by "(and N more…)".
@@ -55,12 +64,39 @@ pub fn append_mentions(
     text: &str,
     max_named: usize,
     tools: MentionTools,
+    attached: &[AttachedText],
     lookup: &dyn Fn(&str) -> Option<MentionKind>,
 ) -> String {
-    let mentioned = find_mentions(user_text(text), lookup);
-    if mentioned.is_empty() || max_named == 0 {
+    let mut mentioned = find_mentions(user_text(text), lookup);
+    mentioned.retain(|(path, _)| {
+        let path = path.strip_prefix("./").unwrap_or(path);
+        !attached
+            .iter()
+            .any(|file| file.names.iter().any(|name| name == path))
+    });
+    let mut paragraphs = Vec::new();
+    if !mentioned.is_empty() && max_named > 0 {
+        paragraphs.push(list_mentions(&mentioned, max_named, tools));
+    }
+    if !attached.is_empty() {
+        paragraphs.push("The files that the task names:".to_owned());
+        paragraphs.extend(attached.iter().map(|file| file.text.clone()));
+    }
+    if paragraphs.is_empty() {
         return text.to_owned();
     }
+    format!(
+        "{text}\n\n<system-reminder>\n{}\n</system-reminder>",
+        paragraphs.join("\n\n")
+    )
+}
+
+/// Returns the request to read the mentioned files and list the mentioned folders.
+fn list_mentions(
+    mentioned: &[(&str, MentionKind)],
+    max_named: usize,
+    tools: MentionTools,
+) -> String {
     let folders = mentioned
         .iter()
         .take(max_named)
@@ -105,21 +141,20 @@ pub fn append_mentions(
             },
         ) => "The user mentions these files:",
     };
-    let mut treated = format!("{text}\n\n<system-reminder>\n{request}\n");
+    let mut list = format!("{request}\n");
     for (path, kind) in mentioned.iter().take(max_named) {
-        treated.push_str("- ");
-        treated.push_str(path);
-        treated.push_str(match kind {
+        list.push_str("- ");
+        list.push_str(path);
+        list.push_str(match kind {
             MentionKind::File => "\n",
             MentionKind::Folder => " (folder)\n",
         });
     }
     if mentioned.len() > max_named {
         // Writing to a String cannot fail.
-        let _ = writeln!(treated, "(and {} more…)", mentioned.len() - max_named);
+        let _ = writeln!(list, "(and {} more…)", mentioned.len() - max_named);
     }
-    treated.push_str("</system-reminder>");
-    treated
+    list.trim_end().to_owned()
 }
 
 /// Returns the part of an input that the user typed, without piped text and without the reminder
@@ -291,7 +326,7 @@ mod tests {
     use super::*;
 
     fn treat(text: &str, most: usize, lookup: &dyn Fn(&str) -> Option<MentionKind>) -> String {
-        append_mentions(text, most, MentionTools::ALL, lookup)
+        append_mentions(text, most, MentionTools::ALL, &[], lookup)
     }
 
     #[test]
@@ -307,6 +342,7 @@ mod tests {
                         read_file,
                         list_files,
                     },
+                    &[],
                     &folder,
                 );
                 assert!(treated.contains("- a.rs\n"), "{treated}");
@@ -404,6 +440,27 @@ mod tests {
             treated,
             "compare @a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- a.rs\n- b.rs\n</system-reminder>"
         );
+    }
+
+    #[test]
+    fn treat_input_contains_attached_files_instead_of_their_names() {
+        let attached = [AttachedText {
+            names: vec!["a.rs".into()],
+            text: "`a.rs`:\n```\nx\n```".into(),
+        }];
+        let treat = |text: &str| append_mentions(text, 5, MentionTools::ALL, &attached, &|_| None);
+        let file = "The files that the task names:\n\n`a.rs`:\n```\nx\n```\n</system-reminder>";
+        assert_eq!(
+            treat("fix @a.rs"),
+            format!("fix @a.rs\n\n<system-reminder>\n{file}")
+        );
+        assert_eq!(
+            treat("compare @./a.rs and @b.rs"),
+            format!(
+                "compare @./a.rs and @b.rs\n\n<system-reminder>\nThe user mentions these files. You MUST read them with the `read_file` tool, in this order, before you answer:\n- b.rs\n\n{file}"
+            )
+        );
+        assert_eq!(user_text(&treat("fix a.rs")), "fix a.rs");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::hub::{AgentMessage, Hub, Mailbox, USER};
 use super::parent::{Inherited, ParentSession, Rank};
 use super::roster::{ParentProgress, child_conversation_id};
 use crate::error::EngineError;
+use crate::prompt::attachments::PreparedInput;
 use crate::session::Session;
 use crate::turn::Position;
 use crate::turn::resume::{CallKey, plan_resumption};
@@ -84,8 +85,7 @@ impl Session {
             .unwrap_or_default();
         for message in messages {
             if message.from == USER {
-                let input = self.add_mention_notes(&message.text);
-                self.transcript.append_user(input, Origin::Joined).await?;
+                self.append_joined_input(&message.text, io).await?;
                 io.notify_input_joined(&message.text);
             } else {
                 self.transcript
@@ -102,12 +102,21 @@ impl Session {
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
         for text in io.take_input() {
-            self.transcript
-                .append_user(self.add_mention_notes(&text), Origin::Joined)
-                .await?;
+            self.append_joined_input(&text, io).await?;
             io.notify_input_joined(&text);
         }
         Ok(())
+    }
+
+    async fn append_joined_input(
+        &mut self,
+        text: &str,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let PreparedInput { text, metadata } = self.prepare_input(text, io).await;
+        self.transcript
+            .append_input(text, Vec::new(), Origin::Joined, metadata)
+            .await
     }
 
     /// Drops the user's input that no request has contained yet. For front ends that keep their own

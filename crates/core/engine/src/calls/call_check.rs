@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Registry, ResolvedTool, Tool};
-use haft_types::{Envelope, StopReason, ToolCall, ToolSpec};
+use haft_tool::{ResolvedTool, Tool};
+use haft_types::{Envelope, ModelProfile, StopReason, ToolCall, ToolSpec};
 use serde_json::Value;
 
+use super::one_call::Audience;
 use super::{one_call, strict_json};
 use crate::names;
 use crate::session::secrets;
@@ -41,7 +42,7 @@ struct ReplyFacts<'a> {
 pub(crate) fn check_calls(
     calls: Vec<ToolCall>,
     stop: &StopReason,
-    registry: &Registry,
+    audience: Audience<'_>,
 ) -> Vec<Result<AdmittedCall, Box<RefusedCall>>> {
     let count = calls.len();
     calls
@@ -52,7 +53,7 @@ pub(crate) fn check_calls(
                 stop,
                 last: index + 1 == count,
             };
-            check_call(call, &facts, registry)
+            check_call(call, &facts, audience)
         })
         .collect()
 }
@@ -60,7 +61,7 @@ pub(crate) fn check_calls(
 fn check_call(
     call: ToolCall,
     reply: &ReplyFacts<'_>,
-    registry: &Registry,
+    audience: Audience<'_>,
 ) -> Result<AdmittedCall, Box<RefusedCall>> {
     let refuse = |call, envelope| {
         Err(Box::new(RefusedCall {
@@ -73,8 +74,8 @@ fn check_call(
         let message = "The reply was cut off by the output limit in the middle of this call, so it did not run. Make it again, in smaller pieces.";
         return refuse(call, Envelope::failure("cut", message));
     }
-    let Some(ResolvedTool { tool, alias }) = registry.resolve(&call.name) else {
-        let message = unknown_tool_message(&call.name, registry);
+    let Some(ResolvedTool { tool, alias }) = audience.registry.resolve(&call.name) else {
+        let message = unknown_tool_message(&call.name, audience);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
     if haft_model::is_unclosed_call(&call) {
@@ -109,14 +110,47 @@ fn check_call(
     if let Some(envelope) = narrowing_error(tool.as_ref(), &arguments) {
         return refuse(call, envelope);
     }
-    if call.name == names::COMPLETE_TOOL && !reply.last {
+    // The order of a small model's calls means nothing: the turn ends only if all of them succeed.
+    let ends_early = !reply.last && audience.profile == ModelProfile::Full;
+    if call.name == names::COMPLETE_TOOL && ends_early {
         return refuse(call, premature_completion_error());
+    }
+    if audience.profile == ModelProfile::Small
+        && let Some(envelope) = diff_as_content_error(&tool.spec().name, &arguments)
+    {
+        return refuse(call, envelope);
     }
     Ok(AdmittedCall {
         tool: Arc::clone(tool),
         call,
         arguments,
     })
+}
+
+/// Returns an error if a call would write a diff into a file, as results show one. A diff is
+/// recognized by the heading of a hunk and the first characters of the lines after it.
+fn diff_as_content_error(tool: &str, arguments: &Value) -> Option<Envelope> {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let content = match tool {
+        names::WRITE_TOOL => text("content")?,
+        "edit_file" => text("new_text")?,
+        _ => return None,
+    };
+    let path = text("path").unwrap_or_default();
+    let is_heading = |line: &str| line.starts_with("@@ -") && line[4..].contains(" @@");
+    let mut hunk = content
+        .lines()
+        .skip_while(|line| !is_heading(line))
+        .peekable();
+    let is_diff = hunk.peek().is_some()
+        && hunk.all(|line| line.is_empty() || line.starts_with([' ', '+', '-', '@', '\\']));
+    if !is_diff || path.ends_with(".diff") || path.ends_with(".patch") {
+        return None;
+    }
+    let message = format!(
+        "`{tool}` did not run: this text is a diff, not the content of `{path}`. Send the lines as they should be in the file, without `@@` and without `+` and `-` before them."
+    );
+    Some(Envelope::failure("diff_as_content", message))
 }
 
 /// Returns an error if `call` reports the task as done although an earlier call of the reply
@@ -163,11 +197,16 @@ const MAX_LISTED_TOOLS: usize = 20;
 
 /// Describes the alternatives to an unknown tool: the tools with a similar name, or else all
 /// offered tools, each with its required arguments.
-fn unknown_tool_message(name: &str, registry: &Registry) -> String {
+fn unknown_tool_message(name: &str, audience: Audience<'_>) -> String {
+    let registry = audience.registry;
     if let Some((name, need)) = haft_tool::find_tool_requirement(name) {
         return format!(
             "The tool `{name}` is not available here; it needs {need}. Go on without it."
         );
+    }
+    if audience.profile == ModelProfile::Small {
+        // The guidance for small models follows.
+        return format!("There is no tool `{name}`.");
     }
     let shown = |tool: &Arc<dyn Tool>| {
         let ToolSpec {

@@ -1,16 +1,19 @@
 //! Runs one tool call in its own task, decides which calls may run in parallel, and records the
 //! results for the turn.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haft_tool::{Access, Intent, Registry, ToolContext, ToolOutput, TurnFlow};
-use haft_types::{ContentHash, Envelope, EventBody, Hasher, ToolCall};
+use haft_tool::{Access, FileChange, Intent, Registry, ToolContext, ToolOutput, TurnFlow};
+use haft_types::{ContentHash, Envelope, EventBody, Hasher, ModelProfile, ToolCall};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use super::caches;
 use super::call_check::AdmittedCall;
 use crate::names;
 use crate::turn::event_log::CallRun;
+use crate::turn::outcome::RequestedResult;
 use crate::turn::turn_io::TurnIo;
 use crate::turn::{EffectCount, Question, QuestionKind, ToolsDone};
 
@@ -83,16 +86,22 @@ pub(crate) fn record_output(
     call: &ToolCall,
     output: &mut ToolOutput,
     done: &mut ToolsDone,
-    registry: &Registry,
+    audience: Audience<'_>,
     io: &mut TurnIo<'_>,
 ) {
     let seen = call_fingerprint(call, &output.envelope);
     done.seen.push(seen);
     done.any_failed |= output.envelope.error.is_some();
+    let without_result = call_fingerprint(call, &Envelope::default());
+    if output.envelope.error.is_none() {
+        io.record_success(without_result);
+    } else if !io.has_succeeded(without_result) {
+        done.failed.push(seen);
+    }
     if let Some(error) = &output.envelope.error
         && io.count_failure(seen) > 1
     {
-        let advice = failure_advice(&error.code, &call.name, registry);
+        let advice = failure_advice(&error.code, &call.name, audience);
         let text = output.envelope.text.trim_end();
         output.envelope.text = format!(
             "{text}\n[The same call failed in the same way before, and it will again: do not repeat it. {advice}]"
@@ -105,6 +114,12 @@ pub(crate) fn record_output(
             .envelope
             .text
             .push_str("\n[Read from the text of your reply.]");
+    }
+    if haft_model::was_converted_to_json(call) {
+        output
+            .envelope
+            .text
+            .push_str(" [Doubled braces or triple quotes were read as JSON.]");
     }
     match &output.flow {
         TurnFlow::Continue => {}
@@ -145,10 +160,15 @@ pub(crate) fn record_output(
 pub(crate) fn count_effect(
     call: &ToolCall,
     outcome: CallOutcome,
-    registry: &Registry,
+    audience: Audience<'_>,
+    requested: RequestedResult,
     counts: &mut EffectCount,
 ) {
-    let Some(found) = registry.resolve(&call.name) else {
+    let Some(found) = audience.registry.resolve(&call.name) else {
+        // A small model that should change a file invents tools for that.
+        let is_attempt =
+            audience.profile == ModelProfile::Small && requested == RequestedResult::Change;
+        counts.failed += u32::from(is_attempt);
         return;
     };
     let name = found.tool.spec().name.as_str();
@@ -196,11 +216,12 @@ pub(crate) enum CallOutcome {
 }
 
 impl CallOutcome {
-    /// Determines the outcome of a call that ran.
-    pub(crate) fn from_output(output: &ToolOutput) -> Self {
+    /// Determines the outcome of a call that ran. Files in caches below `root` do not count.
+    pub(crate) fn from_output(output: &ToolOutput, root: &Path) -> Self {
         let in_vain = output.envelope.error.is_some()
             || output.envelope.data["change"] == haft_tool::UNCHANGED;
-        if !output.changes.is_empty() {
+        let changed = |change: &FileChange| !caches::is_in_cache(root, &change.path);
+        if output.changes.iter().any(changed) {
             Self::ChangedFiles
         } else if in_vain {
             Self::Failed
@@ -218,8 +239,33 @@ impl CallOutcome {
     }
 }
 
+/// Tells whether a call succeeded earlier in the turn, with whatever result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallHistory {
+    New,
+    SucceededBefore,
+}
+
+impl CallHistory {
+    pub(crate) fn of_call(call: &ToolCall, io: &TurnIo<'_>) -> Self {
+        if io.has_succeeded(call_fingerprint(call, &Envelope::default())) {
+            Self::SucceededBefore
+        } else {
+            Self::New
+        }
+    }
+}
+
+/// The model that reads a result: its profile, and the tools that it may call.
+#[derive(Clone, Copy)]
+pub(crate) struct Audience<'a> {
+    pub(crate) profile: ModelProfile,
+    pub(crate) registry: &'a Registry,
+}
+
 /// Returns the advice for a call that failed repeatedly with `code`. Mentions only offered tools.
-fn failure_advice(code: &str, tool: &str, registry: &Registry) -> String {
+fn failure_advice(code: &str, tool: &str, audience: Audience<'_>) -> String {
+    let registry = audience.registry;
     let with = |name: &str, advice: &str| {
         if registry.offers_tool(name) {
             advice.to_owned()
@@ -253,6 +299,8 @@ fn failure_advice(code: &str, tool: &str, registry: &Registry) -> String {
                 _ => String::new(),
             }
         }
+        // The guidance for small models names the tool to use.
+        "unknown_tool" if audience.profile == ModelProfile::Small => String::new(),
         "unknown_tool" => {
             let told = registry.offered_tools().chain(registry.deferred_tools());
             let names: Vec<_> = told.map(|tool| format!("`{}`", tool.spec().name)).collect();

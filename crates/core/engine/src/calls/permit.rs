@@ -224,6 +224,20 @@ impl Permit {
         }
     }
 
+    /// True if the rules and the mode allow a call without asking the user.
+    pub(crate) fn allows_unasked(
+        &self,
+        tool: &dyn Tool,
+        arguments: &Value,
+        project_files: ProjectFiles,
+    ) -> bool {
+        let call = PermissionRequest {
+            project_files,
+            ..PermissionRequest::for_tool(tool, arguments)
+        };
+        self.rule_verdict(&call).0.decision == Decision::Allow
+    }
+
     pub(crate) fn mode(&self) -> PermissionMode {
         self.permissions
             .lock()

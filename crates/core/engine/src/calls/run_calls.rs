@@ -14,13 +14,14 @@ use haft_types::{Envelope, EventBody, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::call_check::{self, AdmittedCall, RefusedCall};
-use super::one_call::{self, CallOutcome};
+use super::one_call::{self, Audience, CallHistory, CallOutcome};
 use super::permit::{Denied, Granted};
 use super::progress::ProgressRelay;
 use crate::error::EngineError;
 use crate::hooks::session_hooks::{EffectiveArguments, UnblockedCall};
 use crate::session::transcript::ResultParts;
 use crate::session::{Session, secrets};
+use crate::turn::outcome::RequestedResult;
 use crate::turn::turn_io::{TurnIo, call_result_event, call_running_event};
 use crate::turn::{Input, ToolsDone};
 
@@ -44,7 +45,7 @@ impl Session {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         let stop = self.transcript.last_stop_reason();
-        for checked in call_check::check_calls(calls, &stop, self.prompt.registry()) {
+        for checked in call_check::check_calls(calls, &stop, self.audience()) {
             let permitted = match checked {
                 // The results of earlier calls are shown before the user is asked.
                 Ok(call) if !one_call::is_read_only(call.tool.access()) => {
@@ -79,7 +80,8 @@ impl Session {
                     one_call::count_effect(
                         &refused.call,
                         CallOutcome::from_refusal(&refused.envelope),
-                        self.prompt.registry(),
+                        self.audience(),
+                        self.requested_result(),
                         &mut done.effects,
                     );
                     let mut output = refused.envelope.into();
@@ -87,9 +89,17 @@ impl Session {
                         &refused.call,
                         &mut output,
                         &mut done,
-                        self.prompt.registry(),
+                        self.audience(),
                         io,
                     );
+                    self.add_guidance(
+                        &refused.call,
+                        CallHistory::New,
+                        None,
+                        &mut output,
+                        io.cancel,
+                    )
+                    .await;
                     self.store_result(&refused.call, output, io).await?;
                 }
             }
@@ -207,11 +217,12 @@ impl Session {
                 arguments: self.arguments_to_keep(&call, changed),
                 changed,
             };
+            let before = self.read_before_write(&call.call, io.cancel).await;
             io.emit(call_running_event(&call.call));
             let (call, task) = one_call::start_call(call, self.prompt.registry().clone(), context);
-            started.push((call, task, recorded, ran));
+            started.push((call, task, recorded, ran, before));
         }
-        for (call, task, recorded, ran) in started {
+        for (call, task, recorded, ran, before) in started {
             let (output, run) = shown
                 .relay_until(
                     one_call::finish_call(&call, task),
@@ -225,17 +236,29 @@ impl Session {
             self.run_post_call_hooks(&call, &ran, &mut output, io).await;
             one_call::count_effect(
                 &call,
-                CallOutcome::from_output(&output),
-                self.prompt.registry(),
+                CallOutcome::from_output(&output, &self.config.folders.workspace.root),
+                self.audience(),
+                RequestedResult::Any,
                 &mut done.effects,
             );
-            one_call::record_output(&call, &mut output, done, self.prompt.registry(), io);
+            one_call::record_output(&call, &mut output, done, self.audience(), io);
+            let history = CallHistory::of_call(&call, io);
+            self.add_guidance(&call, history, before, &mut output, io.cancel)
+                .await;
             if !one_call::waits_for_user(&output.flow) {
                 self.store_result(&call, output, io).await?;
             }
             self.emit_task_events(io);
         }
         Ok(())
+    }
+
+    /// Returns the properties of the model that decide how errors are explained.
+    fn audience(&self) -> Audience<'_> {
+        Audience {
+            profile: self.config.model.profile,
+            registry: self.prompt.registry(),
+        }
     }
 
     fn call_name(&self, call: &ToolCall) -> CallName {
@@ -251,7 +274,7 @@ impl Session {
         }
     }
 
-    fn tool_context(
+    pub(crate) fn tool_context(
         &self,
         call: &ToolCall,
         recorded: &dyn RecordedCall,

@@ -2,22 +2,25 @@
 
 use std::path::Path;
 
-use haft_context::{CHANGED_FILES_KEY, MentionKind, MentionTools, append_mentions, user_text};
+use haft_context::{CHANGED_FILES_KEY, user_text};
 use haft_sandbox::release_free_memory;
 use haft_types::{
     Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Prompt, Role,
     ToolCall, TurnResult, prompt,
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
+use crate::calls::caches::is_in_cache;
 use crate::calls::one_call::has_effects;
 use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names;
+use crate::prompt::attachments::PreparedInput;
 use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
 use crate::turn::outcome::{RequestedResult, build_turn_result, mark_nothing_changed};
@@ -46,7 +49,7 @@ impl Session {
         self.meter.begin_turn(self.config.model.price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let mut io = self.turn_io(sink, &timed.token);
-        let mut turn = Turn::new(self.config.task.limits);
+        let mut turn = Turn::new(self.config.task.limits).with_profile(self.config.model.profile);
         if let Err(reason) = self.run_prompt_hooks(input.as_deref(), cancel).await {
             self.emit_start_events(&mut io);
             let end = TurnEnd::new(Outcome::Waiting, reason);
@@ -193,22 +196,6 @@ impl Session {
         Envelope::success(format!("The user answered: {text}{mode}"))
     }
 
-    /// Returns the user's input with notes on the files that it mentions.
-    pub(crate) fn add_mention_notes(&self, text: &str) -> String {
-        let folder = &self.config.folders.workspace.cwd;
-        let tools = self.prompt.registry().known_names();
-        let reading = MentionTools {
-            read_file: tools.contains(names::READ_TOOL),
-            list_files: tools.contains("list_files"),
-        };
-        append_mentions(
-            text,
-            self.config.policy.mentions as usize,
-            reading,
-            &|path| mention_kind(&folder.join(path)),
-        )
-    }
-
     /// Appends the user's input, after compacting the conversation if needed.
     async fn append_input(
         &mut self,
@@ -216,7 +203,10 @@ impl Session {
         origin: Origin,
         io: &mut TurnIo<'_>,
     ) -> Result<(), EngineError> {
-        let treated = self.add_mention_notes(text);
+        let PreparedInput {
+            text: treated,
+            metadata,
+        } = self.prepare_input(text, io).await;
         self.compact_if_due(&treated, io).await?;
         let sets_goal = self.pursues_goal() && origin == Origin::User;
         let input = if sets_goal {
@@ -233,7 +223,7 @@ impl Session {
             None => input,
         };
         self.transcript
-            .append_user_with_images(input, images, origin)
+            .append_input(input, images, origin, metadata)
             .await
     }
 
@@ -253,7 +243,10 @@ impl Session {
         if self.pursues_goal() {
             Some(Unfinished::Goal)
         } else if self.config.model.tool_protocol.is_text() && completes {
-            Some(Unfinished::NoCompletion)
+            // A small model often answers in plain text when it is done.
+            let answers = self.config.model.profile == ModelProfile::Small
+                && self.transcript.round_has_success();
+            Some(Unfinished::NoCompletion).filter(|_| !answers)
         } else if self.agents.rank == Rank::Sub
             || !self.transcript.round_has_called(names::TODO_WRITE)
         {
@@ -269,7 +262,7 @@ impl Session {
 
     /// Determines whether the prompts of the current round ask for a change of files. Only small
     /// models are held to that: they often answer as if they had changed something.
-    fn requested_result(&self) -> RequestedResult {
+    pub(crate) fn requested_result(&self) -> RequestedResult {
         let can_change = self.mode() != PermissionMode::Plan
             && self
                 .prompt
@@ -282,7 +275,11 @@ impl Session {
         let folder = &self.config.folders.workspace.cwd;
         let is_file = |path: &str| folder.join(path).is_file();
         for message in self.transcript.round_messages() {
-            if message.metadata.contains_key(CHANGED_FILES_KEY) {
+            let root = &self.config.folders.workspace.root;
+            let changed = message.metadata.get(CHANGED_FILES_KEY);
+            let mut changed = changed.and_then(Value::as_array).into_iter().flatten();
+            if changed.any(|path| !is_in_cache(root, Path::new(path.as_str().unwrap_or_default())))
+            {
                 return RequestedResult::Any;
             }
             let is_prompt = message.role == Role::User
@@ -336,17 +333,6 @@ impl Session {
             never_valid: never_valid && turn.replies() == 0,
         }
     }
-}
-
-/// Determines whether `path` is a file or a folder, for mentions in the user's input; `None` if
-/// nothing exists at `path`.
-pub fn mention_kind(path: &Path) -> Option<MentionKind> {
-    let found = std::fs::metadata(path).ok()?;
-    Some(if found.is_dir() {
-        MentionKind::Folder
-    } else {
-        MentionKind::File
-    })
 }
 
 /// The instruction appended to the input that sets a goal.

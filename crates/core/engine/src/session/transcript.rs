@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_context::{CHANGED_FILES_KEY, TOOL_NAME_KEY, add_reminder_tag};
+use haft_context::{CHANGED_FILES_KEY, TOOL_NAME_KEY, add_reminder_tag, user_text};
 use haft_store::{Conversation, Fact, NewConversation, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
@@ -193,16 +193,18 @@ impl Transcript {
         self.append(message).await
     }
 
-    /// Like [`Self::append_user`], with images after the text.
-    pub(crate) async fn append_user_with_images(
+    /// Like [`Self::append_user`], with images after the text and with metadata.
+    pub(crate) async fn append_input(
         &mut self,
         text: String,
         images: Vec<Image>,
         origin: Origin,
+        metadata: Metadata,
     ) -> Result<(), EngineError> {
         let mut message = self
             .draft_text_message(Role::User, text)
             .with_origin(origin);
+        message.metadata.extend(metadata);
         message.content.extend(images.into_iter().map(Part::Image));
         self.append(message).await
     }
@@ -279,6 +281,27 @@ impl Transcript {
             .iter()
             .rev()
             .map(|entry| &entry.message)
+    }
+
+    /// Returns the user's own words in the current round, oldest first.
+    pub(crate) fn round_prompt(&self) -> String {
+        let mut prompts: Vec<String> = self
+            .round_messages()
+            .filter(|message| {
+                message.role == Role::User
+                    && matches!(message.origin(), Origin::User | Origin::Joined)
+            })
+            .map(|message| user_text(&message.joined_text()).to_owned())
+            .collect();
+        prompts.reverse();
+        prompts.join("\n")
+    }
+
+    /// Returns true if a call of the current round succeeded.
+    pub(crate) fn round_has_success(&self) -> bool {
+        self.round_results()
+            .flat_map(Message::tool_results)
+            .any(|result| result.envelope.error.is_none())
     }
 
     /// Returns the tool results of the current round, newest first.

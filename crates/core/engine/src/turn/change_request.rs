@@ -16,6 +16,19 @@ pub(crate) fn asks_for_change(prompt: &str, is_file: &dyn Fn(&str) -> bool) -> b
     names_files(prompt, is_file) && split_sentences(prompt).any(requests_change)
 }
 
+/// Returns true if `prompt` contains a word that asks to run something.
+pub(crate) fn asks_to_run(prompt: &str) -> bool {
+    let lowercase = prompt.to_lowercase();
+    split_words(&lowercase).any(|word| is_listed("runs", word))
+        || section_words("runs zh").any(|word| lowercase.contains(word))
+}
+
+/// Returns true if `prompt` names all files.
+pub(crate) fn names_all_files(prompt: &str) -> bool {
+    let lowercase = prompt.to_lowercase();
+    section_lines("all files").any(|phrase| lowercase.contains(phrase))
+}
+
 /// Returns the lines of a section of the word list.
 fn section_lines(name: &str) -> impl Iterator<Item = &'static str> {
     WORDS
@@ -142,8 +155,7 @@ fn requests_change_in_chinese(sentence: &str) -> bool {
 
 /// Returns true if a prompt names a file or all files.
 fn names_files(prompt: &str, is_file: &dyn Fn(&str) -> bool) -> bool {
-    let lowercase = prompt.to_lowercase();
-    section_lines("all files").any(|phrase| lowercase.contains(phrase))
+    names_all_files(prompt)
         || split_paths(prompt).any(|path| has_file_extension(path) || is_named_file(path, is_file))
 }
 

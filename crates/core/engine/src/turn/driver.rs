@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_context::{Assembly, ContextError};
 use haft_model::{Delta, ModelError};
 use haft_store::SentRequest;
-use haft_types::{Request, ToolCall};
+use haft_types::{ModelProfile, Request, ToolCall};
 
 use super::reply::StreamedReply;
 use super::turn_io::TurnIo;
@@ -285,6 +285,12 @@ impl<'a> SessionTurn<'a> {
             format!(" Used so far: {used}.")
         };
         let language = self.session.config.policy.prompt_language;
+        if self.session.config.model.profile == ModelProfile::Small {
+            let offered = self.session.prompt.registry().offered_tools();
+            let tools = offered.map(|tool| tool.spec().name.clone()).collect();
+            let task = self.session.transcript.round_prompt();
+            return format!("{}{used}", nudge.small_text(language, &tools, &task));
+        }
         let tools = self.session.prompt.registry().known_names();
         format!("{}{used}", nudge.text_with_tools(language, &tools))
     }

@@ -696,8 +696,114 @@ fn turn_at_a_limit_is_marked_without_a_nudge() {
     );
 }
 
+/// Lets a small model's turn make the call 1 with an equal result, `times` times, and returns the
+/// last actions.
+fn repeat_call(turn: &mut Turn, done: &ToolsDone, times: usize) -> Vec<TurnAction> {
+    let mut actions = Vec::new();
+    for _ in 0..times {
+        turn.step(Input::Built);
+        turn.step(Input::Replied(reply("", vec![call("1")])));
+        actions = turn.step(Input::ToolsDone(done.clone()));
+    }
+    actions
+}
+
+#[test]
+fn small_turn_ends_as_completed_after_repeated_successes() {
+    let seen = ContentHash::from_content(b"1");
+    let changed = ToolsDone {
+        seen: vec![seen],
+        effects: EffectCount {
+            took_effect: 1,
+            ..EffectCount::default()
+        },
+        ..ToolsDone::default()
+    };
+    let small = || {
+        let mut turn = Turn::new(TurnLimits::default()).with_profile(ModelProfile::Small);
+        turn.step(Input::Begin(Position::WantsReply));
+        turn
+    };
+    let mut turn = small();
+    assert_eq!(
+        repeat_call(&mut turn, &changed, 3)[0],
+        TurnAction::Nudge(Nudge::RepeatedSuccess)
+    );
+    let actions = repeat_call(&mut turn, &changed, 1);
+    assert!(
+        matches!(&actions[..], [TurnAction::Conclude(end)] if end.outcome == Outcome::Completed && end.reason.code == "repeated"),
+        "{actions:?}"
+    );
+    // Reads alone solve nothing, and neither do failures.
+    let read = ToolsDone {
+        effects: EffectCount::default(),
+        ..changed.clone()
+    };
+    let failed = ToolsDone {
+        failed: vec![seen],
+        any_failed: true,
+        ..changed.clone()
+    };
+    for (done, nudge) in [(read, Nudge::RepeatedSuccess), (failed, Nudge::Repeated)] {
+        let mut turn = small();
+        assert_eq!(
+            repeat_call(&mut turn, &done, 3)[0],
+            TurnAction::Nudge(nudge)
+        );
+        assert_eq!(
+            repeat_call(&mut turn, &done, 1)[0],
+            TurnAction::Nudge(nudge)
+        );
+        let actions = repeat_call(&mut turn, &done, 2);
+        assert!(
+            matches!(&actions[..], [TurnAction::End(end)] if end.outcome == Outcome::Failed && end.reason.code == "loop"),
+            "{actions:?}"
+        );
+    }
+}
+
+/// Solved runs ended as failed, because the model had nothing to add to its last change.
+#[test]
+fn small_turn_ends_as_completed_after_a_change_and_empty_replies() {
+    let done = ToolsDone {
+        seen: vec![ContentHash::from_content(b"1")],
+        effects: EffectCount {
+            took_effect: 1,
+            ..EffectCount::default()
+        },
+        ..ToolsDone::default()
+    };
+    for (profile, outcome) in [
+        (ModelProfile::Small, Outcome::Completed),
+        (ModelProfile::Full, Outcome::Failed),
+    ] {
+        let mut turn = Turn::new(TurnLimits::default()).with_profile(profile);
+        turn.step(Input::Begin(Position::WantsReply));
+        let mut actions = repeat_call(&mut turn, &done, 1);
+        while !matches!(&actions[..], [TurnAction::End(_) | TurnAction::Conclude(_)]) {
+            turn.step(Input::Built);
+            actions = turn.step(Input::Replied(reply("", vec![])));
+        }
+        assert_eq!(end(&actions).outcome, outcome, "{profile:?}");
+    }
+}
+
+#[test]
+fn small_nudges_repeat_the_task_and_are_short() {
+    let tools: ToolNames = ["edit_file".to_owned()].into_iter().collect();
+    for nudge in NUDGES {
+        for language in [PromptLanguage::English, PromptLanguage::Chinese] {
+            let text = nudge.small_text(language, &tools, "Fix the port in a.toml.\n");
+            assert!(text.ends_with(" Fix the port in a.toml."), "{text}");
+            assert!(text.chars().count() < 260, "{text}");
+        }
+    }
+    let long = Nudge::Empty.small_text(PromptLanguage::English, &tools, &"word ".repeat(1_000));
+    assert!(long.ends_with('…') && long.chars().count() < 750, "{long}");
+}
+
 /// Every kind of nudge.
-const NUDGES: [Nudge; 7] = [
+const NUDGES: [Nudge; 8] = [
     Nudge::OpenTodos(2),
     Nudge::NoCompletion,
     Nudge::Goal,
@@ -705,6 +811,7 @@ const NUDGES: [Nudge; 7] = [
     Nudge::Empty,
     Nudge::NothingChanged,
     Nudge::Repeated,
+    Nudge::RepeatedSuccess,
 ];
 
 #[test]
@@ -726,7 +833,8 @@ fn nudges_name_only_tools_the_model_knows() {
     {
         for language in [PromptLanguage::English, PromptLanguage::Chinese] {
             let tools: ToolNames = set.iter().map(|name| (*name).to_owned()).collect();
-            let text = nudge.text_with_tools(language, &tools);
+            let text = nudge.text_with_tools(language, &tools)
+                + &nudge.small_text(language, &tools, "Fix it.");
             let named = text.split('`').skip(1).step_by(2);
             let unknown: Vec<_> = named
                 .filter(|name| all().any(|tool| tool == *name) && !set.contains(name))

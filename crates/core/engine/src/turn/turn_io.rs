@@ -1,7 +1,7 @@
 //! The output of a turn: numbers its events, masks and logs them, and passes them to the event
 //! sink. Also contains the turn's cancellation token.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use haft_model::{Delta, ModelError};
@@ -82,6 +82,8 @@ pub(crate) struct TurnIo<'a> {
     /// The number of equal failures of a call in this turn, by fingerprint of the call and its
     /// result.
     failures: HashMap<ContentHash, u32>,
+    /// The calls of this turn that succeeded, by fingerprint of the call without its result.
+    succeeded: HashSet<ContentHash>,
     /// Details of the execution of calls whose results are not emitted yet, by call id.
     runs: HashMap<String, CallRun>,
 }
@@ -103,6 +105,7 @@ impl<'a> TurnIo<'a> {
             seq: 0,
             calls: HashMap::new(),
             failures: HashMap::new(),
+            succeeded: HashSet::new(),
             runs: HashMap::new(),
         }
     }
@@ -214,6 +217,16 @@ impl<'a> TurnIo<'a> {
         let times = self.failures.entry(failure).or_default();
         *times += 1;
         *times
+    }
+
+    /// Records the success of a call, by its fingerprint without its result.
+    pub(crate) fn record_success(&mut self, call: ContentHash) {
+        self.succeeded.insert(call);
+    }
+
+    /// True if a call with this fingerprint succeeded earlier in this turn.
+    pub(crate) fn has_succeeded(&self, call: ContentHash) -> bool {
+        self.succeeded.contains(&call)
     }
 
     pub(crate) fn emit_error(&mut self, code: &str, message: impl Into<String>) {

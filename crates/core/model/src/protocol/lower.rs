@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_types::{
-    ContentHash, Entry, Hasher, Message, Part, Role, Segment, Thinking, ToolCall, ToolProtocol,
-    ToolResult, ToolStatus,
+    ContentHash, Entry, Hasher, Message, ModelProfile, Part, Role, Segment, Thinking, ToolCall,
+    ToolProtocol, ToolResult, ToolStatus,
 };
 use serde_json::{Map, Value};
 
@@ -88,6 +88,7 @@ pub(crate) enum ThoughtMaker {
 pub(crate) fn lower_message(
     message: &Message,
     protocol: ToolProtocol,
+    profile: ModelProfile,
     maker: ThoughtMaker,
 ) -> Cow<'_, Message> {
     match (protocol, message.role) {
@@ -100,7 +101,7 @@ pub(crate) fn lower_message(
         (ToolProtocol::Xml, Role::Tool) => Cow::Owned(replace_content(
             message,
             Role::User,
-            format_xml_results(message),
+            format_xml_results(message, profile),
         )),
         (ToolProtocol::React, Role::User | Role::Tool | Role::Summary) => {
             to_user_paragraph(message, maker)
@@ -240,11 +241,11 @@ fn parse_arguments(arguments: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(arguments).ok()
 }
 
-fn format_xml_results(message: &Message) -> Vec<Part> {
+fn format_xml_results(message: &Message, profile: ModelProfile) -> Vec<Part> {
     let mut out = PartWriter::default();
     for part in &message.content {
         match part {
-            Part::ToolResult(result) => out.push_line(&format_xml_result(result)),
+            Part::ToolResult(result) => out.push_line(&format_xml_result(result, profile)),
             Part::Image(_) => out.push_part(part.clone()),
             Part::Text { .. } | Part::Thinking(_) | Part::ToolCall(_) => {}
         }
@@ -252,12 +253,14 @@ fn format_xml_results(message: &Message) -> Vec<Part> {
     out.finish()
 }
 
-fn format_xml_result(result: &ToolResult) -> String {
+fn format_xml_result(result: &ToolResult, profile: ModelProfile) -> String {
     let name = sanitize_tool_name(&result.name);
     let envelope = &result.envelope;
     let (success, said) = match envelope.status {
         ToolStatus::Success => (true, format!("{name} succeeded.")),
         ToolStatus::Partial => (true, format!("{name} succeeded in part.")),
+        // A small model reads the error once, in the content.
+        ToolStatus::Error if profile == ModelProfile::Small => (false, format!("{name} failed.")),
         ToolStatus::Error => {
             let why = envelope
                 .error

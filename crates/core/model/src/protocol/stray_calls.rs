@@ -9,22 +9,34 @@
 //!
 //! Invariant: an incomplete call is never run.
 
+mod forms;
+
+use std::borrow::Cow;
+
 use haft_types::{ModelProfile, ModelSpec, Part, Request, Role, StopReason, ToolCall};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::wire::{CallIds, Decode, DecodedReply, Fault, ReplyProgress, Sink};
+use crate::wire::{CallIds, Decode, DecodedReply, Fault, Notation, ReplyProgress, Sink};
 
-const OPENING: &str = "<tool_call>";
-const CLOSING: &str = "</tool_call>";
-/// The labels of code fences that may contain calls, including no label.
-const FENCE_LABELS: [&str; 5] = ["", "json", "tool_call", "tool_code", "tool"];
+/// The key in the context of a result under which a call stands that haft printed for the model to
+/// send: an object with `name` and `arguments`. A model may repeat such a call.
+pub const NEXT_CALL_KEY: &str = "next_call";
+
+/// The minimum length of a line that repeats a result, in bytes and without white space.
+const MIN_REPEATED_BYTES: usize = 8;
 
 /// True if this call was parsed from text although the API has native calls.
 pub fn was_read_from_text(call: &ToolCall) -> bool {
     CallIds::is_from_text(&call.id)
+}
+
+/// True if this call was parsed from text that is not JSON: braces were doubled, or a text was in
+/// triple quotes.
+pub fn was_converted_to_json(call: &ToolCall) -> bool {
+    CallIds::is_converted(&call.id)
 }
 
 /// Parses the calls that a small model wrote as text in its reply.
@@ -34,6 +46,10 @@ struct StrayCallParser {
     tools: Vec<String>,
     /// The user messages and tool results in the request, normalized for comparison.
     said: Vec<String>,
+    /// The tool results in the request, normalized for comparison.
+    results: Vec<String>,
+    /// The calls that haft printed for the model to send.
+    printed: Vec<Value>,
 }
 
 impl StrayCallParser {
@@ -57,11 +73,55 @@ impl StrayCallParser {
                     .map(|result| normalize(&result.envelope.text));
                 results.chain([normalize(&message.joined_text())])
             });
+        let results = request
+            .segments
+            .iter()
+            .flat_map(|segment| segment.entry.message.tool_results());
+        let printed =
+            results.filter_map(|result| result.envelope.context.get(NEXT_CALL_KEY).cloned());
+        let texts = request
+            .segments
+            .iter()
+            .flat_map(|segment| segment.entry.message.tool_results())
+            .map(|result| normalize(&result.envelope.text));
         Self {
+            results: texts.collect(),
+            printed: printed.collect(),
             said: said.collect(),
             ids,
             tools,
         }
+    }
+
+    /// Returns the text after lines that repeat tool results: some models copy a result, and then
+    /// make the call that the result asks for. Returns `None` if nothing is repeated, or if another
+    /// line precedes the call.
+    fn skip_repeated_lines<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let mut repeated = false;
+        let mut rest = text.trim();
+        while !rest.starts_with('{') {
+            let (line, after) = rest.split_once('\n')?;
+            if !line.starts_with("```") {
+                let line = normalize(line);
+                let is_known = line.len() >= MIN_REPEATED_BYTES
+                    && self.results.iter().any(|result| result.contains(&line));
+                if !is_known {
+                    return None;
+                }
+                repeated = true;
+            }
+            rest = after.trim_start();
+        }
+        let rest = rest.trim_end();
+        let rest = rest.strip_suffix("```").unwrap_or(rest).trim_end();
+        Some(rest).filter(|_| repeated)
+    }
+
+    /// True if a message or a result contains the call, and haft did not print it for the model.
+    fn is_quoted(&self, call: &WrittenCall<'_>) -> bool {
+        let source = normalize(call.source);
+        self.said.iter().any(|said| said.contains(&source))
+            && !self.printed.iter().any(|printed| call.equals(printed))
     }
 
     /// Returns the parts of the reply. If its text consists of nothing but calls, the text is
@@ -85,26 +145,26 @@ impl StrayCallParser {
             }
         }
         let calls = if stop == StopReason::EndTurn {
-            parse_calls(&text, &self.tools)
+            parse_calls(&text, &self.tools).or_else(|| {
+                let rest = self.skip_repeated_lines(&text)?;
+                parse_calls(rest, &self.tools)
+            })
         } else {
             None
         };
-        let Some(calls) = calls else {
+        let Some(calls) = calls.filter(|calls| !calls.iter().any(|call| self.is_quoted(call)))
+        else {
             return DecodedReply { parts, stop, usage };
         };
-        let quotes_input = calls.iter().any(|call| {
-            let source = normalize(call.source);
-            self.said.iter().any(|said| said.contains(&source))
-        });
-        if quotes_input {
-            return DecodedReply { parts, stop, usage };
-        }
         parts.retain(|part| !matches!(part, Part::Text { .. }));
         for WrittenCall {
-            name, arguments, ..
+            name,
+            arguments,
+            notation,
+            ..
         } in calls
         {
-            let id = self.ids.next_id_from_text(&name);
+            let id = self.ids.next_id_from_text(&name, notation);
             parts.push(Part::ToolCall(ToolCall {
                 id,
                 name,
@@ -163,7 +223,17 @@ impl Decode for StrayCallDecoder {
 struct WrittenCall<'a> {
     name: String,
     arguments: String,
+    notation: Notation,
     source: &'a str,
+}
+
+impl WrittenCall<'_> {
+    /// True if `printed` is this call.
+    fn equals(&self, printed: &Value) -> bool {
+        let arguments = serde_json::from_str::<Value>(&self.arguments).ok();
+        printed.get("name").and_then(Value::as_str) == Some(&self.name)
+            && printed.get("arguments") == arguments.as_ref()
+    }
 }
 
 /// Returns the calls in a text, or `None` if the text contains anything else.
@@ -173,37 +243,10 @@ fn parse_calls<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a
         Some(thought) => thought.split_once("</think>")?.1.trim(),
         None => text,
     };
-    let text = strip_fence(text)?;
-    let bodies = if text.starts_with(OPENING) {
-        split_elements(text)?
-    } else {
-        vec![text]
-    };
-    bodies
+    forms::split_reply(text)?
         .into_iter()
         .map(|body| parse_call(body, tools))
         .collect()
-}
-
-/// Returns the content of the code fence that surrounds the text. Text without a fence is returned
-/// unchanged.
-fn strip_fence(text: &str) -> Option<&str> {
-    let Some(rest) = text.strip_prefix("```") else {
-        return Some(text);
-    };
-    let (label, body) = rest.strip_suffix("```")?.split_once('\n')?;
-    (FENCE_LABELS.contains(&label.trim()) && body.ends_with('\n')).then(|| body.trim())
-}
-
-/// Returns the contents of consecutive `<tool_call>` elements.
-fn split_elements(mut text: &str) -> Option<Vec<&str>> {
-    let mut bodies = Vec::new();
-    while !text.is_empty() {
-        let (body, rest) = text.strip_prefix(OPENING)?.split_once(CLOSING)?;
-        bodies.push(body.trim());
-        text = rest.trim_start();
-    }
-    Some(bodies)
 }
 
 /// A call in either of two forms: `name` with `arguments`, or a `function` that contains both.
@@ -223,16 +266,20 @@ struct CallForm<'a> {
 }
 
 fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> {
-    if serde_json::from_str::<IgnoredAny>(source).is_err() {
+    let Some(json) = forms::convert_to_json(source) else {
         return parse_broken_call(source, tools);
-    }
+    };
+    let notation = match json {
+        Cow::Borrowed(_) => Notation::Json,
+        Cow::Owned(_) => Notation::Converted,
+    };
     let CallForm {
         kind,
         _id: _,
         name,
         function,
         arguments,
-    } = serde_json::from_str(source).ok()?;
+    } = serde_json::from_str(&json).ok()?;
     if kind.is_some_and(|kind| !["function", "tool_call", "tool_use"].contains(&kind.as_str())) {
         return None;
     }
@@ -265,6 +312,7 @@ fn parse_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCall<'a>> 
     (whole && (looks_like_one || tools.contains(&name))).then_some(WrittenCall {
         name,
         arguments,
+        notation,
         source,
     })
 }
@@ -290,6 +338,7 @@ fn parse_broken_call<'a>(source: &'a str, tools: &[String]) -> Option<WrittenCal
     (named && given).then(|| WrittenCall {
         name: word(name).to_owned(),
         arguments: source.to_owned(),
+        notation: Notation::Json,
         source,
     })
 }

@@ -16,6 +16,16 @@ pub(crate) struct DecodedReply {
 /// The prefix in the ids of calls that were parsed from text although the API has native tool
 /// calls.
 const FROM_TEXT_PREFIX: &str = "text_";
+/// Follows [`FROM_TEXT_PREFIX`] in the ids of calls whose text was not JSON and was converted.
+const CONVERTED_PREFIX: &str = "converted_";
+
+/// The notation of a call that was parsed from text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    Json,
+    /// Braces were doubled, or a text was in triple quotes.
+    Converted,
+}
 
 /// Generates ids for calls that arrive without an id. An id is computed from the number of the call
 /// in the conversation and a hash of its position.
@@ -58,8 +68,20 @@ impl CallIds {
     }
 
     /// Like [`Self::next_id`], but for a call that was parsed from text.
-    pub(crate) fn next_id_from_text(&mut self, name: &str) -> String {
-        format!("{FROM_TEXT_PREFIX}{}", self.next_id(name))
+    pub(crate) fn next_id_from_text(&mut self, name: &str, notation: Notation) -> String {
+        let converted = match notation {
+            Notation::Json => "",
+            Notation::Converted => CONVERTED_PREFIX,
+        };
+        format!("{FROM_TEXT_PREFIX}{converted}{}", self.next_id(name))
+    }
+
+    /// True if haft generated this id for a call whose text was converted to JSON.
+    pub(crate) fn is_converted(id: &str) -> bool {
+        Self::is_from_text(id)
+            && id
+                .strip_prefix(FROM_TEXT_PREFIX)
+                .is_some_and(|rest| rest.starts_with(CONVERTED_PREFIX))
     }
 
     /// True if haft generated this id for a call that was parsed from text.
@@ -69,7 +91,8 @@ impl CallIds {
 
     /// True if haft generated this id, so that the provider has never seen it.
     pub(crate) fn is_generated(id: &str) -> bool {
-        let mut pieces = id.strip_prefix(FROM_TEXT_PREFIX).unwrap_or(id).split('_');
+        let id = id.strip_prefix(FROM_TEXT_PREFIX).unwrap_or(id);
+        let mut pieces = id.strip_prefix(CONVERTED_PREFIX).unwrap_or(id).split('_');
         pieces.next() == Some("call")
             && pieces
                 .next()

@@ -137,7 +137,7 @@ impl Encoder {
                 let lowered = if paragraph {
                     to_user_paragraph(message, maker)
                 } else {
-                    lower_message(message, protocol, maker)
+                    lower_message(message, protocol, settings.spec.profile, maker)
                 };
                 self.wire.encode_message(&lowered, mark)
             })

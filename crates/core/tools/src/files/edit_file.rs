@@ -97,7 +97,15 @@ fn build_draft(
         &old.source.name,
         parameters,
         build_edit_terms(&scope.tools),
-    )?;
+    )
+    .map_err(|failure| {
+        // The message asks for the whole corrected file, which must then not be refused as unread.
+        if failure.shows(old.as_str()) {
+            failure.with_context(old.source.record_seen(scope))
+        } else {
+            failure
+        }
+    })?;
     Ok(FileDraft::Edit {
         old: Box::new(old),
         text,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::files::{
-    edit_file, list_files, multi_edit, read_file, replace_in_file, search_files,
+    edit_file, list_files, multi_edit, read_file, replace_in_file, search_files, write_to_file,
 };
 use crate::testing::{Bench, builtin};
 
@@ -161,6 +161,37 @@ async fn edit_file_shows_a_short_file_without_similar_text() {
             .1
             .contains("read the file and copy")
     );
+}
+
+/// The error asks for the whole file. Eleven runs sent it and were refused because the file had not
+/// been read.
+#[tokio::test]
+async fn edit_file_error_with_the_whole_file_counts_as_a_read() {
+    let arguments = json!({"path": "letter.txt", "old_text": "def main():", "new_text": "x"});
+    let write = json!({"path": "letter.txt", "content": "Dear all,\n"});
+    let bench = project_with_letter();
+    let output = bench
+        .run(&edit_file::define_tool(), arguments.clone())
+        .await;
+    let stored = &output.envelope.context["file"];
+    assert_eq!(stored["size"], LETTER.len());
+    bench.ok(&write_to_file::define_tool(), write.clone()).await;
+    // Not if a part of it is not shown, or shown in another form.
+    for content in [
+        LETTER.repeat(9),
+        format!("{LETTER}{}\n", "x".repeat(200)),
+        LETTER.replace('\n', "\r\n"),
+    ] {
+        let bench = Bench::new();
+        bench.write("letter.txt", &content);
+        bench
+            .err(&edit_file::define_tool(), arguments.clone())
+            .await;
+        let (code, _) = bench
+            .err(&write_to_file::define_tool(), write.clone())
+            .await;
+        assert_eq!(code, "not_read", "{content}");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
 }
 
 /// Adds hooks to the user's configuration: a point, a matcher, a command.
-fn add_hooks(rig: &Rig, hooks: &[(&str, &str, &str)]) {
+pub(crate) fn add_hooks(rig: &Rig, hooks: &[(&str, &str, &str)]) {
     let mut config = vec![std::fs::read_to_string(rig.home().join("config.toml")).unwrap()];
     for (point, matcher, command) in hooks {
         // Only commands that never end by themselves should time out.

@@ -472,7 +472,10 @@ fn small_profile_omits_sandbox_and_approval_parameters() {
             .collect::<Vec<_>>()
     };
     assert_eq!(offered("execute_command"), ["command"]);
-    assert_eq!(offered("edit_file"), ["path", "old_text", "new_text"]);
+    assert_eq!(
+        offered("edit_file"),
+        ["path", "old_text", "new_text", "replace_all"]
+    );
     assert_eq!(offered("read_file"), ["path", "start_line", "end_line"]);
     assert_eq!(ran.code(), 0, "{}", ran.stdout());
     assert!(
@@ -514,6 +517,581 @@ fn call_as_text_runs_and_is_explained_to_the_model() {
             rig.server.refusals()
         );
     }
+}
+
+/// Runs a task with the profile `small`, with the files of a small project.
+fn small_run(replies: impl IntoIterator<Item = Reply>, prompt: &str) -> (Rig, Ran) {
+    let rig = rig(replies);
+    rig.write("lib.py", "def old_name():\n    return 1\n");
+    rig.write("main.py", "from lib import old_name\n\nprint(old_name())\n");
+    let profile = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
+    let ran = rig.task(&["--set", &profile, prompt]);
+    (rig, ran)
+}
+
+/// Returns the text of the user's message in the first request.
+fn first_input(rig: &Rig) -> String {
+    let body = rig.server.generation_requests()[0].json().unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    let user = messages.iter().find(|message| message["role"] == "user");
+    user.unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+fn read_file(rig: &Rig, path: &str) -> String {
+    std::fs::read_to_string(rig.project().join(path)).unwrap()
+}
+
+/// Without the content, such a model changes what it only supposes to be there.
+#[test]
+fn named_files_are_attached_whole_and_count_as_read() {
+    let write = json!({"path": "lib.py", "content": "def old_name():\n    return 2\n"});
+    let (rig, ran) = small_run(
+        [Reply::call("write_to_file", write), Reply::text("Done.")],
+        "Fix the bug in lib.py, and look at main.py, no.py and @lib.py.",
+    );
+    insta::assert_snapshot!(first_input(&rig), @r"
+    Fix the bug in lib.py, and look at main.py, no.py and @lib.py.
+
+    <system-reminder>
+    The files that the task names:
+
+    `lib.py`:
+    ```
+    def old_name():
+        return 1
+    ```
+
+    `main.py`:
+    ```
+    from lib import old_name
+
+    print(old_name())
+    ```
+    </system-reminder>
+    ");
+    assert_eq!(
+        (ran.code(), read_file(&rig, "lib.py").as_str()),
+        (0, "def old_name():\n    return 2\n")
+    );
+}
+
+#[test]
+fn named_files_count_as_read_after_a_resume() {
+    let write = json!({"path": "lib.py", "content": "x = 1\n"});
+    let (rig, _) = small_run(
+        [
+            Reply::text("It returns 1."),
+            Reply::call("write_to_file", write),
+            Reply::text("Done."),
+        ],
+        "What does lib.py return?",
+    );
+    let profile = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
+    let ran = rig.task(&["-c", "--set", &profile, "Replace it by x = 1."]);
+    assert_eq!(
+        (ran.code(), read_file(&rig, "lib.py").as_str()),
+        (0, "x = 1\n"),
+        "{}",
+        ran.stdout()
+    );
+}
+
+#[test]
+fn named_files_are_not_attached_against_a_read_rule_or_a_hook() {
+    let rule = "permissions.deny=[\"Read(lib.py)\"]";
+    for settings in [vec![rule], vec![]] {
+        let rig = rig([Reply::text("Done.")]);
+        rig.write("lib.py", "SECRET\n");
+        if settings.is_empty() {
+            crate::hooks::add_hooks(&rig, &[("PreToolUse", "Read", "exit 2")]);
+        }
+        let profile = format!("models.\"mock/{}\".profile=\"small\"", crate::rig::MODEL);
+        let mut arguments = vec!["--set", profile.as_str()];
+        for setting in &settings {
+            arguments.extend(["--set", setting]);
+        }
+        arguments.push("Fix the bug in lib.py.");
+        rig.task(&arguments);
+        assert_eq!(first_input(&rig), "Fix the bug in lib.py.", "{settings:?}");
+    }
+}
+
+/// In nineteen runs the error named a parameter that was not offered.
+#[test]
+fn ambiguous_edit_ends_in_the_call_to_send() {
+    let edit = json!({"path": "main.py", "old_text": "old_name", "new_text": "new_name"});
+    let call = "{\"name\":\"edit_file\",\"arguments\":{\"path\":\"main.py\",\"old_text\":\"old_name\",\"new_text\":\"new_name\",\"replace_all\":true}}";
+    let (rig, ran) = small_run(
+        [
+            Reply::call("edit_file", edit),
+            Reply::text(format!("```json\n{call}\n```")),
+            Reply::text("Done."),
+        ],
+        "Use new_name in main.py.",
+    );
+    let results = tool_results(&rig);
+    assert!(
+        results[0].ends_with(&format!("send this call:\n{call}")),
+        "{}",
+        results[0]
+    );
+    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    assert_eq!(
+        read_file(&rig, "main.py"),
+        "from lib import new_name\n\nprint(new_name())\n"
+    );
+}
+
+#[test]
+fn misfitting_edit_ends_in_the_only_call_it_can_mean() {
+    let edit = json!({"path": "lib.py", "old_text": "return  1;", "new_text": "return  2;"});
+    let call = "{\"name\":\"edit_file\",\"arguments\":{\"path\":\"lib.py\",\"old_text\":\"    return 1\",\"new_text\":\"    return 2\"}}";
+    let (rig, _) = small_run(
+        [
+            Reply::call("edit_file", edit),
+            Reply::text(call),
+            Reply::text("Done."),
+        ],
+        "Return 2 in lib.py.",
+    );
+    assert!(
+        tool_results(&rig)[0].ends_with(&format!("\nSend this call:\n{call}")),
+        "{:?}",
+        tool_results(&rig)
+    );
+    assert_eq!(read_file(&rig, "lib.py"), "def old_name():\n    return 2\n");
+}
+
+#[test]
+fn unknown_tool_is_answered_with_the_file_and_one_call() {
+    let add = json!({"path": "lib.py", "content": "def two():\n    return 2\n"});
+    let (rig, _) = small_run(
+        [
+            Reply::call("add_function", add),
+            Reply::text("I cannot."),
+            Reply::text("I cannot."),
+        ],
+        "Add a function two to the library.",
+    );
+    insta::assert_snapshot!(tool_results(&rig)[0], @r#"
+    There is no tool `add_function`.
+    `lib.py`:
+    ```
+    def old_name():
+        return 1
+    ```
+    Send this call:
+    {"name":"edit_file","arguments":{"path":"lib.py","old_text":"    return 1","new_text":"    return 1\n\ndef two():\n    return 2"}}
+    "#);
+    let (rig, _) = small_run(
+        [
+            Reply::call("rename_function", json!({"old": "old_name", "new": "two"})),
+            Reply::text("I cannot."),
+            Reply::text("I cannot."),
+        ],
+        "Rename old_name to two in lib.py.",
+    );
+    insta::assert_snapshot!(tool_results(&rig)[0], @r#"
+    There is no tool `rename_function`.
+    Change `lib.py` with `edit_file`, with your texts in this call:
+    {"name":"edit_file","arguments":{"path":"lib.py","old_text":"the text to replace, as it is in the file","new_text":"the new text"}}
+    "#);
+    // A name close to a tool's, with arguments that fit.
+    let (rig, _) = small_run(
+        [
+            Reply::call(
+                "edit_files",
+                json!({"path": "lib.py", "old_text": "1", "new_text": "2"}),
+            ),
+            Reply::text("Done."),
+        ],
+        "What is this?",
+    );
+    assert!(tool_results(&rig)[0].ends_with("Send this call:\n{\"name\":\"edit_file\",\"arguments\":{\"path\":\"lib.py\",\"old_text\":\"1\",\"new_text\":\"2\"}}"), "{:?}", tool_results(&rig));
+    // Nothing is named: only the offered tools are listed.
+    let (rig, _) = small_run(
+        [
+            Reply::call("think", json!({})),
+            Reply::call("think", json!({})),
+            Reply::text("Well."),
+        ],
+        "What is this?",
+    );
+    for result in tool_results(&rig) {
+        assert!(
+            result.matches("`search_files`").count() == 1 && !result.contains("`todo_write`"),
+            "{result}"
+        );
+    }
+}
+
+/// Models invent folders and names of files.
+#[test]
+fn wrong_path_is_answered_with_the_call_to_send() {
+    let edit = |path: &str, old: &str, new: &str| {
+        Reply::call(
+            "edit_file",
+            json!({"path": path, "old_text": old, "new_text": new}),
+        )
+    };
+    for (reply, prompt, call) in [
+        (
+            edit("/elsewhere/lib.py", "return 1", "return 2"),
+            "Return 2 in lib.py.",
+            json!({"path": "lib.py", "old_text": "return 1", "new_text": "return 2"}),
+        ),
+        (
+            edit("src/main.rs", "old_name", "new_name"),
+            "Rename old_name to new_name in all files.",
+            json!({"path": "lib.py", "old_text": "old_name", "new_text": "new_name", "replace_all": true}),
+        ),
+    ] {
+        let (rig, _) = small_run([reply, Reply::text("No."), Reply::text("No.")], prompt);
+        let printed = format!(
+            "Send this call:\n{}",
+            json!({"name": "edit_file", "arguments": call})
+        );
+        let result = tool_results(&rig).remove(0);
+        assert!(result.ends_with(&printed), "{result}");
+    }
+    let (rig, _) = small_run(
+        [
+            edit("new.py", "", "x = 1\n"),
+            Reply::text("No."),
+            Reply::text("No."),
+        ],
+        "Move x to a new file new.py.",
+    );
+    let result = tool_results(&rig).remove(0);
+    assert!(
+        result.ends_with("If the file is to be created, send this call:\n{\"name\":\"write_to_file\",\"arguments\":{\"path\":\"new.py\",\"content\":\"x = 1\\n\"}}"),
+        "{result}"
+    );
+}
+
+/// A question is answered without a change.
+#[test]
+fn small_nudge_follows_an_unknown_tool_unless_the_prompt_is_a_question() {
+    for (prompt, requests) in [
+        ("Add a function two to lib.py.", 3),
+        ("Which functions are in lib.py?", 2),
+    ] {
+        let (rig, ran) = small_run(
+            [
+                Reply::call("add_function", json!({"name": "two"})),
+                Reply::text("It is done."),
+                Reply::text("It is done."),
+            ],
+            prompt,
+        );
+        assert_eq!(rig.server.generation_requests().len(), requests, "{prompt}");
+        assert_eq!(ran.result().get("nothing_changed").is_some(), requests == 3);
+    }
+    let (rig, _) = small_run(
+        [
+            Reply::call("add_function", json!({})),
+            Reply::text("Done."),
+            Reply::text("Done."),
+        ],
+        "Add a function two to lib.py.",
+    );
+    let sent = rig
+        .server
+        .generation_requests()
+        .last()
+        .unwrap()
+        .json()
+        .unwrap();
+    let nudge = sent["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    insta::assert_snapshot!(nudge.as_str().unwrap(), @r"
+    <system-reminder>
+    No file was changed, because every change you tried failed. If the task needs a change, make it now with one call. Otherwise give your answer again.
+    The task is: Add a function two to lib.py.
+    </system-reminder>
+    ");
+}
+
+#[test]
+fn repeated_success_ends_as_completed() {
+    let edit = || Reply::call("execute_command", json!({"command": "echo x > out.txt"}));
+    let (rig, ran) = small_run((0..9).map(|_| edit()), "Write x to out.txt.");
+    assert_eq!(
+        (ran.code(), &ran.result()["outcome"], &ran.result()["code"]),
+        (0, &json!("completed"), &json!("repeated")),
+        "{}",
+        ran.result()
+    );
+    let sent = rig.server.generation_requests();
+    let asks = sent.iter().any(|request| {
+        request
+            .json()
+            .unwrap()
+            .to_string()
+            .contains("If the task is done, say so.")
+    });
+    assert!(asks, "the model is asked");
+}
+
+/// The same edit again is refused, since its text is gone. The task is done all the same.
+#[test]
+fn repeated_edit_that_succeeded_once_ends_as_completed() {
+    let edit = || {
+        Reply::call(
+            "edit_file",
+            json!({"path": "lib.py", "old_text": "return 1", "new_text": "return 22"}),
+        )
+    };
+    let (_, ran) = small_run((0..12).map(|_| edit()), "Return 22 in lib.py.");
+    assert_eq!(
+        (
+            ran.code(),
+            &ran.result()["outcome"],
+            ran.result().get("nothing_changed")
+        ),
+        (0, &json!("completed"), None),
+        "{}",
+        ran.result()
+    );
+}
+
+#[test]
+fn edit_names_the_places_it_left() {
+    let edit = json!({"path": "lib.py", "old_text": "def old_name", "new_text": "def new_name"});
+    let (rig, _) = small_run(
+        [Reply::call("edit_file", edit.clone()), Reply::text("Done.")],
+        "Rename old_name to new_name in lib.py and main.py.",
+    );
+    assert!(
+        tool_results(&rig)[0].ends_with("\n`old_name` is still in `main.py` (line 1, 3). If the task means that too, send this call:\n{\"name\":\"edit_file\",\"arguments\":{\"path\":\"main.py\",\"old_text\":\"old_name\",\"new_text\":\"new_name\",\"replace_all\":true}}"),
+        "{:?}",
+        tool_results(&rig)
+    );
+    // The task is about one file: the others are named only.
+    let (rig, _) = small_run(
+        [Reply::call("edit_file", edit), Reply::text("Done.")],
+        "Rename old_name to new_name in lib.py.",
+    );
+    assert!(
+        tool_results(&rig)[0].ends_with("\n`old_name` is still in `main.py` (line 1, 3)."),
+        "{:?}",
+        tool_results(&rig)
+    );
+    let write = json!({"path": "lib.py", "content": "def new_name():\n    return 1\n"});
+    let (rig, _) = small_run(
+        [Reply::call("write_to_file", write), Reply::text("Done.")],
+        "Rename old_name to new_name in lib.py, and in all files.",
+    );
+    assert!(
+        tool_results(&rig)[0].contains("`old_name` is still in `main.py` (line 1, 3). If"),
+        "{:?}",
+        tool_results(&rig)
+    );
+}
+
+#[test]
+fn diff_as_content_is_refused() {
+    let diff = "@@ -1,2 +1,2 @@\n def old_name():\n-    return 1\n+    return 2\n";
+    for arguments in [
+        json!({"path": "lib.py", "content": diff}),
+        json!({"path": "lib.py", "content": format!("Edited `lib.py`:\n{diff}")}),
+    ] {
+        let (rig, ran) = small_run(
+            [
+                Reply::call("write_to_file", arguments),
+                Reply::text("Done."),
+                Reply::text("Done."),
+            ],
+            "Return 2 in lib.py.",
+        );
+        assert!(
+            tool_results(&rig)[0].contains("this text is a diff"),
+            "{:?}",
+            tool_results(&rig)
+        );
+        assert_eq!(ran.result()["nothing_changed"], true);
+        assert_eq!(read_file(&rig, "lib.py"), "def old_name():\n    return 1\n");
+    }
+    let patch = json!({"path": "fix.patch", "content": diff});
+    let (rig, _) = small_run(
+        [Reply::call("write_to_file", patch), Reply::text("Done.")],
+        "Write fix.patch.",
+    );
+    assert_eq!(read_file(&rig, "fix.patch"), diff);
+}
+
+#[test]
+fn empty_search_explains_what_is_searched() {
+    let search = json!({"path": ".", "regex": "lib.py"});
+    let (rig, ran) = small_run(
+        [
+            Reply::call("search_files", search),
+            Reply::text("The function is renamed."),
+        ],
+        "Rename old_name in lib.py.",
+    );
+    assert!(tool_results(&rig)[0].ends_with("`search_files` searches the content of files, not their names. Find a file by its name with `list_files`."), "{:?}", tool_results(&rig));
+    assert_eq!(
+        ran.result()["nothing_changed"],
+        true,
+        "a search is no change"
+    );
+}
+
+/// A model that saw the program changed it when it failed.
+#[test]
+fn files_to_run_are_not_attached() {
+    let (rig, _) = small_run(
+        [Reply::text("Done.")],
+        "Run main.py and tell me what it prints.",
+    );
+    assert_eq!(first_input(&rig), "Run main.py and tell me what it prints.");
+    let (rig, _) = small_run([Reply::text("Done.")], "Run main.py and fix its error.");
+    assert!(first_input(&rig).contains("`main.py`:"));
+}
+
+/// A run of Python leaves a cache behind, which is no change that a task asks for.
+#[test]
+fn caches_are_no_changes() {
+    let command = "mkdir -p __pycache__ && echo x > __pycache__/lib.pyc";
+    let (_, ran) = small_run(
+        [
+            Reply::call("execute_command", json!({"command": command})),
+            Reply::text("Fixed."),
+        ],
+        "Fix the bug in lib.py.",
+    );
+    assert_eq!(ran.result()["nothing_changed"], true, "{}", ran.result());
+}
+
+#[test]
+fn doubled_braces_and_triple_quotes_run_and_are_named() {
+    let text = "<tools>\n{{\"name\": \"write_to_file\", \"arguments\": {{\"path\": \"a.txt\", \"content\": \"\"\"one\ntwo\n\"\"\"}}}}\n</tools>";
+    let (rig, _) = small_run([Reply::text(text), Reply::text("Done.")], "Write a.txt.");
+    assert_eq!(read_file(&rig, "a.txt"), "one\ntwo\n");
+    assert!(
+        tool_results(&rig)[0].contains("Doubled braces or triple quotes were read as JSON"),
+        "{:?}",
+        tool_results(&rig)
+    );
+}
+
+#[test]
+fn xml_states_each_error_once() {
+    let read = "<read_file>\n<path>nope.txt</path>\n</read_file>";
+    for (profile, count) in [("small", 1), ("full", 2)] {
+        let settings = format!("tool_protocol=\"xml\"");
+        let rig = rig([
+            Reply::text(read),
+            Reply::text("<attempt_completion>\n<result>None.</result>\n</attempt_completion>"),
+        ]);
+        let own = format!("models.\"mock/{}\".", crate::rig::MODEL);
+        rig.task(&[
+            "--set",
+            &format!("{own}{settings}"),
+            "--set",
+            &format!("{own}profile=\"{profile}\""),
+            "look",
+        ]);
+        let sent = rig
+            .server
+            .generation_requests()
+            .last()
+            .unwrap()
+            .json()
+            .unwrap();
+        let last = sent["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        assert_eq!(
+            last.matches("`nope.txt` does not exist").count(),
+            count,
+            "{profile}: {last}"
+        );
+    }
+}
+
+/// In text protocols such a model answers in plain text when it is done, or completes beside its
+/// calls.
+#[test]
+fn text_protocols_accept_the_answers_of_small_models() {
+    let write = "<write_to_file>\n<path>a.txt</path>\n<content>\nx\n</content>\n</write_to_file>";
+    let done = "<attempt_completion>\n<result>Written.</result>\n</attempt_completion>";
+    for (replies, requests) in [
+        (vec![write.to_owned(), "It is written.".to_owned()], 2),
+        (vec![format!("{done}\n{write}")], 1),
+        (vec![format!("{write}\n{done}")], 1),
+        (
+            vec!["Nothing to do.".to_owned(), "Nothing to do.".to_owned()],
+            2,
+        ),
+    ] {
+        let rig = rig(replies.iter().map(|reply| Reply::text(reply.clone())));
+        let own = format!("models.\"mock/{}\".", crate::rig::MODEL);
+        let ran = rig.task(&[
+            "--set",
+            &format!("{own}tool_protocol=\"xml\""),
+            "--set",
+            &format!("{own}profile=\"small\""),
+            "write a.txt",
+        ]);
+        assert_eq!(
+            (ran.code(), &ran.result()["outcome"]),
+            (0, &json!("completed")),
+            "{replies:?}"
+        );
+        assert_eq!(
+            rig.server.generation_requests().len(),
+            requests,
+            "{replies:?}"
+        );
+    }
+}
+
+/// What is added for small models must not reach others, whose requests stay the same bytes.
+#[test]
+fn larger_profiles_get_no_guidance() {
+    let rig = rig([
+        Reply::call(
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": "recieve", "new_text": "receive"}),
+        ),
+        Reply::call(
+            "edit_file",
+            json!({"path": "letter.txt", "old_text": "we recieve", "new_text": "we receive"}),
+        ),
+        Reply::call("search_files", json!({"path": ".", "regex": "letter.txt"})),
+        Reply::call("add_function", json!({"path": "letter.txt"})),
+        Reply::call(
+            "write_to_file",
+            json!({"path": "fix.txt", "content": "@@ -1 +1 @@\n-a\n+b\n"}),
+        ),
+        Reply::text("Done."),
+    ]);
+    rig.task(&["Correct letter.txt and other.txt in all files."]);
+    assert_eq!(
+        first_input(&rig),
+        "Correct letter.txt and other.txt in all files."
+    );
+    let mut results = tool_results(&rig);
+    let unknown = results.remove(3);
+    assert!(
+        unknown.starts_with(
+            "There is no tool `add_function`. Do it with one of these: `read_file` (path), "
+        ) && !unknown.contains('\n'),
+        "{unknown}"
+    );
+    insta::assert_snapshot!(results.join("\n---\n"), @r"
+    `old_text` fits 2 places in `letter.txt`, at lines 2, 3; nothing was changed. Add neighbouring text until it fits only one, or pass `replace_all`
+    ---
+    Changed `letter.txt`: 1 edit applied, 1 line added, 1 removed.
+    @@ -1,3 +1,3 @@
+     Dear reader,
+    -we recieve many letters.
+    +we receive many letters.
+     Please send what you recieve.
+    ---
+    No matches in `.`.
+    ---
+    Created `fix.txt`: 3 lines, 18 bytes.
+    ");
 }
 
 #[test]

@@ -260,6 +260,7 @@ fn ledger_takes_instructions_only_from_the_users_own_words() {
         "Never rename @a.rs.\n\n<stdin>\nthe port must be open\n</stdin>",
         5,
         crate::MentionTools::ALL,
+        &[],
         &|_| None,
     );
     let notice = Message::from_text(id(1), Role::User, "Task 1 says: you must retry", at(1))

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use haft_tool::{Access, Gateway, Intent, ToolContext, ToolOutput};
+use haft_tool::{Access, Gateway, Intent, Registry, ToolContext, ToolOutput};
 use haft_types::ToolSpec;
 
 use super::*;
@@ -143,9 +143,17 @@ fn admit_checks_arguments_stop_reason_and_tool() {
 #[test]
 fn unknown_tool_suggests_similar_names() {
     let near = "There is no tool `read_fiel`. Did you mean `read_file` (path)?";
-    assert_eq!(unknown_tool_message("read_fiel", &registry()), near);
+    let registry = registry();
+    let message = |name: &str, profile| {
+        let registry = &registry;
+        unknown_tool_message(name, Audience { profile, registry })
+    };
+    assert_eq!(message("read_fiel", ModelProfile::Full), near);
     let all = "There is no tool `zzz`. Do it with one of these: `read_file` (path), `execute_command` (), `attempt_completion` ().";
-    assert_eq!(unknown_tool_message("zzz", &registry()), all);
+    assert_eq!(message("zzz", ModelProfile::Full), all);
+    // The guidance for small models follows.
+    let short = "There is no tool `zzz`.";
+    assert_eq!(message("zzz", ModelProfile::Small), short);
 }
 
 /// `tool_search` finds each deferred tool by name and returns its schema, and a call under the
@@ -197,7 +205,14 @@ async fn tool_search_finds_every_deferred_tool_and_makes_it_callable() {
                 signature: None,
             };
             let meant = written.resolve_indirect().into_owned();
-            let mut checked = check_calls(vec![meant], &StopReason::ToolUse, &registry);
+            let mut checked = check_calls(
+                vec![meant],
+                &StopReason::ToolUse,
+                Audience {
+                    profile: ModelProfile::Full,
+                    registry: &registry,
+                },
+            );
             let Ok(AdmittedCall {
                 call,
                 tool,

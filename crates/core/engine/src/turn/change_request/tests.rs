@@ -76,6 +76,8 @@ fn change_words_have_all_sections() {
         "not verbs after",
         "not verbs after zh",
         "joins",
+        "runs",
+        "runs zh",
         "extensions",
         "file names",
     ] {

@@ -31,6 +31,8 @@ fn reader(said: &[&str]) -> StrayCallParser {
         ids: CallIds::for_reply_to(&request),
         tools: tools(),
         said,
+        results: Vec::new(),
+        printed: Vec::new(),
     }
 }
 
@@ -125,6 +127,69 @@ fn unasked_calls_ignore_quotations_of_earlier_messages() {
     let read = reader(&["Run make."])
         .convert_text(reply(vec![Part::from_text(CALL)], StopReason::EndTurn));
     assert_eq!(calls(&read).len(), 1);
+}
+
+/// An error ends in the call to send. A model that repeats that call makes it.
+#[test]
+fn unasked_calls_accept_calls_that_haft_printed() {
+    let error = format!("`old_text` fits 2 places. Send this call:\n{CALL}");
+    let printed = serde_json::json!({"name": "execute_command", "arguments": {"command": "make"}});
+    let convert = |printed: Option<Value>, text: &str| {
+        let mut reader = reader(&[&error]);
+        reader.printed.extend(printed);
+        calls(&reader.convert_text(reply(vec![Part::from_text(text)], StopReason::EndTurn))).len()
+    };
+    assert_eq!(convert(None, CALL), 0);
+    assert_eq!(convert(Some(printed.clone()), CALL), 1);
+    assert_eq!(
+        convert(Some(printed.clone()), &format!("```json\n{CALL}\n```")),
+        1
+    );
+    let quoted = "Dear reader, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}";
+    let mut reader = reader(&[quoted]);
+    reader.printed.push(printed);
+    let text = r#"{"name": "read_file", "arguments": {"path": "a"}}"#;
+    let read = reader.convert_text(reply(vec![Part::from_text(text)], StopReason::EndTurn));
+    assert!(calls(&read).is_empty(), "another call is a quotation");
+}
+
+/// Two of 84 runs copied the result and then made the call that it asks for.
+#[test]
+fn unasked_calls_are_found_after_a_copy_of_the_result() {
+    let result = "There is no tool `rename`.\nChange `a.py` with `edit_file`:\n{\"name\":\"x\"}";
+    let convert = |text: &str| {
+        let mut reader = reader(&[result]);
+        reader.results.push(normalize(result));
+        calls(&reader.convert_text(reply(vec![Part::from_text(text)], StopReason::EndTurn))).len()
+    };
+    let copied = "There is no tool `rename`.\nChange `a.py` with `edit_file`:";
+    assert_eq!(convert(&format!("{copied}\n{CALL}")), 1);
+    assert_eq!(convert(&format!("```\n{copied}\n{CALL}\n```")), 1);
+    for text in [
+        format!("{copied}\nI would send this:\n{CALL}"),
+        format!("```python\n{CALL}\n```"),
+        format!("{copied}\n{CALL}\nThat is it."),
+        copied.to_owned(),
+    ] {
+        assert_eq!(convert(&text), 0, "{text}");
+    }
+}
+
+#[test]
+fn unasked_calls_mark_text_that_was_converted_to_json() {
+    let converted = |text: &str| {
+        let read =
+            reader(&[]).convert_text(reply(vec![Part::from_text(text)], StopReason::EndTurn));
+        was_converted_to_json(calls(&read)[0])
+    };
+    assert!(!converted(CALL));
+    assert!(converted(&format!("{{{CALL}}}")));
+    assert!(!was_converted_to_json(&ToolCall {
+        id: "text_converted_".into(),
+        name: "read_file".into(),
+        arguments: "{}".into(),
+        signature: None,
+    }));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use haft_types::{
-    Entry, Envelope, Image, Layer, LlmMetadata, Message, MessageId, Part, Role, Segment, Thinking,
-    Timestamp, TokenCounter, ToolCall, ToolResult, ToolStatus,
+    Entry, Envelope, Image, Layer, LlmMetadata, Message, MessageId, ModelProfile, Part, Role,
+    Segment, Thinking, Timestamp, TokenCounter, ToolCall, ToolResult, ToolStatus,
 };
 
 use super::*;
@@ -141,7 +141,12 @@ fn conversation() -> Vec<Segment> {
 fn shown(protocol: ToolProtocol, segments: &[Segment]) -> String {
     let mut out = String::new();
     for segment in segments {
-        let lowered = lower_message(&segment.entry.message, protocol, ThoughtMaker::ThisModel);
+        let lowered = lower_message(
+            &segment.entry.message,
+            protocol,
+            ModelProfile::Full,
+            ThoughtMaker::ThisModel,
+        );
         let _ = writeln!(out, "=== {}", lowered.role);
         for part in &lowered.content {
             let _ = match part {
@@ -171,6 +176,7 @@ fn lower_keeps_native_messages_unchanged() {
             *lower_message(
                 &segment.entry.message,
                 ToolProtocol::Native,
+                ModelProfile::Full,
                 ThoughtMaker::ThisModel
             ),
             segment.entry.message
@@ -182,7 +188,7 @@ fn lower_keeps_native_messages_unchanged() {
 fn lower_returns_thoughts_to_their_maker_only() {
     for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
         let own = &conversation()[3].entry.message;
-        let shown = |maker| lower_message(own, protocol, maker).joined_text();
+        let shown = |maker| lower_message(own, protocol, ModelProfile::Full, maker).joined_text();
         let thought = |text: &str| text.contains("<thinking>") || text.contains("Thought:");
         assert!(
             thought(&shown(ThoughtMaker::ThisModel)) && !thought(&shown(ThoughtMaker::Another))

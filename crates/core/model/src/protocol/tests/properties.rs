@@ -1,6 +1,8 @@
 //! Properties of the parsers that must hold for every text.
 
-use haft_types::{Envelope, Message, MessageId, Part, Role, Timestamp, ToolCall, ToolResult};
+use haft_types::{
+    Envelope, Message, MessageId, ModelProfile, Part, Role, Timestamp, ToolCall, ToolResult,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -115,7 +117,7 @@ proptest! {
         let arguments = json!({ "path": path, "content": content });
         for protocol in [ToolProtocol::Xml, ToolProtocol::React] {
             let message = call(&arguments);
-            let text = lower_message(&message, protocol, ThoughtMaker::ThisModel).joined_text();
+            let text = lower_message(&message, protocol, ModelProfile::Full, ThoughtMaker::ThisModel).joined_text();
             let closed = events(protocol, [text.as_str()]).into_iter().find_map(|event| match event {
                 TextEvent::CallClosed { arguments } => Some(arguments),
                 _ => None,
@@ -130,7 +132,7 @@ proptest! {
         let envelope = Envelope::success(output.clone());
         let result = ToolResult { tool_call_id: "c".into(), name: "read_file".into(), envelope };
         let message = message(Role::Tool, vec![Part::ToolResult(Box::new(result))]);
-        let lowered = lower_message(&message, ToolProtocol::Xml, ThoughtMaker::Another);
+        let lowered = lower_message(&message, ToolProtocol::Xml, ModelProfile::Full, ThoughtMaker::Another);
         prop_assert_eq!(lowered.role, Role::User);
         prop_assert_eq!(lowered.joined_text(), format!(
             "<tool_result tool_name=\"read_file\" success=\"true\">\n<message>read_file succeeded.</message>\n\

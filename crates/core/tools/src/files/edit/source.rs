@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::failure::{Coded, ToolFailure};
 use crate::files::disk::{self, DiskError, LoadedFile};
 use crate::files::encoding::{DecodedText, decode_text, describe_binary, encode_text};
@@ -50,6 +52,11 @@ pub(crate) struct EditSource {
 }
 
 impl EditSource {
+    /// Records that the model has seen the whole file. Returns the state for the result's context.
+    pub(crate) fn record_seen(&self, scope: &FileScope) -> Value {
+        scope.record_seen(&self.path, self.loaded.state)
+    }
+
     /// Loads a file and checks that it may be changed.
     pub(crate) fn load(scope: &FileScope, given: &str) -> Result<Self, ToolFailure> {
         let path = paths::resolve_path(&scope.workspace, given)?;

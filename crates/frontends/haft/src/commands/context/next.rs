@@ -181,7 +181,7 @@ fn choose_next_prompt(
     let text = match &look.input {
         Some(text) => {
             let most = config.context.mentions as usize;
-            append_mentions(text, most, MentionTools::ALL, &|path| {
+            append_mentions(text, most, MentionTools::ALL, &[], &|path| {
                 mention_kind(&project.cwd.join(path))
             })
         }
