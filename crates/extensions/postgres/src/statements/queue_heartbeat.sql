@@ -28,7 +28,7 @@ SELECT json_build_object(
     'registered', (SELECT count(*) FROM seen),
     'notified', (SELECT count(pg_notify('haft_queue_'::text || to_hex(hashtextextended(current_schema()::text, 0::bigint)), 'task'::text))
                  FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM promoted) OR EXISTS (SELECT 1 FROM lost)) AS changed),
-    'next_ms', (SELECT greatest(0::numeric, ceil(extract(epoch FROM min(q.not_before) - now()) * 1000::numeric))::bigint
+    'next_ms', (SELECT ceil(extract(epoch FROM min(q.not_before) - now()) * 1000::numeric)::bigint
                 FROM queue_tasks q WHERE q.state = 'queued' AND NOT q.due AND q.not_before > now()),
     'held', (SELECT coalesce(json_agg(json_build_array(h.id, h.epoch, h.cancel_asked)), '[]'::json)
              FROM queue_tasks h WHERE h.worker = $1::bigint AND h.state = 'running'))::text
