@@ -1,10 +1,33 @@
 //! Removal of old files, such as full outputs that conversations no longer refer to.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
-/// Removes entries last modified more than `days` days ago. Does nothing if `days` is 0.
+use haft_files::LockFile;
+
+/// The name of the lock file in a folder that its process holds as long as it uses the folder.
+const IN_USE_LOCK: &str = "in-use.lock";
+
+/// Marks a folder as used by this process until the returned lock is dropped.
+/// [`remove_old_entries`] keeps such a folder, however old it is.
+pub(crate) fn mark_in_use(folder: &Path) -> io::Result<LockFile> {
+    LockFile::acquire(&folder.join(IN_USE_LOCK))
+}
+
+/// True unless it is certain that no process uses the folder.
+fn is_in_use(folder: &Path) -> bool {
+    match LockFile::is_held(&folder.join(IN_USE_LOCK)) {
+        Ok(held) => held,
+        Err(error) => !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+    }
+}
+
+/// Removes entries last modified more than `days` days ago, except folders that a process uses.
+/// Does nothing if `days` is 0.
 pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
     let age = Duration::from_hours(24) * days;
     let Some(oldest) = now.checked_sub(age).filter(|_| days > 0) else {
@@ -13,7 +36,9 @@ pub(crate) fn remove_old_entries(folder: &Path, now: SystemTime, days: u32) {
     // Entries that cannot be read or removed are left to the next start: this only saves disk
     // space.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if find_newest_modification(&entry.path()).is_some_and(|written| written < oldest) {
+        if find_newest_modification(&entry.path()).is_some_and(|written| written < oldest)
+            && !is_in_use(&entry.path())
+        {
             let path = entry.path();
             let _ = if path.is_dir() {
                 fs::remove_dir_all(path)
@@ -107,5 +132,24 @@ mod tests {
         remove_old_entries(folder.path(), now, 30);
         assert_eq!(left(folder.path()), ["long", "new"]);
         remove_old_entries(&folder.path().join("missing"), now, 30);
+    }
+
+    /// A process that runs for longer than the limit, such as a worker, keeps its folder; also if
+    /// the clock is set forward.
+    #[test]
+    fn sweep_keeps_folders_of_running_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let later = SystemTime::now() + Duration::from_hours(24 * 400);
+        for name in ["used", "left"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let used = mark_in_use(&folder.path().join("used")).unwrap();
+        drop(mark_in_use(&folder.path().join("left")).unwrap());
+        remove_old_entries(folder.path(), later, 2);
+        assert!(folder.path().join("used").exists());
+        assert!(!folder.path().join("left").exists());
+        drop(used);
+        remove_old_entries(folder.path(), later, 2);
+        assert!(!folder.path().join("used").exists());
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_files::LockFile;
 use haft_permission::Confinement;
 use haft_project::{TrustList, footprint};
 use haft_sandbox::{Hosts, Network, Proxy, Sandbox, SandboxConfig, SandboxPolicy};
@@ -108,10 +109,28 @@ pub fn assess_confinement(sandbox: &Sandbox) -> Confinement {
 
 /// Creates a folder for one run, which contains the private `/tmp` of the run's commands and the
 /// socket of the run's proxy.
-fn create_run_folder(places: &Places) -> Result<TempDir, SandboxSetupError> {
+fn create_run_folder(places: &Places) -> Result<RunFolder, SandboxSetupError> {
     let folder = places.private_tmp_folder();
     cleanup::remove_old_entries(&folder, WallClock.now().into(), MAX_TMP_AGE_DAYS);
-    Ok(haft_files::create_temporary_folder(&folder, "run-")?)
+    let folder = haft_files::create_temporary_folder(&folder, "run-")?;
+    let lock = cleanup::mark_in_use(folder.path())?;
+    Ok(RunFolder {
+        folder,
+        _lock: lock,
+    })
+}
+
+/// The folder of one run. The lock keeps other processes from removing it, however long the run
+/// lasts.
+struct RunFolder {
+    folder: TempDir,
+    _lock: LockFile,
+}
+
+impl RunFolder {
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 fn build_policy(

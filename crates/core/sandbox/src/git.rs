@@ -92,6 +92,8 @@ fn is_network_variable(name: &str) -> bool {
 
 /// The maximum number of bytes in a command's output; more output is an error.
 const MAX_OUTPUT_BYTES: usize = 256 << 20;
+/// The maximum number of a server's lines in an error.
+const MAX_REASONS: usize = 8;
 const GIT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// An error of a git command.
@@ -196,14 +198,14 @@ impl GitProgram {
         })
     }
 
-    /// Runs a git command on a repository that haft created in `folder`. The command may write to
-    /// `folder`. `arguments` must contain the repository's path.
+    /// Runs a git command on a repository that haft created in `folder`, and returns its output. The
+    /// command may write to `folder`. `arguments` must contain the repository's path.
     pub fn run_in_own_folder(
         &self,
         folder: &Path,
         reach: GitReach<'_>,
         arguments: &[&str],
-    ) -> Result<(), GitError> {
+    ) -> Result<Vec<u8>, GitError> {
         let (network, readable, agent) = match reach {
             GitReach::Local => (false, None, None),
             GitReach::Network { source, agent } => (
@@ -230,7 +232,6 @@ impl GitProgram {
             network,
             ..GitCall::default()
         })
-        .map(drop)
     }
 
     /// Commits to the repository of a project as the user, and returns git's output.
@@ -347,9 +348,13 @@ impl GitProgram {
             .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
         let line = line.map_or_else(|| format!("it ended with {:?}", ran.exit), str::to_owned);
         let line = line.trim_start_matches("fatal: ");
+        let line = match server_reasons(&said) {
+            reasons if reasons.is_empty() => line.to_owned(),
+            reasons => format!("{line} ({reasons})"),
+        };
         Err(GitError::Failed(match &ran.hidden {
             Some(path) => format!("{line}; {path}; {}", path.remedy()),
-            None => line.to_owned(),
+            None => line,
         }))
     }
 
@@ -413,6 +418,19 @@ impl GitProgram {
             },
         })
     }
+}
+
+/// Returns the reasons that a server gave for refusing a push: its own lines, and those in which git
+/// names the refused branches.
+fn server_reasons(said: &str) -> String {
+    let reasons = said
+        .lines()
+        .filter_map(|line| match line.strip_prefix("remote:") {
+            Some(told) => Some(told.trim()),
+            None => line.trim_start().strip_prefix("! ").map(str::trim),
+        });
+    let reasons: Vec<_> = reasons.filter(|reason| !reason.is_empty()).collect();
+    reasons[..reasons.len().min(MAX_REASONS)].join("; ")
 }
 
 fn path_text(path: &Path) -> Result<&str, GitError> {

@@ -9,19 +9,23 @@ use haft_store::{Locked, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection};
 
-use crate::failure::PostgresFailure;
+use crate::failure::{self, PostgresFailure};
 use crate::queue::{self, TaskLease};
 use crate::session;
 
 /// The SQL migrations that create and upgrade the tables, oldest first. A released migration is
 /// never edited; each change of the format is a new migration.
-const MIGRATIONS: &[&str] = &[
+pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_conversations.sql"),
     include_str!("migrations/0002_many.sql"),
 ];
 
 /// The version of the table format that this build of haft writes.
-const FORMAT_VERSION: i32 = (MIGRATIONS.len() as u32).cast_signed();
+pub(crate) const FORMAT_VERSION: i32 = (MIGRATIONS.len() as u32).cast_signed();
+
+/// The statement that creates the table with the format version.
+pub(crate) const CREATE_FORMAT_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)";
 
 /// A PostgreSQL server, and the options with which haft connects to it.
 pub(crate) struct PostgresServer {
@@ -29,6 +33,8 @@ pub(crate) struct PostgresServer {
     /// The server's URL without its password.
     name: PathBuf,
     lock_timeout: Duration,
+    /// The time limit of each operation, if there is one beside that of writes.
+    timeout: Option<Duration>,
     lease: Option<TaskLease>,
 }
 
@@ -53,14 +59,39 @@ impl PostgresServer {
                 // The row locks of a host that stops in the middle of a transaction are released
                 // after 20 seconds.
                 ("idle_in_transaction_session_timeout", "20000"),
+                ("tcp_user_timeout", "30000"),
+                // Compiling a statement takes longer than running any of these.
+                ("jit", "off"),
                 ("client_min_messages", "warning"),
             ]);
         Ok(Self {
             options,
             name: PathBuf::from(hide_password(url)),
             lock_timeout,
+            timeout: None,
             lease: None,
         })
+    }
+
+    /// Limits the time of each operation, on both ends of the connection.
+    pub(crate) fn with_timeout(self, timeout: Duration) -> Self {
+        let milliseconds = timeout.as_millis().to_string();
+        Self {
+            options: self
+                .options
+                .options([("statement_timeout", milliseconds.as_str())]),
+            timeout: Some(timeout),
+            ..self
+        }
+    }
+
+    /// Returns the time limit of each operation, if there is one.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    pub(crate) fn options(&self) -> &PgConnectOptions {
+        &self.options
     }
 
     /// Sets the task run for which connections are opened. The name of each connection contains the
@@ -78,7 +109,8 @@ impl PostgresServer {
             }
             Ok(connection)
         };
-        match tokio::time::timeout(CONNECT_TIMEOUT, connect).await {
+        let limit = self.timeout.unwrap_or(CONNECT_TIMEOUT).min(CONNECT_TIMEOUT);
+        match tokio::time::timeout(limit, connect).await {
             Ok(connected) => connected,
             Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
                 std::io::ErrorKind::TimedOut.into(),
@@ -91,11 +123,9 @@ impl PostgresServer {
         let path = self.name.clone();
         match failure {
             PostgresFailure::Store(error) => error,
-            PostgresFailure::NewerFormat(found) => StoreError::NewerFormat {
-                path,
-                found,
-                known: FORMAT_VERSION.unsigned_abs(),
-            },
+            PostgresFailure::NewerFormat { found, known } => {
+                StoreError::NewerFormat { path, found, known }
+            }
             PostgresFailure::Damaged(detail) => StoreError::Damaged { path, detail },
             PostgresFailure::Sqlx(sqlx::Error::Io(source)) => StoreError::Io {
                 action: "reach the server",
@@ -119,19 +149,36 @@ impl PostgresServer {
     }
 }
 
-/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction. Several processes may call this
-/// function at the same time.
+/// Upgrades the tables to [`FORMAT_VERSION`] in one transaction, unless they have this format
+/// already: then the role needs no right to create tables. Several processes may call this function
+/// at the same time.
 pub(crate) async fn migrate_tables(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
-    session::run_transaction(connection, session::BEGIN_WRITE, migrate_in_transaction).await
+    let sql = "SELECT max(format) FROM haft_format";
+    match sqlx::query_scalar::<_, Option<i32>>(sql)
+        .fetch_one(&mut *connection)
+        .await
+    {
+        Ok(Some(found)) if found >= FORMAT_VERSION => return check_format(found),
+        Ok(_) => {}
+        Err(error) if failure::is_missing_table(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    session::run_transaction(connection, session::BEGIN_WRITE, async |connection| {
+        let migrated = migrate_in_transaction(connection).await;
+        migrated.map_err(PostgresFailure::explain_migration)
+    })
+    .await
 }
 
-async fn migrate_in_transaction(connection: &mut PgConnection) -> Result<(), PostgresFailure> {
+pub(crate) async fn migrate_in_transaction(
+    connection: &mut PgConnection,
+) -> Result<(), PostgresFailure> {
     // An advisory lock is needed because concurrent `CREATE TABLE IF NOT EXISTS` statements can
     // fail.
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' format'::text, 0::bigint))")
         .execute(&mut *connection)
         .await?;
-    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS haft_format (format INTEGER NOT NULL)")
+    sqlx::raw_sql(CREATE_FORMAT_TABLE)
         .execute(&mut *connection)
         .await?;
     let found: Option<i32> = sqlx::query_scalar("SELECT format FROM haft_format")
@@ -161,7 +208,10 @@ async fn migrate_in_transaction(connection: &mut PgConnection) -> Result<(), Pos
 /// and a newer haft would not find data in the old format.
 pub(crate) fn check_format(found: i32) -> Result<(), PostgresFailure> {
     if found > FORMAT_VERSION {
-        Err(PostgresFailure::NewerFormat(found.unsigned_abs()))
+        Err(PostgresFailure::NewerFormat {
+            found: found.unsigned_abs(),
+            known: FORMAT_VERSION.unsigned_abs(),
+        })
     } else {
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The PostgreSQL extension: connects to the server that `store.url` names.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_agent::{Extension, HostEnvironment, Project};
 use haft_store::{Store, StoreConfig, StoreError};
@@ -13,13 +14,23 @@ use crate::{PostgresStore, shared_name};
 /// Connects a session to the team store on the PostgreSQL server that `store.url` names.
 pub struct PostgresExtension {
     lease: Option<TaskLease>,
+    timeout: Option<Duration>,
 }
 
 impl PostgresExtension {
     /// Creates the extension. With a `lease`, all writes are made on behalf of the task run that
     /// has this lease.
     pub fn new(lease: Option<TaskLease>) -> Self {
-        Self { lease }
+        Self {
+            lease,
+            timeout: None,
+        }
+    }
+
+    /// Limits the time of each operation of the store.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Option<Duration>) -> Self {
+        Self { timeout, ..self }
     }
 }
 
@@ -31,7 +42,8 @@ impl Extension for PostgresExtension {
         environment: &HostEnvironment,
         clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Store>, StoreError>> {
-        let connected = PostgresStore::connect_with_lease(url, config, clock, self.lease);
+        let connected =
+            PostgresStore::connect_with_timeout(url, config, clock, self.lease, self.timeout);
         // The clone that a task works in is not a project with conversations of its own.
         let name = if self.lease.is_none() {
             find_project_name(environment)

@@ -9,13 +9,25 @@ use serde::de::DeserializeOwned;
 pub(crate) enum PostgresFailure {
     /// The server rejected a statement or cannot be reached.
     Sqlx(sqlx::Error),
-    /// A newer version of haft has upgraded the tables. The value is the version of their format.
-    NewerFormat(u32),
+    /// A newer version of haft has upgraded the tables.
+    NewerFormat {
+        /// The version of the tables' format.
+        found: u32,
+        /// The newest version that this build of haft supports.
+        known: u32,
+    },
     /// A row holds values that haft never writes.
     Damaged(String),
     /// A store error, which is passed on unchanged.
     Store(StoreError),
 }
+
+/// The error for tables that are missing or old while the role may not create tables.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the tables are missing or have an older format, and this role may not create tables; run `haft queue migrate` once with a role that may ({0})"
+)]
+pub(crate) struct NeedsMigration(sqlx::Error);
 
 impl PostgresFailure {
     /// True if the connection can no longer be used.
@@ -26,9 +38,34 @@ impl PostgresFailure {
             Self::Sqlx(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|code| code.starts_with("57P"))
             }
-            Self::Sqlx(_) | Self::NewerFormat(_) | Self::Damaged(_) | Self::Store(_) => false,
+            Self::Sqlx(_) | Self::NewerFormat { .. } | Self::Damaged(_) | Self::Store(_) => false,
         }
     }
+
+    /// Replaces a refusal to change tables by an error that names the command for it.
+    pub(crate) fn explain_migration(self) -> Self {
+        match self {
+            Self::Sqlx(error) if has_code(&error, "42501") => Self::Store(StoreError::Database {
+                path: "the server".into(),
+                source: Box::new(NeedsMigration(error)),
+            }),
+            other => other,
+        }
+    }
+}
+
+/// True if a statement names a table that does not exist.
+pub(crate) fn is_missing_table(error: &sqlx::Error) -> bool {
+    has_code(error, "42P01")
+}
+
+/// True if a row breaks a unique index.
+pub(crate) fn is_duplicate(error: &sqlx::Error) -> bool {
+    has_code(error, "23505")
+}
+
+fn has_code(error: &sqlx::Error, code: &str) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some(code))
 }
 
 impl From<sqlx::Error> for PostgresFailure {

@@ -19,8 +19,10 @@
 mod connect;
 mod extension;
 mod failure;
+mod guarded;
 mod lineage;
 mod locks;
+mod migrate;
 mod names;
 mod queue;
 mod read;
@@ -30,8 +32,9 @@ mod session;
 mod shared_name;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_store::backend::{
@@ -49,22 +52,48 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use self::failure::PostgresFailure;
+use self::guarded::WriteGuard;
 use self::locks::{PostgresLocks, TRY_LOCK_TIMEOUT};
 use self::session::PostgresSession;
 
 pub use self::extension::PostgresExtension;
+pub use self::migrate::{grant_data_rights, migrate_server, migration_sql};
 pub use self::names::ProjectName;
 pub use self::queue::{
-    AddedTask, KeptFile, KeptKind, LabelCost, NewTask, QueueStatistics, QueuedTask, ReleaseReason,
-    SpendingLimit, TASK_RECORD_PATH, TaskEnd, TaskLease, TaskQueue, TaskRequest, TaskSpending,
-    TaskState, TaskTakenOver, WorkerProfile, WorkerRow, format_utc,
+    AddedTask, Heartbeat, KeptFile, KeptKind, LabelCost, LeaseMismatch, NewTask, PruneReport,
+    QueueListener, QueueSignal, QueueStatistics, QueuedTask, ReleaseReason, SpendingLimit,
+    TASK_RECORD_PATH, TASK_STATUSES, TaskEnd, TaskFilter, TaskLease, TaskQueue, TaskRequest,
+    TaskSpending, TaskState, TaskTakenOver, WorkerProfile, WorkerRow, WorkerStatus, format_utc,
+    has_address_password, hide_address_password,
 };
+
+/// The maximum number of conversations whose last request a store remembers.
+const MAX_LOGGED: usize = 64;
 
 /// The state of the thread that executes all writes of a store.
 struct PostgresWriter {
     session: PostgresSession,
     last_requests: LastRequests,
+    /// The keys of conversations, and the numbers of their last requests, as far as this store has
+    /// logged them.
+    logged: HashMap<ConversationId, (i64, i64)>,
     locks: Arc<PostgresLocks>,
+}
+
+impl PostgresWriter {
+    /// Returns the conditions of a write to a conversation whose lock this store has.
+    fn guard<'a>(
+        locks: &PostgresLocks,
+        conversation: &'a ConversationId,
+        lease: Option<TaskLease>,
+    ) -> Option<WriteGuard<'a>> {
+        let term = locks.held_term(conversation)?;
+        Some(WriteGuard {
+            conversation,
+            term,
+            lease,
+        })
+    }
 }
 
 /// A store of conversations on a PostgreSQL server. Dropping it waits for queued writes.
@@ -129,10 +158,22 @@ impl PostgresStore {
         clock: Arc<dyn Clock>,
         lease: Option<TaskLease>,
     ) -> Result<Self, StoreError> {
+        Self::connect_with_timeout(url, config, clock, lease, None)
+    }
+
+    /// Like [`Self::connect_with_lease`], but every operation fails after `timeout`. A server that
+    /// vanished without closing its connections never answers.
+    pub fn connect_with_timeout(
+        url: &str,
+        config: &StoreConfig,
+        clock: Arc<dyn Clock>,
+        lease: Option<TaskLease>,
+        timeout: Option<Duration>,
+    ) -> Result<Self, StoreError> {
         // A runtime can't block or be dropped within another one, and the caller may be in one.
         let url = url.to_owned();
         let config = config.clone();
-        let connect = move || Self::connect_blocking(&url, &config, clock, lease);
+        let connect = move || Self::connect_blocking(&url, &config, clock, lease, timeout);
         let thread = std::thread::Builder::new()
             .name("haft-store-connect".to_owned())
             .spawn(connect);
@@ -148,9 +189,13 @@ impl PostgresStore {
         config: &StoreConfig,
         clock: Arc<dyn Clock>,
         lease: Option<TaskLease>,
+        timeout: Option<Duration>,
     ) -> Result<Self, StoreError> {
-        let server =
-            Arc::new(connect::PostgresServer::new(url, config.lock_timeout())?.with_lease(lease));
+        let server = connect::PostgresServer::new(url, config.lock_timeout())?.with_lease(lease);
+        let server = Arc::new(match timeout {
+            Some(timeout) => server.with_timeout(timeout),
+            None => server,
+        });
         let explain: FailureConverter<PostgresFailure> = {
             let server = Arc::clone(&server);
             Arc::new(move |failure| server.to_store_error(failure))
@@ -164,10 +209,11 @@ impl PostgresStore {
             Arc::clone(&explain),
             PostgresSession::new(&server)?,
         )?;
-        let locks = Arc::new(PostgresLocks::new(keeper, config.lock_timeout()));
+        let locks = Arc::new(PostgresLocks::new(keeper, config.lock_timeout(), lease));
         let writer = PostgresWriter {
             session,
             last_requests: LastRequests::default(),
+            logged: HashMap::new(),
             locks: Arc::clone(&locks),
         };
         let idle_work = IdleWork {
@@ -254,6 +300,14 @@ impl PostgresStore {
         })
     }
 
+    /// Like [`Self::queue_read`], for a read that is one statement, which needs no transaction.
+    fn queue_single_read<T: Send + 'static>(
+        &self,
+        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure> + Send + 'static,
+    ) -> PendingWrite<T> {
+        self.reader.submit(move |session| session.run(job))
+    }
+
     /// Waits until queued writes are done. Needed before reading the log of requests, because
     /// requests are logged without waiting for the write.
     async fn wait_for_writes(&self) -> Result<(), StoreError> {
@@ -270,6 +324,18 @@ async fn check_writable(
     write::check_format(connection).await?;
     match lease {
         Some(lease) => queue::check_fence(connection, lease).await,
+        None => Ok(()),
+    }
+}
+
+/// Like [`check_writable`], for a write that stores a message.
+async fn check_message_writable(
+    connection: &mut PgConnection,
+    lease: Option<TaskLease>,
+) -> Result<(), PostgresFailure> {
+    write::check_format(connection).await?;
+    match lease {
+        Some(lease) => queue::count_attempt(connection, lease).await,
         None => Ok(()),
     }
 }
@@ -292,7 +358,11 @@ impl Store for PostgresStore {
             .collect::<Result<Vec<_>, _>>()?;
         let count = messages.len() as u64;
         let current = new.make_current;
+        let lease = self.lease;
         let create = async move |connection: &mut PgConnection| {
+            if let Some(lease) = lease.filter(|_| !messages.is_empty()) {
+                queue::count_attempt(connection, lease).await?;
+            }
             write::create_conversation(connection, conversation, &metadata, &messages, current)
                 .await
         };
@@ -305,7 +375,9 @@ impl Store for PostgresStore {
     async fn get(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
         let id = id.clone();
         let found = self
-            .queue_read(async move |connection| read::get_conversation(connection, &id).await)
+            .queue_single_read(async move |connection| {
+                read::get_conversation(connection, &id).await
+            })
             .await?;
         Ok(found.map(|one| self.restore_local_name(one)))
     }
@@ -383,10 +455,26 @@ impl Store for PostgresStore {
         message: &Message,
     ) -> Result<(), StoreError> {
         let message = MessageRow::new(message)?;
-        self.queue_write(id, async move |connection, id, now| {
-            write::append_message(connection, id, &message, now).await
-        })
-        .await?;
+        let id = id.clone();
+        let now = self.clock.now();
+        let lease = self.lease;
+        self.writer
+            .submit(move |PostgresWriter { session, locks, .. }| {
+                session.run_with_timeout(locks.timeout(), async |connection| {
+                    if let Some(guard) = PostgresWriter::guard(locks, &id, lease)
+                        && guarded::append_message(connection, &guard, &message, now).await?
+                    {
+                        return Ok(());
+                    }
+                    let append = async |transaction: &mut PgConnection| {
+                        check_message_writable(transaction, lease).await?;
+                        locks.lock_for_write(transaction, &id).await?;
+                        write::append_message(transaction, &id, &message, now).await
+                    };
+                    session::run_transaction(connection, session::BEGIN_WRITE, append).await
+                })
+            })
+            .await?;
         self.counters.count_added();
         self.index.wake();
         Ok(())
@@ -514,23 +602,41 @@ impl Store for PostgresStore {
     async fn add_fact(&self, id: &ConversationId, fact: Fact) -> Result<(), StoreError> {
         let about = fact.message_id();
         let fact = encode_json("a fact", &fact)?;
-        self.queue_write(id, async move |connection, id, now| {
-            write::insert_fact(connection, id, about, &fact, now).await
-        })
-        .await
+        let id = id.clone();
+        let now = self.clock.now();
+        let lease = self.lease;
+        self.writer
+            .submit(move |PostgresWriter { session, locks, .. }| {
+                session.run_with_timeout(locks.timeout(), async |connection| {
+                    if let Some(guard) = PostgresWriter::guard(locks, &id, lease)
+                        && guarded::insert_fact(connection, &guard, about, &fact, now).await?
+                    {
+                        return Ok(());
+                    }
+                    let insert = async |transaction: &mut PgConnection| {
+                        check_writable(transaction, lease).await?;
+                        locks.lock_for_write(transaction, &id).await?;
+                        write::insert_fact(transaction, &id, about, &fact, now).await
+                    };
+                    session::run_transaction(connection, session::BEGIN_WRITE, insert).await
+                })
+            })
+            .await
     }
 
     async fn facts(&self, id: &ConversationId) -> Result<Vec<Fact>, StoreError> {
         let id = id.clone();
-        self.queue_read(async move |connection| read::read_facts(connection, &id).await)
+        self.queue_single_read(async move |connection| read::read_facts(connection, &id).await)
             .await
     }
 
     async fn state(&self, id: &ConversationId, key: &str) -> Result<Option<Value>, StoreError> {
         let id = id.clone();
         let key = key.to_owned();
-        self.queue_read(async move |connection| read::read_state(connection, &id, &key).await)
-            .await
+        self.queue_single_read(async move |connection| {
+            read::read_state(connection, &id, &key).await
+        })
+        .await
     }
 
     async fn states(
@@ -540,8 +646,10 @@ impl Store for PostgresStore {
     ) -> Result<BTreeMap<String, Value>, StoreError> {
         let id = id.clone();
         let keys: Vec<_> = keys.iter().map(|key| (*key).to_owned()).collect();
-        self.queue_read(async move |connection| read::read_states(connection, &id, &keys).await)
-            .await
+        self.queue_single_read(async move |connection| {
+            read::read_states(connection, &id, &keys).await
+        })
+        .await
     }
 
     async fn set_state(
@@ -552,16 +660,31 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         let key = key.to_owned();
         let value = encode_json("a state", &value)?;
-        self.queue_write(id, async move |connection, id, _| {
-            write::set_state(connection, id, &key, &value).await
-        })
-        .await
+        let id = id.clone();
+        let lease = self.lease;
+        self.writer
+            .submit(move |PostgresWriter { session, locks, .. }| {
+                session.run_with_timeout(locks.timeout(), async |connection| {
+                    if let Some(guard) = PostgresWriter::guard(locks, &id, lease)
+                        && guarded::set_state(connection, &guard, &key, &value).await?
+                    {
+                        return Ok(());
+                    }
+                    let set = async |transaction: &mut PgConnection| {
+                        check_writable(transaction, lease).await?;
+                        locks.lock_for_write(transaction, &id).await?;
+                        write::set_state(transaction, &id, &key, &value).await
+                    };
+                    session::run_transaction(connection, session::BEGIN_WRITE, set).await
+                })
+            })
+            .await
     }
 
     async fn project_state(&self, namespace: &str, key: &str) -> Result<Option<Value>, StoreError> {
         let namespace = self.stored_namespace(namespace);
         let key = key.to_owned();
-        self.queue_read(async move |connection| {
+        self.queue_single_read(async move |connection| {
             read::read_project_state(connection, &namespace, &key).await
         })
         .await
@@ -607,17 +730,41 @@ impl Store for PostgresStore {
             move |PostgresWriter {
                       session,
                       last_requests,
+                      logged,
                       locks,
                   }| {
                 session.run_with_timeout(locks.timeout(), async |connection| {
-                    let log = async |transaction: &mut PgConnection| {
-                        check_writable(transaction, lease).await?;
-                        locks.lock_for_write(transaction, &id).await?;
-                        requests::log_request(transaction, last_requests, &id, &sent, now).await
+                    let last = logged.remove(&id);
+                    let guard = PostgresWriter::guard(locks, &id, lease);
+                    let mut written = None;
+                    if let (Some(last), Some(guard)) = (last, guard) {
+                        written = requests::log_guarded_request(
+                            connection,
+                            last_requests,
+                            last,
+                            &guard,
+                            &sent,
+                            now,
+                        )
+                        .await?;
+                    }
+                    let written = match written {
+                        Some(written) => written,
+                        None => {
+                            let log = async |transaction: &mut PgConnection| {
+                                check_writable(transaction, lease).await?;
+                                locks.lock_for_write(transaction, &id).await?;
+                                requests::log_request(transaction, last_requests, &id, &sent, now)
+                                    .await
+                            };
+                            session::run_transaction(connection, session::BEGIN_WRITE, log).await?
+                        }
                     };
-                    let logged =
-                        session::run_transaction(connection, session::BEGIN_WRITE, log).await?;
-                    logged.cache_segments(last_requests)
+                    if logged.len() >= MAX_LOGGED {
+                        logged.clear();
+                    }
+                    logged.insert(id, written.place());
+                    written.cache_segments(last_requests)
                 })
             },
         )
@@ -665,7 +812,7 @@ impl Store for PostgresStore {
         {
             let namespace = place.namespace().unwrap_or_default().to_owned();
             let current = self
-                .queue_read(async move |connection| {
+                .queue_single_read(async move |connection| {
                     read::find_current_conversation(connection, &namespace).await
                 })
                 .await?;

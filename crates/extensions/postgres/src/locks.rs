@@ -17,6 +17,7 @@ use haft_types::{ConversationId, Timestamp};
 use sqlx::PgConnection;
 
 use crate::failure::PostgresFailure;
+use crate::queue::TaskLease;
 use crate::session::PostgresSession;
 
 /// The interval between attempts to take a lock.
@@ -28,6 +29,8 @@ pub(crate) const TRY_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
 pub(crate) struct PostgresLocks {
     keeper: WorkerThread<PostgresSession, PostgresFailure>,
     timeout: Duration,
+    /// The lease of the task run that uses the store.
+    lease: Option<TaskLease>,
     /// The conversations that this store has locked, with the term of each lock.
     held: Mutex<HashMap<ConversationId, i64>>,
 }
@@ -38,6 +41,8 @@ pub(crate) struct TermGuard {
     locks: Weak<PostgresLocks>,
     conversation: ConversationId,
     term: i64,
+    /// True if an earlier run of the task still has the server's lock.
+    is_fenced: bool,
 }
 
 impl Drop for TermGuard {
@@ -50,6 +55,9 @@ impl Drop for TermGuard {
             return;
         }
         locks.lock_held_terms().remove(&self.conversation);
+        if self.is_fenced {
+            return;
+        }
         let conversation = self.conversation.clone();
         // Not awaited. If the server cannot be reached, it has released the lock itself.
         drop(locks.keeper.submit(move |session| {
@@ -65,10 +73,12 @@ impl PostgresLocks {
     pub(crate) fn new(
         keeper: WorkerThread<PostgresSession, PostgresFailure>,
         timeout: Duration,
+        lease: Option<TaskLease>,
     ) -> Self {
         Self {
             keeper,
             timeout,
+            lease,
             held: Mutex::default(),
         }
     }
@@ -84,7 +94,7 @@ impl PostgresLocks {
 
     /// Returns the term of the lock that this store took on a conversation, or `None` if it took
     /// none. The server may have released the lock in the meantime.
-    fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
+    pub(crate) fn held_term(&self, conversation: &ConversationId) -> Option<i64> {
         self.lock_held_terms().get(conversation).copied()
     }
 
@@ -132,6 +142,7 @@ impl PostgresLocks {
         timeout: Duration,
     ) -> Result<TermGuard, StoreError> {
         let started = Instant::now();
+        let lease = self.lease;
         loop {
             let held_here = self.held_term(conversation).is_some();
             let wanted = conversation.clone();
@@ -140,18 +151,25 @@ impl PostgresLocks {
                     // The server lets a session take its own lock twice, which would give two
                     // callers the lock.
                     if !held_here && let Some(term) = take_lock(connection, &wanted, now).await? {
-                        return Ok(Ok(term));
+                        return Ok(Ok((term, false)));
+                    }
+                    if !held_here
+                        && let Some(lease) = lease
+                        && is_held_by_earlier_run(connection, &wanted, lease).await?
+                    {
+                        return Ok(Ok((begin_term(connection, &wanted, now).await?, true)));
                     }
                     Ok(Err(read_holder(connection, &wanted).await?))
                 })
             };
             let holder = match self.keeper.submit(try_take).await? {
-                Ok(term) => {
+                Ok((term, is_fenced)) => {
                     self.lock_held_terms().insert(conversation.clone(), term);
                     return Ok(TermGuard {
                         locks: Arc::downgrade(self),
                         conversation: conversation.clone(),
                         term,
+                        is_fenced,
                     });
                 }
                 Err(holder) => holder,
@@ -193,23 +211,49 @@ async fn take_lock(
     {
         return Ok(None);
     }
-    let holder = encode_json("who writes", &Holder::for_this_process(now))?;
-    let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
-               DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
-    match sqlx::query_scalar(sql)
-        .bind(conversation.as_str())
-        .bind(holder)
-        .fetch_one(&mut *connection)
-        .await
-    {
+    match begin_term(connection, conversation, now).await {
         Ok(term) => Ok(Some(term)),
         Err(error) => {
             // The session would keep a lock without a term forever. If unlocking fails too, the
             // session is lost and the lock with it.
             let _ = release_lock(connection, conversation).await;
-            Err(error.into())
+            Err(error)
         }
     }
+}
+
+/// Records this process as the holder of a conversation's lock, and returns the new term. Writes of
+/// earlier terms fail from then on.
+async fn begin_term(
+    connection: &mut PgConnection,
+    conversation: &ConversationId,
+    now: Timestamp,
+) -> Result<i64, PostgresFailure> {
+    let holder = encode_json("who writes", &Holder::for_this_process(now))?;
+    let sql = "INSERT INTO writers VALUES ($1, $2) ON CONFLICT (conversation)
+               DO UPDATE SET holder = excluded.holder, term = writers.term + 1 RETURNING term";
+    Ok(sqlx::query_scalar(sql)
+        .bind(conversation.as_str())
+        .bind(holder)
+        .fetch_one(connection)
+        .await?)
+}
+
+/// True if the lock on a conversation belongs to a connection of an earlier run of the task. Such a
+/// run may hang, and its connections cannot be ended if they belong to another role. Its writes are
+/// excluded by the lease of the task, so its lock need not be waited for.
+async fn is_held_by_earlier_run(
+    connection: &mut PgConnection,
+    conversation: &ConversationId,
+    lease: TaskLease,
+) -> Result<bool, PostgresFailure> {
+    let sql = include_str!("statements/earlier_run.sql");
+    Ok(sqlx::query_scalar(sql)
+        .bind(conversation.as_str())
+        .bind(lease.task.to_string())
+        .bind(lease.epoch.to_string())
+        .fetch_one(connection)
+        .await?)
 }
 
 async fn release_lock(

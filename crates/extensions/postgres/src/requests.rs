@@ -14,6 +14,7 @@ use haft_types::{ContentHash, ConversationId, Segment, Timestamp};
 use sqlx::PgConnection;
 
 use crate::failure::PostgresFailure;
+use crate::guarded::{self, RequestRow, WriteGuard};
 use crate::{lineage, read};
 
 /// A request whose log entry becomes visible when the transaction commits.
@@ -24,6 +25,11 @@ pub(crate) struct PendingRequest {
 }
 
 impl PendingRequest {
+    /// Returns the key of the conversation and the request's number.
+    pub(crate) fn place(&self) -> (i64, i64) {
+        (self.conversation, self.number)
+    }
+
     /// Returns the request's number, and caches its segments so that the next request can be stored
     /// as a delta. Must be called after the commit.
     pub(crate) fn cache_segments(
@@ -93,6 +99,77 @@ pub(crate) async fn log_request(
         segments,
         number,
     })
+}
+
+/// Like [`log_request`], in one statement that makes all checks, for a conversation whose last
+/// request `(key, number)` this process has logged. Returns `None` if nothing was written.
+pub(crate) async fn log_guarded_request(
+    connection: &mut PgConnection,
+    remembered: &mut LastRequests,
+    (key, last): (i64, i64),
+    guard: &WriteGuard<'_>,
+    sent: &SentRequest,
+    now: Timestamp,
+) -> Result<Option<PendingRequest>, PostgresFailure> {
+    let number = last + 1;
+    let Some(mut segments) = remembered.take_previous(key, number) else {
+        return Ok(None);
+    };
+    let request = &sent.request;
+    let kept = count_kept(&segments, &request.segments);
+    let new = &request.segments[kept..];
+    let encoding = sent
+        .encoding
+        .as_ref()
+        .map(|text| (ContentHash::from_content(text.as_bytes()), text.to_string()));
+    let hashes = new.iter().map(|segment| &segment.entry.hash.0[..]);
+    let hashes = hashes.chain([&request.tools.hash.0[..]]);
+    let hashes: Vec<_> = hashes
+        .chain(encoding.iter().map(|(hash, _)| &hash.0[..]))
+        .collect();
+    let (stored, missing) = guarded::find_stored(connection, key, new, &hashes).await?;
+    let is_missing = |hash: &ContentHash| missing.iter().any(|one| one[..] == hash.0[..]);
+    let mut texts = Vec::new();
+    let mut added = Vec::with_capacity(new.len());
+    for (segment, is_message) in new.iter().zip(stored) {
+        let hash = &segment.entry.hash;
+        added.push(SegmentRef::new(
+            segment,
+            if is_message {
+                SegmentSource::Message
+            } else {
+                SegmentSource::Text
+            },
+        ));
+        if !is_message && is_missing(hash) {
+            let text = encode_json("a message", &segment.entry.message)?;
+            texts.push((hash.0.to_vec(), text));
+        }
+    }
+    if is_missing(&request.tools.hash) {
+        let text = encode_json("a list of tools", &request.tools.specs)?;
+        texts.push((request.tools.hash.0.to_vec(), text));
+    }
+    if let Some((hash, text)) = encoding.filter(|(hash, _)| is_missing(hash)) {
+        texts.push((hash.0.to_vec(), text));
+    }
+    let delta = RequestDelta::new(&segments, sent, added);
+    let row = RequestRow {
+        number,
+        sent_at: now,
+        is_self_contained: delta.is_self_contained(),
+        body: &encode_json("a request", &delta)?,
+        texts: &texts,
+    };
+    if !guarded::insert_request(connection, guard, &row).await? {
+        return Ok(None);
+    }
+    apply_delta(&delta, &mut segments)?;
+    Ok(Some(PendingRequest {
+        conversation: key,
+        segments,
+        number,
+    }))
 }
 
 /// Stores the content of a segment unless it is stored already as a message, and returns where it

@@ -72,7 +72,10 @@ impl PostgresSession {
                 Some(connection) => connection,
                 none => none.insert(self.server.connect().await?),
             };
-            let done = job(connection).await;
+            let done = match self.server.timeout() {
+                Some(limit) => run_within(limit, job(connection)).await,
+                None => job(connection).await,
+            };
             if done.as_ref().is_err_and(PostgresFailure::breaks_connection) {
                 self.connection = None;
             }
@@ -87,14 +90,20 @@ impl PostgresSession {
         wait: Duration,
         job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
     ) -> Result<T, PostgresFailure> {
-        self.run(async |connection| {
-            match tokio::time::timeout(wait + WRITE_TIMEOUT, job(connection)).await {
-                Ok(done) => done,
-                // This error closes the connection, because a late reply may still arrive on it.
-                Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
-                    std::io::ErrorKind::TimedOut.into(),
-                ))),
-            }
-        })
+        self.run(async |connection| run_within(wait + WRITE_TIMEOUT, job(connection)).await)
+    }
+}
+
+/// Waits for `job` for at most `limit`. The error of a timeout closes the connection, because a
+/// late reply may still arrive on it.
+async fn run_within<T>(
+    limit: Duration,
+    job: impl Future<Output = Result<T, PostgresFailure>>,
+) -> Result<T, PostgresFailure> {
+    match tokio::time::timeout(limit, job).await {
+        Ok(done) => done,
+        Err(_) => Err(PostgresFailure::Sqlx(sqlx::Error::Io(
+            std::io::ErrorKind::TimedOut.into(),
+        ))),
     }
 }

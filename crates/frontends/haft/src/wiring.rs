@@ -85,7 +85,9 @@ pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Ext
         #[cfg(not(feature = "web"))]
         Arc::new(AbsentExtension::new("web", "web", "web")),
         #[cfg(feature = "postgres")]
-        Arc::new(haft_postgres::PostgresExtension::new(client.lease)),
+        Arc::new(
+            haft_postgres::PostgresExtension::new(client.lease).with_timeout(client.store_timeout),
+        ),
         #[cfg(feature = "postgres")]
         Arc::new(haft_worker::WorkerExtension),
         #[cfg(not(feature = "postgres"))]
@@ -142,6 +144,9 @@ pub(crate) struct ClientParts {
     /// The lease of the queued task that the session runs. Everything is stored under this lease.
     #[cfg(feature = "postgres")]
     pub(crate) lease: Option<haft_postgres::TaskLease>,
+    /// The time limit of each operation on the team store.
+    #[cfg(feature = "postgres")]
+    pub(crate) store_timeout: Option<std::time::Duration>,
     /// The MCP servers that only this session uses.
     #[cfg(feature = "mcp")]
     pub(crate) servers: haft_mcp::GivenServers,

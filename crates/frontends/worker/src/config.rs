@@ -25,11 +25,24 @@ pub struct WorkerConfig {
     /// entry that ends in `*` matches all sources that begin with the text before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
-    /// The daily limits for tasks with particular labels, by label.
+    /// The maximum number of tasks of one repository that all workers run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository_tasks: Option<u32>,
+    /// The address that receives a JSON document at the end of each task, as an HTTP POST request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+    /// The name of the environment variable with the value of the header `Authorization` of the
+    /// webhook's requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_authorization_env: Option<String>,
+    /// The age in days after which ended tasks are removed from the queue, with their logs and
+    /// patches. 0 keeps them.
+    pub keep_days: u32,
+    /// The limits for tasks with particular labels, by label.
     pub labels: BTreeMap<String, LabelLimits>,
 }
 
-/// The daily limits of all tasks with one label.
+/// The limits of all tasks with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LabelLimits {
@@ -39,9 +52,20 @@ pub struct LabelLimits {
     /// The maximum number of tokens of the tasks with the label per day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_tokens: Option<i64>,
+    /// The maximum number of tasks with the label that all workers run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u32>,
 }
 
 impl WorkerConfig {
+    /// Returns the labels whose tasks may not all run at the same time, each with the maximum.
+    pub fn concurrency_limits(&self) -> Vec<(String, i64)> {
+        let limited = |(label, limits): (&String, &LabelLimits)| {
+            Some((label.clone(), i64::from(limits.tasks?)))
+        };
+        self.labels.iter().filter_map(limited).collect()
+    }
+
     /// True if the instructions, agents and rules in the repository `source` may be followed. A
     /// source that contains `..` is never trusted, because its prefix does not show where it leads.
     pub fn trusts_repository(&self, source: &str) -> bool {
@@ -108,6 +132,7 @@ mod tests {
         let night = LabelLimits {
             day_usd: Some(2.0),
             day_tokens: None,
+            tasks: Some(1),
         };
         let labels = [
             ("night".to_owned(), night),
@@ -118,8 +143,9 @@ mod tests {
             day_tokens: Some(9),
             labels,
             ..WorkerConfig::default()
-        }
-        .spending_limits();
+        };
+        assert_eq!(limits.concurrency_limits(), [("night".to_owned(), 1)]);
+        let limits = limits.spending_limits();
         let of = |label: &str, usd, tokens| SpendingLimit {
             label: label.to_owned(),
             usd,

@@ -31,7 +31,7 @@ impl TaskRun {
         if files.is_empty() {
             Ok(())
         } else {
-            self.keep_files(&files)
+            self.keep_files(files)
         }
     }
 }

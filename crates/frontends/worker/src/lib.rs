@@ -5,7 +5,7 @@
 //! of its build. This crate must not read the environment, the home folder or configuration files.
 //! It blocks: each task has a thread.
 //!
-//! Read first: [`Worker`] (the loop), [`TaskRunner`] (one task), [`Workspaces`] (a fresh clone for
+//! Read first: [`Worker`] (the loop), `task_report.rs` (the end of a run), [`TaskRunner`] (one task), [`Workspaces`] (a fresh clone for
 //! each run).
 
 /// Returns a message of `messages/LANGUAGE` by its key: `text!("task-used-up")`.
@@ -13,17 +13,26 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
 
+mod clone_lock;
 mod config;
 mod extension;
+mod heartbeats;
+mod host_health;
 mod kept_files;
 mod metrics;
+mod mirrors;
+mod push;
 mod slot;
 mod task_meter;
+mod task_report;
 mod task_runner;
+mod wakeup;
+mod webhook;
 mod worker_loop;
 #[cfg(feature = "workflows")]
 mod workflow_task;
 mod workspace;
+mod workspace_files;
 
 use haft_messages::MessageFile;
 
@@ -31,9 +40,11 @@ pub use config::{LabelLimits, WorkerConfig};
 pub use extension::{SECTION, WorkerExtension};
 pub use metrics::serve_metrics;
 pub use slot::{Slot, TaskRun, TaskStop};
+pub use task_report::RunEnd;
 pub use task_runner::{BuildAgent, TaskRunner, yolo_refusal};
-pub use worker_loop::{RunEnd, Worker, WorkerOptions};
-pub use workspace::{TaskWorkspace, WorkspaceError, Workspaces};
+pub use webhook::{AnnounceEnd, Webhook};
+pub use worker_loop::{Worker, WorkerOptions, WorkerStop};
+pub use workspace::{BuildGit, TaskWorkspace, WorkspaceError, Workspaces};
 
 /// The messages about tasks. Every key begins with the name of its file.
 static MESSAGES: [MessageFile; 1] = [MessageFile::new(

@@ -129,12 +129,24 @@ fn format_metrics(statistics: &QueueStatistics, workers: &[WorkerRow]) -> String
             let _ = writeln!(text, "{name}{labels} {value}");
         }
     };
+    let failed = statistics.states.get("failed").copied().unwrap_or_default();
+    write_metric(
+        "haft_queue_failed_tasks",
+        "gauge",
+        "Tasks that failed, including failed runs.",
+        vec![(String::new(), failed as f64)],
+    );
     let states = statistics
         .states
         .iter()
         .map(|(state, count)| (format_label("state", state), *count as f64))
         .collect();
-    write_metric("haft_queue_tasks", "gauge", "Tasks in each state.", states);
+    write_metric(
+        "haft_queue_tasks",
+        "gauge",
+        "Tasks by state or outcome, as `haft queue list` names it.",
+        states,
+    );
     let oldest = vec![(String::new(), statistics.oldest_ms as f64 / 1_000.0)];
     write_metric(
         "haft_queue_oldest_seconds",
@@ -194,6 +206,22 @@ fn format_metrics(statistics: &QueueStatistics, workers: &[WorkerRow]) -> String
         "How long nothing was heard of each worker.",
         silent,
     );
+    let unhealthy = workers
+        .iter()
+        .map(|one| {
+            let unhealthy = one.problem.is_some();
+            (
+                format_label("worker", &one.name),
+                f64::from(u8::from(unhealthy)),
+            )
+        })
+        .collect();
+    write_metric(
+        "haft_worker_unhealthy",
+        "gauge",
+        "1 if the worker takes no tasks because of a problem of its host.",
+        unhealthy,
+    );
     text
 }
 
@@ -201,7 +229,8 @@ fn format_label(name: &str, value: &str) -> String {
     let value = value
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
-        .replace('\n', "\\n");
+        .replace('\n', "\\n")
+        .replace('\r', " ");
     format!("{{{name}=\"{value}\"}}")
 }
 
@@ -260,7 +289,7 @@ mod tests {
     #[test]
     fn format_metrics_uses_the_text_format() {
         let stand = QueueStatistics {
-            states: [("queued".to_owned(), 3)].into(),
+            states: [("failed".to_owned(), 2), ("queued".to_owned(), 3)].into(),
             oldest_ms: 1_500,
             ..QueueStatistics::default()
         };
@@ -272,15 +301,21 @@ mod tests {
             draining: false,
             silent_ms: 10,
             tasks: 2,
+            problem: Some("disk full".to_owned()),
         };
         let text = format_metrics(&stand, &[worker]);
         assert!(
-            text.contains("# TYPE haft_queue_tasks gauge\nhaft_queue_tasks{state=\"queued\"} 3\n"),
+            text.contains("haft_queue_tasks{state=\"queued\"} 3\n"),
             "{text}"
         );
         assert!(text.contains("haft_queue_oldest_seconds 1.5\n"), "{text}");
         assert!(
             text.contains("haft_worker_slots{worker=\"a\\\"b\\\\\\n\"} 4\n"),
+            "{text}"
+        );
+        assert!(text.contains("haft_queue_failed_tasks 2\n"), "{text}");
+        assert!(
+            text.contains("haft_worker_unhealthy{worker=\"a\\\"b\\\\\\n\"} 1\n"),
             "{text}"
         );
         assert!(

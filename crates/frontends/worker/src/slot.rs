@@ -2,6 +2,7 @@
 //! spending.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ const MAX_LINE_BYTES: usize = 4_096;
 const MAX_BUFFERED_LINES: usize = 10_000;
 /// The waiting time before a failed operation is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// The interval at which a blocked run checks whether its task is lost.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The reason for stopping a task early. The first reason is kept, except that [`Self::Lost`]
 /// replaces any other reason.
@@ -80,7 +83,7 @@ impl Slot {
     }
 
     /// Repeats `job` until it succeeds. Used for operations that must have succeeded before the run
-    /// continues. Returns an error only if another worker has taken over the task; in that case,
+    /// continues. Returns an error only if the task no longer belongs to this worker; in that case,
     /// the run must end, because nothing it does will be stored. Must not be called from within a
     /// runtime.
     pub fn retry_until_done<T>(
@@ -93,6 +96,7 @@ impl Slot {
                     self.stop(TaskStop::Lost);
                     return Err(error);
                 }
+                Err(error) if self.stop_reason() == Some(TaskStop::Lost) => return Err(error),
                 Err(error) => {
                     tracing::warn!(task = self.lease.task, %error, "a run waits for the queue");
                     std::thread::sleep(RETRY_INTERVAL);
@@ -121,27 +125,44 @@ impl TaskRun {
     /// Records the tokens and the cost that the task has used so far. Blocks until they are stored,
     /// and may be called from within a runtime.
     pub fn record_spending(&self, spent: TaskSpending) {
-        if let Err(error) =
-            self.retry_on_thread(|| self.queue.record_spending(self.slot.lease, spent))
-        {
+        let lease = self.slot.lease;
+        let recorded = self.retry_on_thread(move |queue| queue.record_spending(lease, spent));
+        if let Err(error) = recorded {
             tracing::warn!(task = self.task.id, %error, "what a task spends could not be noted");
         }
     }
 
     /// Stores files in the queue, so that another worker can continue the task. Blocks until they
     /// are stored, and may be called from within a runtime.
-    pub fn keep_files(&self, files: &[KeptFile]) -> Result<(), StoreError> {
-        self.retry_on_thread(|| self.queue.save_files(self.slot.lease, files))
+    pub fn keep_files(&self, files: Vec<KeptFile>) -> Result<(), StoreError> {
+        let lease = self.slot.lease;
+        self.retry_on_thread(move |queue| queue.save_files(lease, &files))
     }
 
+    /// Runs `job` on a thread of its own, because [`Slot::retry_until_done`] must not block a
+    /// thread of a runtime. If the task is lost, the job is not waited for: it may hang on a dead
+    /// connection, and the queue will refuse what it writes.
     fn retry_on_thread(
         &self,
-        job: impl Fn() -> Result<(), StoreError> + Send,
+        job: impl Fn(&TaskQueue) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
-        // A thread of its own is used, because `Slot::retry_until_done` must not block a thread of
-        // a runtime.
-        std::thread::scope(|scope| scope.spawn(|| self.slot.retry_until_done(job)).join())
-            .unwrap_or(Err(StoreError::Closed))
+        let (done, result) = mpsc::channel();
+        let queue = Arc::clone(&self.queue);
+        let slot = Arc::clone(&self.slot);
+        std::thread::spawn(move || {
+            // The receiver is gone if the task was lost meanwhile.
+            let _ = done.send(slot.retry_until_done(|| job(&queue)));
+        });
+        loop {
+            match result.recv_timeout(CHECK_INTERVAL) {
+                Ok(done) => return done,
+                Err(RecvTimeoutError::Timeout)
+                    if self.slot.stop_reason() != Some(TaskStop::Lost) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return Err(StoreError::Closed);
+                }
+            }
+        }
     }
 }
 

@@ -16,8 +16,6 @@ pub(crate) struct TaskMeter {
     /// The prices of the models that may be used.
     prices: Vec<Price>,
     spent: TaskSpending,
-    /// True if the highest possible cost of a request is recorded before it is sent.
-    limited: bool,
     /// The newest request of each conversation, which is being built or was sent.
     requests: HashMap<ConversationId, PendingRequest>,
 }
@@ -38,12 +36,10 @@ impl TaskMeter {
             tokens: task.spent_tokens,
             ..TaskSpending::default()
         };
-        let limited = task.usd_limit.is_some() || task.token_limit.is_some();
         Self {
             run,
             prices,
             spent,
-            limited,
             requests: HashMap::new(),
         }
     }
@@ -51,9 +47,6 @@ impl TaskMeter {
     /// Records the highest possible cost of a request that is about to be sent. This cost counts if
     /// the worker is lost before the reply.
     fn reserve_request(&mut self, conversation: &ConversationId, output: u64) {
-        if !self.limited {
-            return;
-        }
         let request = self.requests.entry(conversation.clone()).or_default();
         let worst = |price: &Price| {
             let (input, out) = price.max_cost(request.input);

@@ -26,7 +26,7 @@ use crate::slot::TaskRun;
 #[cfg(feature = "otel")]
 use crate::slot::{Slot, TaskStop};
 use crate::task_meter::TaskMeter;
-use crate::worker_loop::RunEnd;
+use crate::task_report::RunEnd;
 
 /// Builds an agent with the extensions of this program, which stores everything under a lease.
 pub type BuildAgent = Box<dyn Fn(Config, TaskLease) -> Agent + Send + Sync>;
@@ -86,18 +86,6 @@ impl TaskRunError {
         )
     }
 
-    /// True if a file could not be read or written.
-    fn is_disk_error(&self) -> bool {
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            if error.is::<io::Error>() {
-                return true;
-            }
-            cause = error.source();
-        }
-        matches!(self, Self::Io(_))
-    }
-
     /// Returns the message with its causes.
     fn to_text(&self) -> String {
         let mut text = self.to_string();
@@ -130,15 +118,15 @@ impl TaskRunner {
     pub(crate) fn run_task(&self, run: &TaskRun) -> RunEnd {
         let ended = self.try_task(run);
         ended.unwrap_or_else(|error| {
-            // The record of a workflow is a file, so an I/O error may be a failure of the disk.
-            let is_disk_error = run.task.request.workflow.is_some() && error.is_disk_error();
             // Stored in the queue for any reader, so it is not translated to this worker's
             // language.
             let why = error.to_text();
-            if is_disk_error || error.is_store_error() {
+            if error.is_store_error() {
                 RunEnd::Trouble(why)
-            } else {
+            } else if matches!(error, TaskRunError::Refused(_)) {
                 RunEnd::Refused(why)
+            } else {
+                RunEnd::Unprepared(why)
             }
         })
     }
@@ -334,6 +322,7 @@ impl TaskRunner {
             (Some(TaskStop::Lost), _) => ("lost", Some("lost"), &none),
             (Some(TaskStop::HandOver), _) => ("handed_over", None, &none),
             (_, RunEnd::Refused(_)) => ("failed", Some("refused"), &none),
+            (_, RunEnd::Unprepared(_)) => ("given_back", Some("unprepared"), &none),
             (_, RunEnd::Trouble(_)) => ("given_back", Some("trouble"), &none),
             (_, RunEnd::Result(result)) => {
                 let outcome = result["outcome"].as_str().unwrap_or_default();

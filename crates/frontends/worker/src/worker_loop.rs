@@ -1,34 +1,42 @@
-//! Runs the loop of a worker, which sends heartbeats, takes tasks while it has free slots, and
-//! reports the ends of tasks.
+//! Runs the loop of a worker, which takes tasks while it has free slots, and waits for the running
+//! ones at its end.
 //!
 //! Invariant: however a run ends, its task is either finished once, returned to the queue, or owned
 //! by another worker.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use haft_postgres::{
-    QueuedTask, ReleaseReason, TaskEnd, TaskQueue, TaskState, TaskTakenOver, WorkerProfile,
-};
+use haft_postgres::{QueueListener, TaskLease, TaskQueue, WorkerProfile};
 use haft_store::StoreError;
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::slot::{Slot, TaskRun, TaskStop};
+use crate::heartbeats::LastHeartbeat;
+use crate::host_health::{HostHealth, Readiness};
+use crate::slot::{Slot, TaskStop};
 use crate::task_runner::TaskRunner;
-use crate::workspace::{TaskWorkspace, WorkspaceError, Workspaces};
+use crate::wakeup::Wakeup;
+use crate::webhook::Webhook;
+use crate::workspace::Workspaces;
 
-/// The waiting time before the queue is polled again if it had no task for the worker.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The interval at which the worker checks for a free slot or a stop request.
-const CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// The interval between polls of an idle worker. New tasks are announced; polls find the tasks
+/// whose announcement was lost.
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
+/// The interval between polls while the worker waits for a particular state of the queue.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The interval at which a worker that ends checks its running tasks.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(25);
+/// The interval at which old tasks are removed.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+/// The time after the drain time in which tasks must be handed over.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The settings with which a worker is started.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The worker's name in the queue.
-    pub name: String,
     /// The maximum number of tasks that run at the same time.
     pub slots: u16,
     /// The time after a stop request in which running tasks may end before they are handed over to
@@ -36,31 +44,23 @@ pub struct WorkerOptions {
     pub drain: Duration,
     /// True if the worker exits when the queue has no more tasks that it can take.
     pub until_empty: bool,
-    /// The filter and the limits for the tasks that the worker takes. The worker replaces the id in
-    /// this profile with its own.
+    /// True if the worker takes a single task and exits at its end.
+    pub takes_one: bool,
+    /// The name, the filter and the limits of the worker. It replaces the id in this profile with
+    /// its own.
     pub taker: WorkerProfile,
 }
 
-/// The way in which a run ended: with a result, or with a permanent or temporary failure.
-#[derive(Debug)]
-pub enum RunEnd {
-    /// The run ended with this result, as JSON.
-    Result(Value),
-    /// The run could not start, and would not start on any other worker. The value is the reason.
-    Refused(String),
-    /// The server or the store failed, so another attempt may succeed. The value is the reason.
-    Trouble(String),
-}
-
-impl From<WorkspaceError> for RunEnd {
-    fn from(error: WorkspaceError) -> Self {
-        let end = if error.is_transient() {
-            Self::Trouble
-        } else {
-            Self::Refused
-        };
-        end(error.to_string())
-    }
+/// The requests to end a worker, and its answer.
+#[derive(Clone, Default)]
+pub struct WorkerStop {
+    /// Canceled if the worker is to take no more tasks.
+    pub stop: CancellationToken,
+    /// Canceled if the worker is to hand over its running tasks immediately.
+    pub at_once: CancellationToken,
+    /// Canceled by the worker if tasks cannot be handed over in time, because the database is
+    /// unreachable. The process should exit then.
+    pub abandoned: CancellationToken,
 }
 
 /// Takes tasks from a queue and runs them.
@@ -70,296 +70,275 @@ pub struct Worker {
     pub queue: Arc<TaskQueue>,
     /// A separate connection for heartbeats, so that heartbeats never wait for other queries.
     pub heartbeat_queue: TaskQueue,
+    /// The address of the queue's server, for the connection on which changes are announced.
+    pub server: String,
     /// The manager of the folders in which tasks work.
     pub workspaces: Workspaces,
     /// Runs the tasks.
     pub runner: TaskRunner,
+    /// The address that is called at the end of each task.
+    pub webhook: Option<Webhook>,
+    /// The time after which ended tasks are removed from the queue.
+    pub keep: Option<Duration>,
     /// The settings with which the worker was started.
     pub options: WorkerOptions,
 }
 
-/// The slots that are in use, by task id.
+/// The state that the threads of a worker share.
+pub(crate) struct WorkerState {
+    pub(crate) busy: BusySlots,
+    pub(crate) health: HostHealth,
+    pub(crate) last_heartbeat: LastHeartbeat,
+    /// Wakes the thread that takes tasks.
+    pub(crate) wakeup: Wakeup,
+    /// Wakes the thread that sends heartbeats.
+    pub(crate) pulse: Wakeup,
+    /// The error because of which the worker ends.
+    failure: Mutex<Option<StoreError>>,
+    /// The task that a worker for a single task has taken.
+    only: Mutex<Option<i64>>,
+}
+
+/// The slots that are in use. A task that was lost and taken again can have two.
 #[derive(Default)]
-struct BusySlots(Mutex<HashMap<i64, Arc<Slot>>>);
+pub(crate) struct BusySlots {
+    slots: Mutex<HashMap<(i64, i64), Arc<Slot>>>,
+    is_taking: AtomicBool,
+}
 
 impl BusySlots {
-    fn lock_slots(&self) -> MutexGuard<'_, HashMap<i64, Arc<Slot>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_slots(&self) -> MutexGuard<'_, HashMap<(i64, i64), Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stop_all(&self, why: TaskStop) {
+    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
+        self.lock_slots().values().cloned().collect()
+    }
+
+    /// True while a task is being taken that has no slot yet.
+    pub(crate) fn is_taking(&self) -> bool {
+        self.is_taking.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn stop_all(&self, why: TaskStop) {
         for slot in self.lock_slots().values() {
             slot.stop(why);
         }
     }
+
+    fn count(&self) -> usize {
+        self.lock_slots().len()
+    }
+
+    fn tasks(&self) -> Vec<i64> {
+        self.lock_slots().keys().map(|(task, _)| *task).collect()
+    }
+
+    fn remove(&self, lease: TaskLease) {
+        self.lock_slots().remove(&(lease.task, lease.epoch));
+    }
+}
+
+impl WorkerState {
+    fn new() -> Self {
+        Self {
+            busy: BusySlots::default(),
+            health: HostHealth::default(),
+            last_heartbeat: LastHeartbeat::new(),
+            wakeup: Wakeup::default(),
+            pulse: Wakeup::default(),
+            failure: Mutex::default(),
+            only: Mutex::default(),
+        }
+    }
+
+    /// Ends the worker, because a newer haft has upgraded the queue's tables.
+    pub(crate) fn refuse_format(&self, error: StoreError, stop: &CancellationToken) {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        stop.cancel();
+        self.busy.stop_all(TaskStop::HandOver);
+    }
 }
 
 impl Worker {
-    /// Takes and runs tasks until `stop` is canceled, then waits for the running tasks to end. If
-    /// `at_once` is canceled, the running tasks are handed over immediately. Blocks until the last
-    /// task has ended.
-    pub fn run_until_stopped(
-        &self,
-        stop: &CancellationToken,
-        at_once: &CancellationToken,
-    ) -> Result<(), StoreError> {
-        let WorkerOptions {
-            name, slots, taker, ..
-        } = &self.options;
-        let id = self
-            .heartbeat_queue
-            .add_worker(name, i64::from(*slots), &taker.labels)?;
+    /// Takes and runs tasks until `requests.stop` is canceled, then waits for the running tasks to
+    /// end. Blocks until the last task has ended. A worker for a single task returns the task that
+    /// it took, if there was one.
+    pub fn run_until_stopped(&self, requests: &WorkerStop) -> Result<Option<i64>, StoreError> {
+        let id = self.heartbeat_queue.add_worker(&self.options.taker)?;
         let taker = WorkerProfile {
             worker: id,
-            ..taker.clone()
+            ..self.options.taker.clone()
         };
-        let busy = BusySlots::default();
+        for folder in self.workspaces.remove_abandoned() {
+            self.runner.revoke_trust(&folder);
+        }
+        let listener = QueueListener::new(&self.server)?;
+        let state = WorkerState::new();
         let ended = CancellationToken::new();
         std::thread::scope(|scope| {
-            scope.spawn(|| self.send_heartbeats(&taker, &busy, stop, &ended));
-            while !stop.is_cancelled() {
-                if busy.lock_slots().len() >= usize::from(*slots) {
-                    std::thread::sleep(CHECK_INTERVAL);
-                    continue;
-                }
-                match self.queue.take_task(&taker) {
-                    Ok(Some((lease, task))) => {
-                        let slot = Arc::new(Slot::new(lease));
-                        busy.lock_slots().insert(lease.task, Arc::clone(&slot));
-                        let busy = &busy;
-                        scope.spawn(move || {
-                            self.run_and_report_task(&task, &slot);
-                            busy.lock_slots().remove(&slot.lease.task);
-                        });
-                    }
-                    Ok(None) if self.options.until_empty && busy.lock_slots().is_empty() => break,
-                    Ok(None) => std::thread::sleep(POLL_INTERVAL),
-                    Err(error) => {
-                        tracing::warn!(%error, "no task can be taken");
-                        std::thread::sleep(POLL_INTERVAL * 4);
-                    }
-                }
+            scope.spawn(|| self.send_heartbeats(&taker, &state, &requests.stop, &ended));
+            scope.spawn(|| self.watch_lease(taker.lease, &state, &ended));
+            scope.spawn(|| Self::listen_for_changes(listener, &state, &ended));
+            if let Some(webhook) = &self.webhook {
+                scope.spawn(|| webhook.announce_ends(&self.queue, &ended));
             }
-            self.drain_slots(&busy, at_once);
+            if let Some(keep) = self.keep {
+                let ended = &ended;
+                scope.spawn(move || self.remove_old_tasks(keep, ended));
+            }
+            self.take_tasks(scope, &taker, &state, &requests.stop);
+            self.drain_slots(&state, requests);
             ended.cancel();
         });
-        self.heartbeat_queue.remove_worker(id)
+        let removed = self.heartbeat_queue.remove_worker(id);
+        let failure = state.failure.into_inner();
+        match failure.unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => removed.map(|()| {
+                state
+                    .only
+                    .into_inner()
+                    .unwrap_or_else(PoisonError::into_inner)
+            }),
+        }
+    }
+
+    /// Takes tasks while there are free slots, and starts a thread for each.
+    fn take_tasks<'scope, 'env: 'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        taker: &WorkerProfile,
+        state: &'scope WorkerState,
+        stop: &CancellationToken,
+    ) {
+        let mut taker = taker.clone();
+        while !stop.is_cancelled() {
+            if state.busy.count() >= usize::from(self.options.slots) {
+                state.wakeup.wait(POLL_INTERVAL, stop);
+                continue;
+            }
+            match state.health.readiness() {
+                Readiness::Ready => {}
+                // The scheduler that started this worker finds another host.
+                Readiness::Paused(_) | Readiness::NeedsCheck if self.options.takes_one => return,
+                Readiness::Paused(left) => {
+                    state.wakeup.wait(left, stop);
+                    continue;
+                }
+                Readiness::NeedsCheck => {
+                    self.check_host(state);
+                    continue;
+                }
+            }
+            state.busy.is_taking.store(true, Ordering::SeqCst);
+            let taken = self.queue.take_task(&WorkerProfile {
+                holding: state.busy.tasks(),
+                ..taker.clone()
+            });
+            let slot = match &taken {
+                Ok(Some((lease, _))) => {
+                    let slot = Arc::new(Slot::new(*lease));
+                    let mut slots = state.busy.lock_slots();
+                    slots.insert((lease.task, lease.epoch), Arc::clone(&slot));
+                    Some(slot)
+                }
+                Ok(None) | Err(_) => None,
+            };
+            state.busy.is_taking.store(false, Ordering::SeqCst);
+            match (taken, slot) {
+                (Ok(Some((_, task))), Some(slot)) => {
+                    if self.options.takes_one {
+                        taker.only = Some(task.id);
+                        *state.only.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.id);
+                    }
+                    scope.spawn(move || {
+                        self.run_and_report_task(&task, &slot, state);
+                        state.busy.remove(slot.lease);
+                        state.wakeup.signal();
+                    });
+                }
+                (Ok(_), _) => {
+                    if self.is_done(&taker, state) {
+                        return;
+                    }
+                    state.wakeup.wait(self.poll_interval(), stop);
+                }
+                (Err(error), _) => {
+                    tracing::warn!(%error, "no task can be taken");
+                    state.wakeup.wait(CLOSE_POLL_INTERVAL * 2, stop);
+                }
+            }
+        }
+    }
+
+    fn poll_interval(&self) -> Duration {
+        if self.options.until_empty || self.options.takes_one {
+            CLOSE_POLL_INTERVAL
+        } else {
+            POLL_INTERVAL
+        }
+    }
+
+    /// True if the worker was started for a single task that is over, or until the queue is empty,
+    /// and nothing is left that it could take later, such as a task of a lost worker.
+    fn is_done(&self, taker: &WorkerProfile, state: &WorkerState) -> bool {
+        if state.busy.count() > 0 {
+            return false;
+        }
+        let is_left = match taker.only {
+            Some(id) => self
+                .queue
+                .get_task(id)
+                .map(|task| task.is_some_and(|task| !task.state.is_over())),
+            None if self.options.takes_one => return true,
+            None if self.options.until_empty => self.queue.has_tasks_to_come(taker),
+            None => return false,
+        };
+        is_left.is_ok_and(|is_left| !is_left)
+    }
+
+    /// Checks the host before the next task, after a check that failed.
+    fn check_host(&self, state: &WorkerState) {
+        match self.workspaces.check_host() {
+            Ok(()) => state.health.record_recovery(),
+            Err(error) => state.health.record_sickness(error.to_string()),
+        }
+        state.pulse.signal();
     }
 
     /// Waits for the running tasks to end. Tasks that are still running after the drain time are
-    /// handed over to other workers.
-    fn drain_slots(&self, busy: &BusySlots, at_once: &CancellationToken) {
+    /// handed over to other workers. Tasks that cannot be handed over are abandoned; other workers
+    /// take them when the lease expires.
+    fn drain_slots(&self, state: &WorkerState, requests: &WorkerStop) {
         let started = Instant::now();
-        while !busy.lock_slots().is_empty() {
-            if at_once.is_cancelled() || started.elapsed() >= self.options.drain {
-                busy.stop_all(TaskStop::HandOver);
+        let mut handed_over = None;
+        while state.busy.count() > 0 {
+            if handed_over.is_none()
+                && (requests.at_once.is_cancelled() || started.elapsed() >= self.options.drain)
+            {
+                state.busy.stop_all(TaskStop::HandOver);
+                handed_over = Some(Instant::now());
             }
-            std::thread::sleep(CHECK_INTERVAL);
+            if handed_over.is_some_and(|since| since.elapsed() >= HAND_OVER_TIMEOUT) {
+                state.busy.stop_all(TaskStop::Lost);
+                requests.abandoned.cancel();
+            }
+            std::thread::sleep(DRAIN_INTERVAL);
         }
     }
 
-    /// Sends heartbeats until `ended` is canceled, and writes the logs of running tasks to the
-    /// queue. The queue answers each heartbeat with the tasks that the worker still holds and the
-    /// tasks that were canceled.
-    fn send_heartbeats(
-        &self,
-        taker: &WorkerProfile,
-        busy: &BusySlots,
-        stop: &CancellationToken,
-        ended: &CancellationToken,
-    ) {
-        let mut last_success = Instant::now();
+    /// Removes tasks that ended longer than `keep` ago, once an hour.
+    fn remove_old_tasks(&self, keep: Duration, ended: &CancellationToken) {
+        let pause = Wakeup::default();
         while !ended.is_cancelled() {
-            let slots: Vec<_> = busy.lock_slots().values().cloned().collect();
-            match self
-                .heartbeat_queue
-                .record_heartbeat(taker.worker, stop.is_cancelled())
-            {
-                Ok(held) => {
-                    last_success = Instant::now();
-                    for slot in &slots {
-                        match held.iter().find(|(lease, _)| *lease == slot.lease) {
-                            None => slot.stop(TaskStop::Lost),
-                            Some((_, true)) => slot.stop(TaskStop::Cancelled),
-                            Some((_, false)) => self.write_log(slot),
-                        }
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the queue does not hear this worker");
-                    if last_success.elapsed() >= taker.lease {
-                        // The leases of these tasks have expired, so other workers take the tasks.
-                        // The queue would discard the results of this worker.
-                        for slot in slots {
-                            slot.stop(TaskStop::Lost);
-                        }
-                    }
-                }
+            if let Err(error) = self.queue.prune(keep) {
+                tracing::warn!(%error, "old tasks stay in the queue");
             }
-            let next = Instant::now() + taker.lease / 4;
-            while Instant::now() < next && !ended.is_cancelled() {
-                std::thread::sleep(CHECK_INTERVAL);
-            }
+            pause.wait(PRUNE_INTERVAL, ended);
         }
-    }
-
-    fn write_log(&self, slot: &Slot) {
-        let lines = slot.take_log_lines();
-        if !lines.is_empty()
-            && let Err(error) = self.heartbeat_queue.append_log(slot.lease, &lines)
-        {
-            tracing::warn!(task = slot.lease.task, %error, "lines of a task's log are lost");
-        }
-    }
-
-    /// Runs one task and reports its result to the queue.
-    fn run_and_report_task(&self, task: &QueuedTask, slot: &Arc<Slot>) {
-        #[cfg(feature = "otel")]
-        let started = Instant::now();
-        let (end, workspace) = match self.prepare_workspace(task, slot) {
-            Ok(workspace) => {
-                let folder = workspace.folder.clone();
-                let queue = Arc::clone(&self.queue);
-                let run = TaskRun {
-                    task: task.clone(),
-                    folder,
-                    queue,
-                    slot: Arc::clone(slot),
-                };
-                (self.runner.run_task(&run), Some(workspace))
-            }
-            Err(end) => (end, None),
-        };
-        #[cfg(feature = "otel")]
-        TaskRunner::record_trace(task, slot, started.elapsed(), &end);
-        let reported = match (slot.stop_reason(), end) {
-            (Some(TaskStop::Lost), _) => Ok(()),
-            (Some(TaskStop::HandOver), _) => self.release_task(slot, ReleaseReason::HandedOver),
-            (None, RunEnd::Trouble(why)) => {
-                slot.add_log_line(json!({"type": "worker", "message": why}).to_string());
-                self.write_log(slot);
-                self.release_task(
-                    slot,
-                    ReleaseReason::ExternalFailure(Duration::from_secs(
-                        (task.attempts * task.attempts).unsigned_abs(),
-                    )),
-                )
-            }
-            (None, RunEnd::Refused(why)) => {
-                self.finish_task(slot, &failed_task_end("refused", &why))
-            }
-            (Some(TaskStop::Cancelled), end) => {
-                let result = match end {
-                    RunEnd::Result(result) => result,
-                    RunEnd::Refused(why) | RunEnd::Trouble(why) => {
-                        json!({"outcome": "aborted", "code": "cancelled", "message": why})
-                    }
-                };
-                self.finish_task(
-                    slot,
-                    &TaskEnd {
-                        state: TaskState::Cancelled,
-                        ..self.build_task_end(workspace.as_ref(), None, result)
-                    },
-                )
-            }
-            (None, RunEnd::Result(result)) => self.finish_task(
-                slot,
-                &self.build_task_end(workspace.as_ref(), task.request.push.as_deref(), result),
-            ),
-        };
-        if let Err(error) = reported {
-            tracing::warn!(task = slot.lease.task, %error, "the end of a task could not be noted");
-        }
-        if let Some(workspace) = workspace {
-            self.runner.revoke_trust(&workspace.folder);
-            self.workspaces.remove_workspace(&workspace);
-        }
-    }
-
-    /// Creates a fresh clone for a task, and restores the changes that earlier runs of the task
-    /// made.
-    fn prepare_workspace(&self, task: &QueuedTask, slot: &Slot) -> Result<TaskWorkspace, RunEnd> {
-        let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
-        let bundle = if task.has_bundle {
-            self.queue.read_bundle(task.id).map_err(trouble)?
-        } else {
-            None
-        };
-        let workspace = self.workspaces.create_workspace(task, bundle.as_deref())?;
-        self.queue
-            .set_base_commit(slot.lease, &workspace.base)
-            .map_err(trouble)?;
-        self.runner.trust_clone(task, &workspace.folder)?;
-        workspace.restore_files(&self.queue.read_files(task.id).map_err(trouble)?)?;
-        Ok(workspace)
-    }
-
-    /// Returns the final report about a task, including its patch. If `push` names a branch, this
-    /// method also pushes the changes to that branch.
-    fn build_task_end(
-        &self,
-        workspace: Option<&TaskWorkspace>,
-        push: Option<&str>,
-        mut result: Value,
-    ) -> TaskEnd {
-        let mut patch = None;
-        let mut branch = None;
-        if let Some(workspace) = workspace {
-            match self.workspaces.create_patch(workspace) {
-                Ok(change) => patch = Some(change).filter(|change| !change.is_empty()),
-                Err(error) => result["patch_error"] = json!(error.to_string()),
-            }
-            if let (Some(name), Some(change)) = (push, &patch) {
-                match self.workspaces.push_patch(workspace, change, name) {
-                    Ok(()) => branch = Some(name.to_owned()),
-                    Err(error) => result["push_error"] = json!(error.to_string()),
-                }
-            }
-        }
-        TaskEnd {
-            state: TaskState::Ended,
-            result,
-            patch,
-            branch,
-        }
-    }
-
-    fn finish_task(&self, slot: &Slot, end: &TaskEnd) -> Result<(), StoreError> {
-        self.write_log(slot);
-        retry_until_reported(slot, || self.queue.finish_task(slot.lease, end))
-    }
-
-    fn release_task(&self, slot: &Slot, why: ReleaseReason) -> Result<(), StoreError> {
-        retry_until_reported(slot, || self.queue.release_task(slot.lease, why))
-    }
-}
-
-/// Repeats `job` until it succeeds or the task belongs to another worker.
-fn retry_until_reported(
-    slot: &Slot,
-    job: impl Fn() -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    loop {
-        match job() {
-            Err(error)
-                if !TaskTakenOver::is_cause_of(&error)
-                    && slot.stop_reason() != Some(TaskStop::Lost) =>
-            {
-                tracing::warn!(task = slot.lease.task, %error, "the end of a task is noted later");
-                std::thread::sleep(POLL_INTERVAL * 2);
-            }
-            settled => return settled,
-        }
-    }
-}
-
-fn failed_task_end(code: &str, why: &str) -> TaskEnd {
-    let result = json!({"outcome": "failed", "code": code, "message": why});
-    TaskEnd {
-        state: TaskState::Failed,
-        result,
-        patch: None,
-        branch: None,
     }
 }

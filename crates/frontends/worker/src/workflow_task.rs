@@ -20,8 +20,8 @@ use tokio::task::LocalSet;
 use crate::localize_text;
 use crate::slot::TaskRun;
 use crate::task_meter::TaskMeter;
+use crate::task_report::RunEnd;
 use crate::task_runner::{TaskPlan, TaskRunError, TaskRunner, block_on, yolo_refusal};
-use crate::worker_loop::RunEnd;
 
 impl TaskRunner {
     /// Runs the workflow `name` with the model, mode and limits of `plan`.
@@ -135,7 +135,7 @@ fn resume_or_begin_run(run: &TaskRun, workflow: &Workflow) -> Result<HeldRun, Ta
         let path = TASK_RECORD_PATH.into();
         let content = bytes.to_vec();
         keeper
-            .keep_files(&[KeptFile {
+            .keep_files(vec![KeptFile {
                 path,
                 kind: KeptKind::File,
                 mode: 0o600,

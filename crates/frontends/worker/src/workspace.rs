@@ -3,19 +3,27 @@
 //!
 //! Objects are copied, not linked, so a task cannot change the mirror through its clone. git runs
 //! as everywhere in haft, without the repository's configuration.
+//!
+//! Invariant: a clone belongs to the process that has its lock. Several workers can use one folder.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use haft_files::{Durability, LockFile};
-use haft_postgres::{KeptFile, KeptKind, QueuedTask};
+use haft_files::Durability;
+use haft_postgres::{QueuedTask, hide_address_password};
 use haft_sandbox::{Git, GitError, GitProgram, GitReach};
+
+use crate::clone_lock::CloneLock;
+use crate::mirrors::Mirrors;
 
 /// The id of git's empty tree, which exists in every repository. A task without a repository starts
 /// from it.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// The size of the file that is written to check the disk of a host, in bytes.
+const PROBE_BYTES: usize = 1 << 20;
 
 /// The reason why an operation on a task's workspace or its patch failed.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +35,7 @@ pub enum WorkspaceError {
         source: GitError,
     },
     /// A repository could not be fetched.
-    #[error("git fetch {url}: {source}")]
+    #[error("git fetch {}: {source}", hide_address_password(.url))]
     Fetch {
         /// The URL of the repository.
         url: String,
@@ -55,16 +63,33 @@ impl WorkspaceError {
             Self::Git { .. } | Self::Outside(_) => false,
         }
     }
+
+    /// True if the server refused a push, as opposed to being unreachable.
+    pub fn is_refused_push(&self) -> bool {
+        match self {
+            Self::Git {
+                source: GitError::Failed(reason),
+                ..
+            } => reason.contains("rejected]"),
+            Self::Git { .. } | Self::Fetch { .. } | Self::File { .. } | Self::Outside(_) => false,
+        }
+    }
 }
+
+/// Finds git and sets up its sandbox. Called again if the sandbox no longer works, for example
+/// because somebody has removed its folder.
+pub type BuildGit = Box<dyn Fn() -> Result<GitProgram, String> + Send + Sync>;
 
 /// Creates and removes the folders in which the tasks of a worker run.
 pub struct Workspaces {
     /// The folder that contains the mirrors and workspaces. Only workers write to it.
-    pub folder: PathBuf,
+    folder: PathBuf,
     /// The git program with which repositories are fetched and cloned.
-    pub git: GitProgram,
+    git: Mutex<GitProgram>,
+    build_git: BuildGit,
     /// The path of the socket of the user's SSH agent, if there is one.
-    pub agent: Option<PathBuf>,
+    pub(crate) agent: Option<PathBuf>,
+    mirrors: Mirrors,
 }
 
 /// The clone in which one task works.
@@ -75,34 +100,121 @@ pub struct TaskWorkspace {
     /// The commit that the task started from.
     pub base: String,
     /// The source of the repository, as the task names it. `None` for a task without a repository.
-    source: Option<String>,
+    pub(crate) source: Option<String>,
     /// The mirror or bundle from which the repository was cloned.
-    mirror: Option<PathBuf>,
+    pub(crate) mirror: Option<PathBuf>,
+    lock: Option<CloneLock>,
 }
 
 impl Workspaces {
-    /// Creates a fresh clone for a task. If an earlier run left a workspace behind, that is removed
-    /// first.
+    /// Creates the manager of the workspaces in `folder`.
+    pub fn new(
+        folder: PathBuf,
+        build_git: BuildGit,
+        agent: Option<PathBuf>,
+    ) -> Result<Self, String> {
+        let git = Mutex::new(build_git()?);
+        Ok(Self {
+            mirrors: Mirrors::new(folder.join("mirrors")),
+            folder,
+            git,
+            build_git,
+            agent,
+        })
+    }
+
+    pub(crate) fn git(&self) -> GitProgram {
+        self.git
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn tasks_folder(&self) -> PathBuf {
+        self.folder.join("tasks")
+    }
+
+    /// Removes the clones of workers that were killed, and returns their paths.
+    pub fn remove_abandoned(&self) -> Vec<PathBuf> {
+        let mut removed = Vec::new();
+        for lock in CloneLock::take_abandoned(&self.tasks_folder()) {
+            removed.push(lock.folder().join("work"));
+            if let Err(error) = lock.remove_folder() {
+                tracing::warn!(%error, "the workspace of a killed worker is still there");
+            }
+        }
+        removed
+    }
+
+    /// Checks that this host can run tasks: that its disk has room, and that git runs in its
+    /// sandbox. A sandbox that does not work is set up again.
+    pub fn check_host(&self) -> Result<(), WorkspaceError> {
+        let lock = CloneLock::acquire(&self.tasks_folder(), &["probe".to_owned()])?;
+        let checked = self.probe_host(lock.folder());
+        lock.remove_folder()?;
+        checked
+    }
+
+    fn probe_host(&self, folder: &Path) -> Result<(), WorkspaceError> {
+        let at = folder.join("disk");
+        let failed = |source| WorkspaceError::File {
+            at: at.clone(),
+            source,
+        };
+        let mut file = fs::File::create(&at).map_err(failed)?;
+        file.write_all(&vec![1; PROBE_BYTES]).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        let init = |name: &str| {
+            let repository = folder.join(name);
+            let arguments = ["init", "--quiet", "--template=", path_to_str(&repository)];
+            self.run_git(folder, GitReach::Local, "git init", &arguments)
+        };
+        if init("first").is_ok() {
+            return Ok(());
+        }
+        if let Ok(git) = (self.build_git)() {
+            *self.git.lock().unwrap_or_else(PoisonError::into_inner) = git;
+        }
+        init("second")
+    }
+
+    /// Creates a fresh clone for a task.
+    ///
+    /// The clone's path contains only the number of the task, because the conversation names it,
+    /// and a worker that continues the task should find the same path. If another run still has
+    /// the lock of that folder – a worker that hangs, or another run in this process – the path
+    /// contains the epoch, too.
     pub fn create_workspace(
         &self,
         task: &QueuedTask,
         bundle: Option<&[u8]>,
     ) -> Result<TaskWorkspace, WorkspaceError> {
-        let above = self.folder.join("tasks").join(task.id.to_string());
-        remove_path(&above)?;
-        create_folder(&above)?;
-        let above = above
-            .canonicalize()
-            .map_err(|source| WorkspaceError::File {
-                at: above.clone(),
-                source,
-            })?;
+        let names = [task.id.to_string(), format!("{}-{}", task.id, task.epoch)];
+        let lock = CloneLock::acquire(&self.tasks_folder(), &names)?;
+        match self.fill_workspace(task, bundle, lock.folder()) {
+            Ok(workspace) => Ok(TaskWorkspace {
+                lock: Some(lock),
+                ..workspace
+            }),
+            Err(error) => {
+                drop(lock.remove_folder());
+                Err(error)
+            }
+        }
+    }
+
+    fn fill_workspace(
+        &self,
+        task: &QueuedTask,
+        bundle: Option<&[u8]>,
+        above: &Path,
+    ) -> Result<TaskWorkspace, WorkspaceError> {
         let folder = above.join("work");
         let source = task.request.repository.clone();
         let mirror = match (&source, bundle) {
             (None, _) => {
                 self.run_git(
-                    &above,
+                    above,
                     GitReach::Local,
                     "git init",
                     &["init", "--quiet", "--template=", path_to_str(&folder)],
@@ -112,6 +224,7 @@ impl Workspaces {
                     base: EMPTY_TREE.to_owned(),
                     source,
                     mirror: None,
+                    lock: None,
                 });
             }
             (Some(_), Some(content)) => {
@@ -124,28 +237,12 @@ impl Workspaces {
                 })?;
                 at
             }
-            (Some(url), None) => self.update_mirror(url)?,
+            (Some(url), None) => {
+                let agent = self.agent.as_deref().filter(|_| is_ssh(url));
+                self.mirrors.update(&self.git(), url, agent)?
+            }
         };
-        let from = path_to_str(&mirror).to_owned();
-        let clone = [
-            "clone",
-            "--quiet",
-            "--no-checkout",
-            "--no-hardlinks",
-            "--template=",
-            "--",
-            &from,
-            path_to_str(&folder),
-        ];
-        self.run_git(
-            &above,
-            GitReach::Network {
-                source: &from,
-                agent: None,
-            },
-            "git clone",
-            &clone,
-        )?;
+        self.clone_without_checkout(above, &mirror, &folder)?;
         let commit = task
             .base
             .as_deref()
@@ -177,80 +274,32 @@ impl Workspaces {
             base: base.trim().to_owned(),
             source,
             mirror: Some(mirror),
+            lock: None,
         })
     }
 
-    /// Creates or updates the mirror of a repository. A lock prevents other processes from updating
-    /// it at the same time.
-    fn update_mirror(&self, url: &str) -> Result<PathBuf, WorkspaceError> {
-        let above = self.folder.join("mirrors");
-        create_folder(&above)?;
-        let above = above
-            .canonicalize()
-            .map_err(|source| WorkspaceError::File {
-                at: above.clone(),
-                source,
-            })?;
-        let name = blake3::hash(url.as_bytes()).to_hex();
-        let at = above.join(format!("{}.git", &name[..32]));
-        let lock = above.join(format!("{}.lock", &name[..32]));
-        let _lock = LockFile::acquire(&lock).map_err(|source| WorkspaceError::File {
-            at: at.clone(),
-            source,
-        })?;
+    pub(crate) fn clone_without_checkout(
+        &self,
+        above: &Path,
+        mirror: &Path,
+        folder: &Path,
+    ) -> Result<(), WorkspaceError> {
+        let from = path_to_str(mirror).to_owned();
+        let clone = [
+            "clone",
+            "--quiet",
+            "--no-checkout",
+            "--no-hardlinks",
+            "--template=",
+            "--",
+            &from,
+            path_to_str(folder),
+        ];
         let reach = GitReach::Network {
-            source: url,
-            agent: self.agent.as_deref().filter(|_| is_ssh(url)),
+            source: &from,
+            agent: None,
         };
-        if !at.join("HEAD").exists() {
-            remove_path(&at)?;
-            create_folder(&at)?;
-            let dir = format!("--git-dir={}", path_to_str(&at));
-            self.run_git(
-                &at,
-                GitReach::Local,
-                "git init",
-                &[&dir, "init", "--quiet", "--bare", "--template="],
-            )?;
-        }
-        let dir = format!("--git-dir={}", path_to_str(&at));
-        let fetch = [
-            dir.as_str(),
-            "fetch",
-            "--quiet",
-            "--prune",
-            "--force",
-            "--",
-            url,
-            "+refs/heads/*:refs/heads/*",
-            "+refs/tags/*:refs/tags/*",
-        ];
-        let failed = |source| WorkspaceError::Fetch {
-            url: url.to_owned(),
-            source,
-        };
-        self.git
-            .run_in_own_folder(&at, reach, &fetch)
-            .map_err(failed)?;
-        let head = [
-            dir.as_str(),
-            "fetch",
-            "--quiet",
-            "--force",
-            "--",
-            url,
-            "HEAD:refs/haft/head",
-        ];
-        self.git
-            .run_in_own_folder(&at, reach, &head)
-            .map_err(failed)?;
-        self.run_git(
-            &at,
-            GitReach::Local,
-            "git update-ref",
-            &[&dir, "update-ref", "--no-deref", "HEAD", "refs/haft/head"],
-        )?;
-        Ok(at)
+        self.run_git(above, reach, "git clone", &clone)
     }
 
     /// Returns the changes of a task as a patch for `git apply`. The patch is empty if nothing was
@@ -261,7 +310,7 @@ impl Workspaces {
             source,
         };
         let scratch = self.folder.join("views");
-        let git = Git::open(self.git.clone(), &workspace.folder, &scratch).map_err(what)?;
+        let git = Git::open(self.git(), &workspace.folder, &scratch).map_err(what)?;
         let git = git.for_writing(&workspace.folder, "index").map_err(what)?;
         git.run(["read-tree", &workspace.base]).map_err(what)?;
         git.run(["add", "--all", "--", "."]).map_err(what)?;
@@ -277,114 +326,34 @@ impl Workspaces {
         git.run(diff).map_err(what)
     }
 
-    /// Commits a patch on top of the task's base commit, and pushes the commit to a branch of the
-    /// repository. The commit is made in a new clone to which the task had no access.
-    pub fn push_patch(
-        &self,
-        workspace: &TaskWorkspace,
-        patch: &[u8],
-        branch: &str,
-    ) -> Result<(), WorkspaceError> {
-        let (Some(url), Some(mirror)) = (&workspace.source, &workspace.mirror) else {
-            return Ok(());
-        };
-        let above = workspace.folder.parent().unwrap_or(&workspace.folder);
-        let folder = above.join("push");
-        let change = above.join("push/.git/change.patch");
-        let from = path_to_str(mirror).to_owned();
-        let clone = [
-            "clone",
-            "--quiet",
-            "--no-checkout",
-            "--no-hardlinks",
-            "--template=",
-            "--",
-            &from,
-            path_to_str(&folder),
-        ];
-        self.run_git(
-            above,
-            GitReach::Network {
-                source: &from,
-                agent: None,
-            },
-            "git clone",
-            &clone,
-        )?;
-        haft_files::replace_file(&change, patch, Durability::Process).map_err(|source| {
-            WorkspaceError::File {
-                at: change.clone(),
-                source,
-            }
-        })?;
-        let dir = format!("--git-dir={}/.git", path_to_str(&folder));
-        let tree = format!("--work-tree={}", path_to_str(&folder));
-        let run_in_clone = |what: &str, arguments: &[&str]| {
-            let all: Vec<_> = [dir.as_str(), &tree]
-                .into_iter()
-                .chain(arguments.iter().copied())
-                .collect();
-            self.run_git(&folder, GitReach::Local, what, &all)
-        };
-        run_in_clone(
-            "git checkout",
-            &[
-                "checkout",
-                "--quiet",
-                "--detach",
-                "--end-of-options",
-                &workspace.base,
-                "--",
-            ],
-        )?;
-        run_in_clone(
-            "git apply",
-            &["apply", "--index", "--binary", path_to_str(&change)],
-        )?;
-        run_in_clone(
-            "git commit",
-            &["commit", "--quiet", "--message", "Change made by haft"],
-        )?;
-        let target = format!("HEAD:refs/heads/{branch}");
-        let push = [dir.as_str(), "push", "--quiet", "--", url, &target];
-        let what = format!("git push {url} {branch}");
-        if let Some(local) = local_path(url) {
-            return self.run_git(
-                local,
-                GitReach::Network {
-                    source: path_to_str(&folder),
-                    agent: None,
-                },
-                &what,
-                &push,
-            );
-        }
-        let agent = self.agent.as_deref().filter(|_| is_ssh(url));
-        self.run_git(
-            &folder,
-            GitReach::Network { source: url, agent },
-            &what,
-            &push,
-        )
-    }
-
-    /// Removes the workspace of a task. If the removal fails, it is repeated when the task runs on
-    /// this worker again.
-    pub fn remove_workspace(&self, workspace: &TaskWorkspace) {
-        if let Some(Err(error)) = workspace.folder.parent().map(remove_path) {
+    /// Removes the workspace of a task. If the removal fails, it is repeated when a worker starts.
+    pub fn remove_workspace(&self, workspace: TaskWorkspace) {
+        let removed = workspace.lock.map(CloneLock::remove_folder);
+        if let Some(Err(error)) = removed {
             tracing::warn!(%error, "the workspace of a task is still there");
         }
     }
 
-    fn run_git(
+    pub(crate) fn run_git(
         &self,
         folder: &Path,
         reach: GitReach<'_>,
         what: &str,
         arguments: &[&str],
     ) -> Result<(), WorkspaceError> {
-        self.git
-            .run_in_own_folder(folder, reach, arguments)
+        self.read_git(folder, reach, what, arguments).map(drop)
+    }
+
+    pub(crate) fn read_git(
+        &self,
+        folder: &Path,
+        reach: GitReach<'_>,
+        what: &str,
+        arguments: &[&str],
+    ) -> Result<String, WorkspaceError> {
+        let printed = self.git().run_in_own_folder(folder, reach, arguments);
+        printed
+            .map(|printed| String::from_utf8_lossy(&printed).into_owned())
             .map_err(|source| WorkspaceError::Git {
                 what: what.to_owned(),
                 source,
@@ -392,81 +361,7 @@ impl Workspaces {
     }
 }
 
-impl TaskWorkspace {
-    /// Restores the changes of earlier runs in the clone. Deletions are made first, beginning with
-    /// the deepest path; then the changed files are written.
-    pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
-        for file in kept
-            .iter()
-            .rev()
-            .filter(|file| file.kind == KeptKind::Absent)
-        {
-            remove_path(&self.resolve_path(file)?)?;
-        }
-        for file in kept.iter().filter(|file| file.kind != KeptKind::Absent) {
-            let at = self.resolve_path(file)?;
-            write_kept_file(file, &at).map_err(|source| WorkspaceError::File {
-                at: file.path.clone(),
-                source,
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Returns the path of a stored file in the clone. A path that leads outside the clone, whether
-    /// directly or through links, is rejected.
-    fn resolve_path(&self, file: &KeptFile) -> Result<PathBuf, WorkspaceError> {
-        let outside = || WorkspaceError::Outside(file.path.clone());
-        let plain = file
-            .path
-            .components()
-            .all(|part| matches!(part, Component::Normal(name) if name != ".git"));
-        let at = self.folder.join(&file.path);
-        let near = at
-            .ancestors()
-            .skip(1)
-            .find_map(|above| above.canonicalize().ok())
-            .ok_or_else(outside)?;
-        let top = self.folder.canonicalize().map_err(|_| outside())?;
-        if plain && near.starts_with(top) {
-            Ok(at)
-        } else {
-            Err(outside())
-        }
-    }
-}
-
-fn write_kept_file(file: &KeptFile, at: &Path) -> io::Result<()> {
-    if let Some(above) = at.parent() {
-        fs::create_dir_all(above)?;
-    }
-    let is_folder = at
-        .symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_dir());
-    match file.kind {
-        KeptKind::Absent => return Ok(()),
-        KeptKind::Folder => {
-            if !is_folder {
-                fs::create_dir(at)?;
-            }
-        }
-        KeptKind::File | KeptKind::Link if is_folder => fs::remove_dir_all(at)?,
-        KeptKind::File | KeptKind::Link => drop(fs::remove_file(at)),
-    }
-    match file.kind {
-        KeptKind::Link => {
-            use std::os::unix::ffi::OsStrExt;
-            symlink(std::ffi::OsStr::from_bytes(&file.content), at)
-        }
-        KeptKind::File => {
-            fs::write(at, &file.content)?;
-            fs::set_permissions(at, fs::Permissions::from_mode(file.mode & 0o777))
-        }
-        KeptKind::Folder | KeptKind::Absent => Ok(()),
-    }
-}
-
-fn create_folder(folder: &Path) -> Result<(), WorkspaceError> {
+pub(crate) fn create_folder(folder: &Path) -> Result<(), WorkspaceError> {
     haft_files::create_folder(folder).map_err(|source| WorkspaceError::File {
         at: folder.to_owned(),
         source,
@@ -474,7 +369,7 @@ fn create_folder(folder: &Path) -> Result<(), WorkspaceError> {
 }
 
 /// Removes a file or a folder. Succeeds if it does not exist.
-fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
+pub(crate) fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
     let removed = match at.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(at),
         Ok(_) => fs::remove_file(at),
@@ -488,19 +383,19 @@ fn remove_path(at: &Path) -> Result<(), WorkspaceError> {
 
 /// Returns a path of the worker as text. Such paths are always valid UTF-8, because the worker's
 /// folder was given as text, and only numbers and hashes are appended to it.
-fn path_to_str(path: &Path) -> &str {
+pub(crate) fn path_to_str(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
 /// Returns the local folder that the source of a repository refers to, or `None` if the source is
 /// on another machine.
-fn local_path(source: &str) -> Option<&Path> {
+pub(crate) fn local_path(source: &str) -> Option<&Path> {
     Some(Path::new(source.trim_start_matches("file://"))).filter(|path| path.is_absolute())
 }
 
 /// True if git would use `ssh` to connect to the source of a repository, because of its scheme or
 /// because it has the form `host:path`.
-fn is_ssh(source: &str) -> bool {
+pub(crate) fn is_ssh(source: &str) -> bool {
     match source.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),
         None => source
@@ -510,55 +405,22 @@ fn is_ssh(source: &str) -> bool {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kept_file(path: &str, kind: KeptKind, content: &str) -> KeptFile {
-        KeptFile {
-            path: path.into(),
-            kind,
-            mode: 0o755,
-            content: content.as_bytes().to_vec(),
-        }
-    }
-
-    fn workspace(folder: &Path) -> TaskWorkspace {
-        TaskWorkspace {
+impl TaskWorkspace {
+    #[cfg(test)]
+    pub(crate) fn for_folder(folder: &Path) -> Self {
+        Self {
             folder: folder.to_owned(),
             base: EMPTY_TREE.to_owned(),
             source: None,
             mirror: None,
+            lock: None,
         }
     }
+}
 
-    #[test]
-    fn restore_files_applies_changes_to_a_fresh_clone() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::create_dir_all(at("gone/deep")).unwrap();
-        fs::write(at("gone/deep/a"), "").unwrap();
-        fs::write(at("was_file"), "").unwrap();
-        fs::create_dir(at("was_folder")).unwrap();
-        workspace(folder.path())
-            .restore_files(&[
-                kept_file("gone", KeptKind::Absent, ""),
-                kept_file("gone/deep", KeptKind::Absent, ""),
-                kept_file("gone/deep/a", KeptKind::Absent, ""),
-                kept_file("link", KeptKind::Link, "was_file"),
-                kept_file("new/tool", KeptKind::File, "x"),
-                kept_file("was_file", KeptKind::File, "now"),
-                kept_file("was_folder", KeptKind::File, "file now"),
-            ])
-            .unwrap();
-        assert!(!at("gone").exists());
-        assert_eq!(fs::read_to_string(at("link")).unwrap(), "now");
-        assert_eq!(fs::read_to_string(at("was_folder")).unwrap(), "file now");
-        assert_eq!(
-            fs::metadata(at("new/tool")).unwrap().permissions().mode() & 0o777,
-            0o755
-        );
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn is_transient_for_remote_fetches_and_full_disks() {
@@ -588,31 +450,18 @@ mod tests {
     }
 
     #[test]
-    fn restore_files_rejects_paths_outside_the_workspace() {
-        let folder = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        symlink(outside.path(), folder.path().join("way")).unwrap();
-        for path in [
-            "../x",
-            "/tmp/x",
-            "way/x",
-            "way/deep/x",
-            ".git/config",
-            "a/../../x",
-        ] {
-            for kind in [
-                KeptKind::File,
-                KeptKind::Link,
-                KeptKind::Absent,
-                KeptKind::Folder,
-            ] {
-                let refused = workspace(folder.path()).restore_files(&[kept_file(path, kind, "x")]);
-                assert!(
-                    matches!(refused, Err(WorkspaceError::Outside(_))),
-                    "{path} {kind:?}"
-                );
-            }
-        }
-        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    fn is_refused_push_is_false_for_unreachable_servers() {
+        let push = |reason: &str| WorkspaceError::Git {
+            what: "git push".to_owned(),
+            source: GitError::Failed(reason.to_owned()),
+        };
+        assert!(
+            push("error: failed to push some refs ([rejected] a -> a (fetch first))")
+                .is_refused_push()
+        );
+        assert!(
+            push("error: failed (no; [remote rejected] a -> a (hook declined))").is_refused_push()
+        );
+        assert!(!push("Could not resolve host: git.example.org").is_refused_push());
     }
 }

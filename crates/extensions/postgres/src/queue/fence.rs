@@ -26,6 +26,23 @@ impl TaskTakenOver {
     }
 }
 
+/// Returns the error for a write under a lease that is not the newest one of its task.
+pub(super) fn taken_over(lease: TaskLease) -> PostgresFailure {
+    PostgresFailure::Store(StoreError::Database {
+        path: "the queue".into(),
+        source: Box::new(TaskTakenOver(lease)),
+    })
+}
+
+/// Fails if a statement that names `lease` in its condition has changed nothing.
+pub(super) fn require_change(lease: TaskLease, changed: u64) -> Result<(), PostgresFailure> {
+    if changed == 0 {
+        Err(taken_over(lease))
+    } else {
+        Ok(())
+    }
+}
+
 /// Fails unless `lease` is the newest lease of its task. Until the transaction ends, no other
 /// worker can take the task.
 pub(crate) async fn check_lease(
@@ -38,11 +55,30 @@ pub(crate) async fn check_lease(
         .fetch_optional(connection)
         .await?;
     if newest == Some(lease.epoch) {
+        Ok(())
+    } else {
+        Err(taken_over(lease))
+    }
+}
+
+/// Like [`check_lease`], for a transaction that stores a message: the first one counts as an
+/// attempt. A claim that ends before its first message, for example because the server is
+/// unreachable, is not an attempt.
+pub(crate) async fn count_attempt(
+    connection: &mut PgConnection,
+    lease: TaskLease,
+) -> Result<(), PostgresFailure> {
+    // The row is locked by the update at once: taking a shared lock first could deadlock with
+    // another write of this run.
+    let sql = "UPDATE queue_tasks SET attempts = attempts + 1, failures = 0, counted = epoch
+               WHERE id = $1 AND epoch = $2 AND state = 'running' AND counted < epoch";
+    let counted = sqlx::query(sql)
+        .bind(lease.task)
+        .bind(lease.epoch)
+        .execute(&mut *connection)
+        .await?;
+    if counted.rows_affected() == 1 {
         return Ok(());
     }
-    let source = Box::new(TaskTakenOver(lease));
-    Err(PostgresFailure::Store(StoreError::Database {
-        path: "the queue".into(),
-        source,
-    }))
+    check_lease(connection, lease).await
 }

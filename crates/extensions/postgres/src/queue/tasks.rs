@@ -1,6 +1,7 @@
 //! The types that describe a task, its state, and its result.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use haft_types::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,53 @@ pub struct TaskRequest {
     pub push: Option<String>,
 }
 
+impl TaskRequest {
+    /// Returns the repository's address for display, with a password hidden.
+    pub fn shown_repository(&self) -> Option<String> {
+        self.repository.as_deref().map(hide_address_password)
+    }
+}
+
+/// The length from which the user of a web address is regarded as a token.
+const MIN_TOKEN_BYTES: usize = 20;
+
+/// Returns `address` with its password or token replaced. Only addresses with a scheme can contain
+/// one.
+pub fn hide_address_password(address: &str) -> String {
+    let Some((scheme, user, rest)) = find_address_user(address) else {
+        return address.to_owned();
+    };
+    match user.split_once(':') {
+        Some((name, _)) => format!("{scheme}://{name}:***@{rest}"),
+        None if is_token(user) => format!("{scheme}://***@{rest}"),
+        None => address.to_owned(),
+    }
+}
+
+/// True if `address` contains a password or a token.
+pub fn has_address_password(address: &str) -> bool {
+    find_address_user(address).is_some_and(|(_, user, _)| user.contains(':') || is_token(user))
+}
+
+fn is_token(user: &str) -> bool {
+    user.len() >= MIN_TOKEN_BYTES
+}
+
+/// Splits an address into its scheme, its user and the rest. Returns `None` if there is no user.
+fn find_address_user(address: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = address.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    // A password that contains a slash ends at the last `@`. The part before the first slash then
+    // looks like a host with a port that is no number.
+    let odd_port = rest[..end]
+        .split_once(':')
+        .is_some_and(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit()));
+    let at = rest[..end]
+        .rfind('@')
+        .or_else(|| rest.rfind('@').filter(|_| odd_port))?;
+    Some((scheme, &rest[..at], &rest[at + 1..]))
+}
+
 /// The data of a task that is to be added to the queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewTask {
@@ -62,9 +110,13 @@ pub struct NewTask {
     pub usd_limit: Option<f64>,
     /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
-    /// The maximum number of times that the task may be taken. If the worker is lost after the last
-    /// time, the task fails.
+    /// The maximum number of runs that stored a message. If the worker of the last one is lost, the
+    /// task fails.
     pub max_attempts: i64,
+    /// The number of times that the task is queued again after its run failed.
+    pub retries: i64,
+    /// The pause before the first such retry. It doubles with each retry.
+    pub retry_after: Duration,
 }
 
 /// The result of adding a task: the id of the new task, or of a queued task with its unique key.
@@ -123,11 +175,28 @@ impl TaskState {
     }
 }
 
+/// The names under which tasks are listed and counted: states, and the outcomes of runs. `ended`
+/// selects every run that ended by itself.
+pub const TASK_STATUSES: [&str; 9] = [
+    "queued",
+    "running",
+    "completed",
+    "failed",
+    "exhausted",
+    "waiting",
+    "aborted",
+    "cancelled",
+    "ended",
+];
+
 /// The data of a task in the queue. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuedTask {
     pub id: i64,
     pub state: TaskState,
+    /// The name under which the task is listed and counted: the outcome of a run that has ended,
+    /// and the state of any other task.
+    pub status: String,
     /// The priority. Tasks with higher values are taken first.
     pub priority: i64,
     pub labels: Vec<String>,
@@ -141,10 +210,12 @@ pub struct QueuedTask {
     pub usd_limit: Option<f64>,
     /// The token limit of all runs of the task together.
     pub token_limit: Option<i64>,
-    /// The number of times that the task was taken by a worker.
+    /// The number of runs of the task that stored a message.
     pub attempts: i64,
-    /// The maximum number of times the task may be taken.
+    /// The maximum number of such runs.
     pub max_attempts: i64,
+    /// The number of claims in a row that stored no message.
+    pub failures: i64,
     /// The number of the newest claim to the task.
     pub epoch: i64,
     /// The name of the current or last worker.
@@ -157,6 +228,14 @@ pub struct QueuedTask {
     pub spent_usd: f64,
     /// The number of tokens that the task has used so far.
     pub spent_tokens: i64,
+    /// The cost of the task before it was retried, in US dollars.
+    pub earlier_usd: f64,
+    /// The number of tokens that the task used before it was retried.
+    pub earlier_tokens: i64,
+    /// The number of times that the task is queued again after its run failed.
+    pub retries: i64,
+    /// The number of times that the task was queued again for that reason.
+    pub retried: i64,
     /// The branch to which the changes were pushed.
     pub branch: Option<String>,
     /// The result of the run, or the reason why there is none.
@@ -176,16 +255,9 @@ pub struct QueuedTask {
 }
 
 impl QueuedTask {
-    /// Returns the name of the outcome if the task ended with one, else the name of its state.
+    /// Returns the name under which the task is listed and counted.
     pub fn state_name(&self) -> &str {
-        let outcome = self
-            .result
-            .as_ref()
-            .and_then(|result| result["outcome"].as_str());
-        match (self.state, outcome) {
-            (TaskState::Ended, Some(outcome)) => outcome,
-            (state, _) => state.name(),
-        }
+        &self.status
     }
 }
 
@@ -208,6 +280,8 @@ pub struct TaskEnd {
     pub patch: Option<Vec<u8>>,
     /// The branch to which the changes were pushed.
     pub branch: Option<String>,
+    /// True if the saved files of the task are kept, because there is no patch with its changes.
+    pub keeps_files: bool,
 }
 
 /// The number and the costs of the tasks that have one label.
@@ -233,7 +307,7 @@ impl LabelCost {
             &self.label
         };
         vec![
-            label.to_owned(),
+            label.replace(['\n', '\r', '\t'], " "),
             self.tasks.to_string(),
             self.tokens.to_string(),
             format!("${:.4}", self.usd),
@@ -245,13 +319,15 @@ impl LabelCost {
 /// The number of tasks by state, the costs by label, and the longest waiting time in the queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueStatistics {
-    /// The number of tasks in each state.
+    /// The number of tasks by the names under which they are listed.
     pub states: BTreeMap<String, i64>,
     /// The costs of the tasks, summed by label.
     pub labels: Vec<LabelCost>,
     /// The time for which the oldest task that is ready to be taken has been waiting, in
     /// milliseconds.
     pub oldest_ms: i64,
+    /// The labels whose tasks are paused. An empty label stands for all tasks.
+    pub paused: Vec<String>,
 }
 
 /// The state of a worker, for a list of workers.
@@ -271,16 +347,56 @@ pub struct WorkerRow {
     pub silent_ms: i64,
     /// The number of tasks that the worker is running.
     pub tasks: i64,
+    /// The reason why the worker takes no tasks, or `None` if it is healthy.
+    pub problem: Option<String>,
 }
 
 impl WorkerRow {
-    /// Returns the cells of a table row: name, slots, tasks, time since the last heartbeat.
+    /// Returns the cells of a table row: name, slots, tasks, time since the last heartbeat, problem.
     pub fn table_cells(&self) -> Vec<String> {
         vec![
             self.name.clone(),
             self.slots.to_string(),
             self.tasks.to_string(),
             format!("{} s", self.silent_ms / 1_000),
+            self.problem.clone().unwrap_or_default(),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hide_address_password_hides_passwords_and_tokens() {
+        for (address, shown) in [
+            ("https://me:secret@host/x.git", "https://me:***@host/x.git"),
+            (
+                "https://me:se/cr@et@host/x.git",
+                "https://me:***@host/x.git",
+            ),
+            ("https://x-token:@host/x", "https://x-token:***@host/x"),
+            ("ssh://git:secret@host:22/x", "ssh://git:***@host:22/x"),
+            (
+                "https://ghp_0123456789abcdefghij@github.com/o/x",
+                "https://***@github.com/o/x",
+            ),
+        ] {
+            assert!(has_address_password(address), "{address}");
+            assert_eq!(hide_address_password(address), shown);
+        }
+        for address in [
+            "https://host/x.git",
+            "https://team@dev.example.com/x",
+            "https://host:8443/x@v2",
+            "ssh://git@host:22/x",
+            "git@host:team/x.git",
+            "/srv/git/a@b:c",
+            "file:///srv/x",
+        ] {
+            assert!(!has_address_password(address), "{address}");
+            assert_eq!(hide_address_password(address), address);
+        }
     }
 }

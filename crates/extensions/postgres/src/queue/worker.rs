@@ -1,45 +1,52 @@
-//! The worker's side of the queue: sends heartbeats, takes tasks, records their spending, and ends
-//! them.
+//! The worker's side of the queue: sends heartbeats and takes tasks.
 
 use std::time::Duration;
 
 use haft_store::StoreError;
-use haft_store::backend::encode_json;
+use serde::Deserialize;
 use sqlx::PgConnection;
 
-use super::fence::{self, TaskLease};
+use super::admin::remove_lost_workers;
+use super::fence::TaskLease;
+use super::format::{self, FORMAT_VERSION};
 use super::spending_limits::{SpendingLimit, to_limit_columns};
-use super::tasks::{QueuedTask, TaskEnd};
+use super::tasks::QueuedTask;
 use super::{TaskQueue, find_task};
-use crate::failure::PostgresFailure;
+use crate::failure::{PostgresFailure, decode_json};
+
+/// The number of claims in a row without a stored message after which a task is given up. Claims
+/// are separated by pauses that grow to five minutes, so this takes more than half an hour.
+pub(super) const MAX_FAILURES: i64 = 20;
 
 /// The identity of a worker, the tasks that it accepts, and the limits on their spending.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerProfile {
     /// The id of the worker in the queue.
     pub worker: i64,
-    /// The time without a heartbeat after which a worker loses its tasks.
+    /// The worker's name in the queue.
+    pub name: String,
+    /// The maximum number of tasks that run at the same time.
+    pub slots: i64,
+    /// The time without a heartbeat after which the worker loses its tasks.
     pub lease: Duration,
     /// The labels of the tasks that the worker accepts. If empty, it accepts all tasks.
     pub labels: Vec<String>,
     /// The labels of the tasks that the worker does not accept.
     pub except: Vec<String>,
+    /// The only task that the worker accepts, even before its time.
+    pub only: Option<i64>,
+    /// The tasks that the worker still runs under an earlier claim. It does not take them again.
+    pub holding: Vec<i64>,
     /// The spending limit in US dollars for tasks that have no limit of their own.
     pub usd_limit: Option<f64>,
     /// The token limit for tasks that have no limit of their own.
     pub token_limit: Option<i64>,
     /// The daily spending limits, which apply to all workers together.
     pub limits: Vec<SpendingLimit>,
-}
-
-/// The reason why a worker returns a task to the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReleaseReason {
-    /// The worker is shutting down. The attempt is not counted.
-    HandedOver,
-    /// The run failed because of something outside the task, such as the model's server. The task
-    /// can be taken again after this time.
-    ExternalFailure(Duration),
+    /// The maximum number of tasks of one repository that run at the same time.
+    pub per_repository: Option<i64>,
+    /// The maximum number of tasks with a label that run at the same time.
+    pub per_label: Vec<(String, i64)>,
 }
 
 /// The spending of a task over all its runs, and the maximum additional spending of its current
@@ -56,19 +63,53 @@ pub struct TaskSpending {
     pub flying_tokens: i64,
 }
 
-/// The SQL query that selects the next task. Tasks that lost their worker come first; all other
-/// tasks are ordered by priority and age. A task that could exceed the rest of a daily limit is not
-/// selected. For a lost run, the maximum cost of its last request counts as spent.
-const NEXT_TASK_SQL: &str = include_str!("../statements/queue_next.sql");
+/// The state that a worker reports with its heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerStatus {
+    /// True if the worker is shutting down.
+    pub draining: bool,
+    /// The reason why the worker takes no tasks, or `None` if it is healthy.
+    pub problem: Option<String>,
+}
 
-/// The SQL statement that takes the selected task, if it is still queued or its worker is still
-/// lost. The row is checked again, because it may have changed between the selection and the lock.
-const TAKE_TASK_SQL: &str = include_str!("../statements/queue_take.sql");
+/// The queue's answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The leases of the worker's running tasks, each with a flag that is true if the task is to be
+    /// canceled.
+    pub held: Vec<(TaskLease, bool)>,
+    /// The time until the next scheduled task can be taken.
+    pub next_due: Option<Duration>,
+}
+
+/// The error for a worker whose lease differs from that of the other workers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the other workers of this queue have a lease of {} s, this one of {} s; start all with one `--lease`",
+    .others.as_secs_f64(), .own.as_secs_f64()
+)]
+pub struct LeaseMismatch {
+    others: Duration,
+    own: Duration,
+}
+
+/// Builds a statement that begins with the selection of the next task. Tasks are ordered by priority and age. A task that
+/// could exceed the rest of a daily limit is not selected. The selection also renews the worker's own
+/// liveness: a worker that the others hold for dead takes nothing, and one whose tables have a
+/// newer format neither.
+macro_rules! next_task {
+    ($file:literal) => {
+        concat!(
+            include_str!("../statements/queue_next.sql"),
+            include_str!(concat!("../statements/", $file))
+        )
+    };
+}
 
 /// The SQL statement that ends the connections of a task's earlier runs, because a worker that
 /// hangs would keep its connections and, with them, its write locks. Connections are found by name.
 /// The name contains the schema, because another schema of the database may have a queue of its
-/// own.
+/// own. Connections of another role cannot be ended; the lease of the task excludes their writes.
 const END_EARLIER_RUNS_SQL: &str = include_str!("../statements/queue_end_earlier.sql");
 
 /// Sets the name of a connection, which contains the task run that uses the connection.
@@ -85,41 +126,107 @@ pub(crate) async fn set_connection_name(
         .map(drop)?)
 }
 
+#[derive(Deserialize)]
+struct HeartbeatRow {
+    format: i32,
+    next_ms: Option<u64>,
+    held: Vec<(i64, i64, bool)>,
+}
+
+/// Binds the parameters of `queue_next.sql`.
+macro_rules! bind_taker {
+    ($query:expr, $taker:expr) => {{
+        let (labels, usd, tokens) = to_limit_columns(&$taker.limits);
+        let (full, most): (Vec<_>, Vec<_>) = $taker.per_label.iter().cloned().unzip();
+        $query
+            .bind($taker.worker)
+            .bind(FORMAT_VERSION)
+            .bind(&$taker.labels)
+            .bind(&$taker.except)
+            .bind(labels)
+            .bind(usd)
+            .bind(tokens)
+            .bind($taker.usd_limit)
+            .bind($taker.token_limit)
+            .bind(full)
+            .bind(most)
+            .bind($taker.per_repository)
+            .bind($taker.only)
+            .bind(&$taker.holding)
+    }};
+}
+
 impl TaskQueue {
-    /// Registers a worker and returns its id.
-    pub fn add_worker(&self, name: &str, slots: i64, labels: &[String]) -> Result<i64, StoreError> {
-        let sql =
-            "INSERT INTO queue_workers (name, slots, labels) VALUES ($1, $2, $3) RETURNING id";
+    /// Registers a worker and returns its id. Removes the rows of workers that were silent for an
+    /// hour. Fails if the other workers have another lease.
+    pub fn add_worker(&self, worker: &WorkerProfile) -> Result<i64, StoreError> {
+        let lease = lease_milliseconds(worker.lease);
         self.run_transaction(async |connection| {
+            let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue workers'::text, 0::bigint))";
+            sqlx::query(lock).execute(&mut *connection).await?;
+            remove_lost_workers(&mut *connection).await?;
+            let sql = "SELECT lease_ms FROM queue_workers WHERE lease_ms <> $1
+                       AND seen >= now() - interval '1 millisecond' * lease_ms::double precision LIMIT 1";
+            let other: Option<i64> = sqlx::query_scalar(sql)
+                .bind(lease)
+                .fetch_optional(&mut *connection)
+                .await?;
+            if let Some(other) = other {
+                let others = Duration::from_millis(other.unsigned_abs());
+                return Err(PostgresFailure::Store(StoreError::Database {
+                    path: "the queue".into(),
+                    source: Box::new(LeaseMismatch { others, own: worker.lease }),
+                }));
+            }
+            let sql = "INSERT INTO queue_workers (name, slots, labels, lease_ms) VALUES ($1, $2, $3, $4) RETURNING id";
             Ok(sqlx::query_scalar(sql)
-                .bind(name)
-                .bind(slots)
-                .bind(labels)
+                .bind(&worker.name)
+                .bind(worker.slots)
+                .bind(&worker.labels)
+                .bind(lease)
                 .fetch_one(connection)
                 .await?)
         })
     }
 
-    /// Records a heartbeat. Returns the leases of the worker's running tasks, each with a flag that
-    /// is true if the task is to be canceled.
+    /// Records a heartbeat, in one statement that also keeps the queue tidy: tasks whose time has
+    /// come can be taken, and tasks whose worker is silent for longer than its lease are queued
+    /// again after a pause, canceled if that was asked for, or given up after too many attempts.
     pub fn record_heartbeat(
         &self,
-        worker: i64,
-        draining: bool,
-    ) -> Result<Vec<(TaskLease, bool)>, StoreError> {
-        self.run_transaction(async |connection| {
-            let seen = "UPDATE queue_workers SET seen = now(), draining = $2 WHERE id = $1";
-            sqlx::query(seen).bind(worker).bind(draining).execute(&mut *connection).await?;
-            let sql = "SELECT id, epoch, cancel_asked FROM queue_tasks WHERE worker = $1 AND state = 'running'";
-            let held: Vec<(i64, i64, bool)> = sqlx::query_as(sql).bind(worker).fetch_all(connection).await?;
-            Ok(held.into_iter().map(|(task, epoch, cancel)| (TaskLease { task, epoch }, cancel)).collect())
+        worker: &WorkerProfile,
+        status: &WorkerStatus,
+    ) -> Result<Heartbeat, StoreError> {
+        let sql = include_str!("../statements/queue_heartbeat.sql");
+        let row: HeartbeatRow = self.run_statement(async |connection| {
+            let query = sqlx::query_scalar(sql)
+                .bind(worker.worker)
+                .bind(&worker.name)
+                .bind(worker.slots)
+                .bind(&worker.labels)
+                .bind(lease_milliseconds(worker.lease))
+                .bind(status.draining)
+                .bind(&status.problem)
+                .bind(MAX_FAILURES)
+                .bind(cancelled_result())
+                .bind(given_up_result());
+            let answer: String = query.fetch_one(connection).await?;
+            let row: HeartbeatRow =
+                decode_json(|| "the answer to a heartbeat".to_owned(), &answer)?;
+            format::check_format(row.format)?;
+            Ok(row)
+        })?;
+        let lease = |(task, epoch, cancel)| (TaskLease { task, epoch }, cancel);
+        Ok(Heartbeat {
+            held: row.held.into_iter().map(lease).collect(),
+            next_due: row.next_ms.map(Duration::from_millis),
         })
     }
 
     /// Removes a worker. Other workers may take its remaining tasks at once.
     pub fn remove_worker(&self, worker: i64) -> Result<(), StoreError> {
         let sql = "DELETE FROM queue_workers WHERE id = $1";
-        self.run_transaction(async |connection| {
+        self.run_statement(async |connection| {
             Ok(sqlx::query(sql)
                 .bind(worker)
                 .execute(connection)
@@ -128,175 +235,88 @@ impl TaskQueue {
         })
     }
 
-    /// Takes the next task for a worker, if there is one. Tasks that lost too many workers are
-    /// marked as failed.
+    /// Takes the next task for a worker, if there is one. If there is none, this costs one
+    /// statement.
     pub fn take_task(
         &self,
         taker: &WorkerProfile,
     ) -> Result<Option<(TaskLease, QueuedTask)>, StoreError> {
-        self.run_transaction(async |connection| {
-            if !taker.limits.is_empty() {
-                // The limits apply to the sum over all workers, so one worker at a time may take a
-                // task.
+        let is_limited = !taker.limits.is_empty()
+            || taker.per_repository.is_some()
+            || !taker.per_label.is_empty();
+        let taken = if is_limited {
+            let has_next: bool = self.run_statement(async |connection| {
+                let query = sqlx::query_scalar(next_task!("queue_free.sql"));
+                Ok(bind_taker!(query, taker).fetch_one(connection).await?)
+            })?;
+            if !has_next {
+                return Ok(None);
+            }
+            // The limits apply to the sum over all workers, so one worker at a time may take a task.
+            self.run_transaction(async |connection| {
                 let lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || ' queue limits'::text, 0::bigint))";
                 sqlx::query(lock).execute(&mut *connection).await?;
-            }
-            loop {
-                let Some(id) = find_next_task(connection, taker).await? else { return Ok(None) };
-                let Some(task) = find_task(connection, id).await? else { return Ok(None) };
-                if task.attempts >= task.max_attempts {
-                    fail_task(connection, &task).await?;
-                    continue;
-                }
-                let take = sqlx::query(TAKE_TASK_SQL).bind(id).bind(taker.worker).bind(taker.usd_limit).bind(taker.token_limit);
-                let taken = take.bind(taker.lease.as_secs_f64()).execute(&mut *connection).await?;
-                if taken.rows_affected() == 0 {
-                    continue;
-                }
-                let lease = TaskLease { task: id, epoch: task.epoch + 1 };
-                let task = id.to_string();
+                take_next_task(connection, taker).await
+            })?
+        } else {
+            self.run_statement(async |connection| take_next_task(connection, taker).await)?
+        };
+        let Some(lease) = taken else {
+            return Ok(None);
+        };
+        self.run_statement(async |connection| {
+            if lease.epoch > 1 {
+                let task = lease.task.to_string();
                 let epoch = lease.epoch.to_string();
-                sqlx::query(END_EARLIER_RUNS_SQL).bind(task).bind(epoch).execute(&mut *connection).await?;
-                return Ok(find_task(connection, id).await?.map(|task| (lease, task)));
+                sqlx::query(END_EARLIER_RUNS_SQL)
+                    .bind(task)
+                    .bind(epoch)
+                    .execute(&mut *connection)
+                    .await?;
             }
+            let task = find_task(connection, lease.task).await?;
+            Ok(task.map(|task| (lease, task)))
         })
     }
 
-    /// Runs `job` in a transaction. Fails if `lease` is no longer the newest lease of its task.
-    pub(super) fn run_with_lease<T>(
-        &self,
-        lease: TaskLease,
-        job: impl AsyncFnOnce(&mut PgConnection) -> Result<T, PostgresFailure>,
-    ) -> Result<T, StoreError> {
-        self.run_transaction(async |connection| {
-            fence::check_lease(connection, lease).await?;
-            job(connection).await
-        })
-    }
-
-    /// Records the commit that the task's workspace was created from. If another worker takes over
-    /// the task, it starts from this commit.
-    pub fn set_base_commit(&self, lease: TaskLease, base: &str) -> Result<(), StoreError> {
-        let sql = "UPDATE queue_tasks SET base = coalesce(base, $2) WHERE id = $1";
-        self.run_with_lease(lease, async |connection| {
-            Ok(sqlx::query(sql)
-                .bind(lease.task)
-                .bind(base)
-                .execute(connection)
-                .await
-                .map(drop)?)
-        })
-    }
-
-    /// Records the spending of a task and the maximum cost of its current request.
-    pub fn record_spending(&self, lease: TaskLease, spent: TaskSpending) -> Result<(), StoreError> {
-        let sql = "UPDATE queue_tasks SET spent_usd = $2, spent_tokens = $3, flying_usd = $4, flying_tokens = $5 WHERE id = $1";
-        self.run_with_lease(lease, async |connection| {
-            let query = sqlx::query(sql)
-                .bind(lease.task)
-                .bind(spent.usd)
-                .bind(spent.tokens);
-            Ok(query
-                .bind(spent.flying_usd)
-                .bind(spent.flying_tokens)
-                .execute(connection)
-                .await
-                .map(drop)?)
-        })
-    }
-
-    /// Appends lines to the log of a task. Fails if the lease was lost.
-    pub fn append_log(&self, lease: TaskLease, lines: &[String]) -> Result<(), StoreError> {
-        let sql =
-            "INSERT INTO queue_log (task, line) SELECT $1, line FROM unnest($2::text[]) AS line";
-        self.run_with_lease(lease, async |connection| {
-            Ok(sqlx::query(sql)
-                .bind(lease.task)
-                .bind(lines)
-                .execute(connection)
-                .await
-                .map(drop)?)
-        })
-    }
-
-    /// Ends a task and deletes its saved files.
-    pub fn finish_task(&self, lease: TaskLease, end: &TaskEnd) -> Result<(), StoreError> {
-        let result = encode_json("the result of a task", &end.result)?;
-        let sql = "UPDATE queue_tasks SET state = $2, result = $3, patch = $4, branch = $5, ended_at = now(),
-                       reserved_usd = 0, reserved_tokens = 0, flying_usd = 0, flying_tokens = 0 WHERE id = $1";
-        self.run_with_lease(lease, async |connection| {
-            let query = sqlx::query(sql)
-                .bind(lease.task)
-                .bind(end.state.name())
-                .bind(&result);
-            query
-                .bind(&end.patch)
-                .bind(&end.branch)
-                .execute(&mut *connection)
-                .await?;
-            let files = "DELETE FROM queue_files WHERE task = $1";
-            Ok(sqlx::query(files)
-                .bind(lease.task)
-                .execute(connection)
-                .await
-                .map(drop)?)
-        })
-    }
-
-    /// Returns a task to the queue, so that another worker can take it.
-    pub fn release_task(&self, lease: TaskLease, why: ReleaseReason) -> Result<(), StoreError> {
-        let sql = "UPDATE queue_tasks SET state = 'queued', worker = NULL, attempts = attempts - $3::bigint, reserved_usd = 0, reserved_tokens = 0,
-                       not_before = now() + $2::double precision * interval '1 second' WHERE id = $1";
-        self.run_with_lease(lease, async |connection| {
-            let (after, back) = match why {
-                ReleaseReason::HandedOver => (Duration::ZERO, 1_i64),
-                ReleaseReason::ExternalFailure(after) => (after, 0),
-            };
-            let query = sqlx::query(sql)
-                .bind(lease.task)
-                .bind(after.as_secs_f64())
-                .bind(back);
-            Ok(query.execute(connection).await.map(drop)?)
+    /// True if there are tasks that the worker may be able to take later: tasks that other workers
+    /// run, and tasks that wait for another attempt. Tasks that are scheduled, blocked by a limit or
+    /// paused do not count.
+    pub fn has_tasks_to_come(&self, taker: &WorkerProfile) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM queue_tasks t WHERE (t.state = 'running' OR t.state = 'queued' AND NOT t.due AND t.epoch > 0
+                           AND (t.attempts > 0 OR t.failures > 0 OR t.retried > 0 OR t.not_before <= now()))
+                       AND ($1::text[] = '{}'::text[] OR t.labels && $1::text[]) AND NOT t.labels && $2::text[])";
+        self.run_statement(async |connection| {
+            Ok(sqlx::query_scalar(sql)
+                .bind(&taker.labels)
+                .bind(&taker.except)
+                .fetch_one(connection)
+                .await?)
         })
     }
 }
 
-async fn find_next_task(
+async fn take_next_task(
     connection: &mut PgConnection,
     taker: &WorkerProfile,
-) -> Result<Option<i64>, PostgresFailure> {
-    let (labels, usd, tokens) = to_limit_columns(&taker.limits);
-    let query = sqlx::query_scalar(NEXT_TASK_SQL)
-        .bind(taker.lease.as_secs_f64())
-        .bind(&taker.labels)
-        .bind(&taker.except)
-        .bind(labels)
-        .bind(usd)
-        .bind(tokens)
-        .bind(taker.usd_limit)
-        .bind(taker.token_limit);
-    Ok(query.fetch_optional(connection).await?)
+) -> Result<Option<TaskLease>, PostgresFailure> {
+    let query = sqlx::query_as(next_task!("queue_take.sql"));
+    let taken: Option<(i64, i64)> = bind_taker!(query, taker).fetch_optional(connection).await?;
+    Ok(taken.map(|(task, epoch)| TaskLease { task, epoch }))
 }
 
-async fn fail_task(
-    connection: &mut PgConnection,
-    task: &QueuedTask,
-) -> Result<(), PostgresFailure> {
-    let sql = "UPDATE queue_tasks SET state = 'failed', epoch = epoch + 1, ended_at = now(), reserved_usd = 0, reserved_tokens = 0,
-                   spent_usd = spent_usd + flying_usd, spent_tokens = spent_tokens + flying_tokens, flying_usd = 0, flying_tokens = 0, result = $2
-               WHERE id = $1";
-    let message = format!(
-        "given up after {} attempts; the log says what became of them",
-        task.attempts
-    );
-    let result = encode_json(
-        "a result",
-        &serde_json::json!({"outcome": "failed", "code": "given_up", "message": message}),
-    )?;
-    Ok(sqlx::query(sql)
-        .bind(task.id)
-        .bind(result)
-        .execute(connection)
-        .await
-        .map(drop)?)
+fn lease_milliseconds(lease: Duration) -> i64 {
+    i64::try_from(lease.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns the result of a task that was canceled while no worker ran it.
+pub(super) fn cancelled_result() -> String {
+    serde_json::json!({"outcome": "aborted", "code": "cancelled", "message": "canceled after its worker was lost"})
+        .to_string()
+}
+
+/// Returns the result of a task that is given up. The server replaces `ATTEMPTS`.
+pub(super) fn given_up_result() -> String {
+    let message = "given up after ATTEMPTS attempts; the log says what became of them";
+    serde_json::json!({"outcome": "failed", "code": "given_up", "message": message}).to_string()
 }

@@ -16,4 +16,5 @@ mod hostile;
 mod large;
 mod postgres;
 mod queue;
+mod queue_faults;
 mod server;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use haft_postgres::{
-    KeptFile, KeptKind, NewTask, PostgresStore, ReleaseReason, SpendingLimit, TaskEnd, TaskLease,
-    TaskQueue, TaskSpending, TaskState, WorkerProfile,
+    KeptFile, KeptKind, NewTask, PostgresStore, ReleaseReason, SpendingLimit, TaskEnd, TaskFilter,
+    TaskLease, TaskQueue, TaskSpending, TaskState, WorkerProfile, WorkerStatus,
 };
 use haft_store::conformance::{TickingClock, conversation, user};
 use haft_store::{NewConversation, Store, StoreConfig};
@@ -13,18 +13,18 @@ use serde_json::json;
 
 use crate::server::Server;
 
-const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
 
 /// Runs blocking code on its own thread: the runtime of these tests is for the server.
-fn blocking<T: Send>(job: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn blocking<T: Send>(job: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(job).join().unwrap())
 }
 
-fn connect_queue(server: &Server) -> TaskQueue {
+pub(crate) fn connect_queue(server: &Server) -> TaskQueue {
     TaskQueue::connect(&server.url(), Duration::from_secs(5)).unwrap()
 }
 
-fn new_task(prompt: &str) -> NewTask {
+pub(crate) fn new_task(prompt: &str) -> NewTask {
     let mut new = NewTask {
         conversation: prompt.to_owned(),
         max_attempts: 3,
@@ -34,31 +34,46 @@ fn new_task(prompt: &str) -> NewTask {
     new
 }
 
-fn new_taker(worker: i64) -> WorkerProfile {
-    let labels = Vec::new();
-    let except = Vec::new();
-    let limits = Vec::new();
+pub(crate) fn new_taker(worker: i64) -> WorkerProfile {
     WorkerProfile {
         worker,
+        name: "w".to_owned(),
+        slots: 1,
         lease: LEASE,
-        labels,
-        except,
-        usd_limit: None,
-        token_limit: None,
-        limits,
+        ..WorkerProfile::default()
     }
 }
 
-fn task_end() -> TaskEnd {
+pub(crate) fn with_status(status: &str) -> TaskFilter {
+    TaskFilter {
+        status: Some(status.to_owned()),
+        label: None,
+    }
+}
+
+/// Registers a worker and returns its id.
+pub(crate) fn add_worker(queue: &TaskQueue) -> i64 {
+    queue.add_worker(&new_taker(0)).unwrap()
+}
+
+/// Sends a heartbeat, which also queues the tasks of lost workers again.
+pub(crate) fn send_heartbeat(queue: &TaskQueue, worker: i64) {
+    queue
+        .record_heartbeat(&new_taker(worker), &WorkerStatus::default())
+        .unwrap();
+}
+
+pub(crate) fn task_end() -> TaskEnd {
     TaskEnd {
         state: TaskState::Ended,
         result: json!({"outcome": "completed"}),
         patch: None,
         branch: None,
+        keeps_files: false,
     }
 }
 
-async fn expire_worker(server: &Server, worker: i64) {
+pub(crate) async fn expire_worker(server: &Server, worker: i64) {
     server
         .change(&format!(
             "UPDATE queue_workers SET seen = now() - interval '1 hour' WHERE id = {worker}"
@@ -66,7 +81,11 @@ async fn expire_worker(server: &Server, worker: i64) {
         .await;
 }
 
-fn take_task(queue: &TaskQueue, taker: &WorkerProfile) -> Option<(TaskLease, String)> {
+/// Sends a heartbeat, and takes the next task.
+pub(crate) fn take_task(queue: &TaskQueue, taker: &WorkerProfile) -> Option<(TaskLease, String)> {
+    queue
+        .record_heartbeat(taker, &WorkerStatus::default())
+        .unwrap();
     queue
         .take_task(taker)
         .unwrap()
@@ -80,7 +99,7 @@ async fn postgres_queue_orders_tasks_by_priority_time_label_and_key() {
     };
     blocking(|| {
         let queue = connect_queue(&server);
-        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        let worker = add_worker(&queue);
         let later = NewTask {
             not_before: Some(i64::MAX),
             ..new_task("later")
@@ -120,7 +139,7 @@ async fn postgres_queue_orders_tasks_by_priority_time_label_and_key() {
             None,
             "the last one is not due"
         );
-        let listed = queue.list_tasks(Some(TaskState::Queued), None, 10).unwrap();
+        let listed = queue.list_tasks(&with_status("queued"), 10).unwrap();
         assert_eq!(listed.len(), 1);
         assert!(queue.cancel(listed[0].id).unwrap() && !queue.cancel(listed[0].id).unwrap());
         assert!(
@@ -151,10 +170,10 @@ async fn postgres_queue_gives_each_task_to_one_worker() {
             let take_all = |_| {
                 scope.spawn(|| {
                     let queue = connect_queue(&server);
-                    let worker = queue.add_worker("w", 1, &[]).unwrap();
+                    let worker = add_worker(&queue);
                     let mut all = Vec::new();
                     while let Some((lease, prompt)) = take_task(&queue, &new_taker(worker)) {
-                        queue.finish_task(lease, &task_end()).unwrap();
+                        queue.finish_task(lease, &task_end(), None).unwrap();
                         all.push(prompt);
                     }
                     all
@@ -181,10 +200,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
     };
     let (late, next) = blocking(|| {
         let queue = connect_queue(&server);
-        (
-            queue.add_worker("late", 1, &[]).unwrap(),
-            queue.add_worker("next", 1, &[]).unwrap(),
-        )
+        (add_worker(&queue), add_worker(&queue))
     });
     let queue = blocking(|| connect_queue(&server));
     let url = server.url();
@@ -196,7 +212,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
     for n in 0..100_u32 {
         let id = conversation(&format!("c{n}"));
         let old = blocking(|| {
-            queue.record_heartbeat(late, false).unwrap();
+            send_heartbeat(&queue, late);
             queue.add_task(&new_task(&format!("t{n}"))).unwrap();
             take_task(&queue, &new_taker(late)).unwrap().0
         });
@@ -212,7 +228,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
             .unwrap();
         expire_worker(&server, late).await;
         let new = blocking(|| {
-            queue.record_heartbeat(next, false).unwrap();
+            send_heartbeat(&queue, next);
             take_task(&queue, &new_taker(next)).unwrap().0
         });
         assert_eq!((new.task, new.epoch), (old.task, old.epoch + 1));
@@ -226,7 +242,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
         let mut writes = vec![before.append_message(&id, &user(3, "late")).await.is_err()];
         if n % 2 == 0 {
             drop(lock);
-            blocking(|| queue.finish_task(new, &task_end()).unwrap());
+            blocking(|| queue.finish_task(new, &task_end(), None).unwrap());
         }
         writes.push(before.append_message(&id, &user(4, "late")).await.is_err());
         writes.push(before.set_state(&id, "k", json!(1)).await.is_err());
@@ -247,7 +263,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
                 content: b"late".to_vec(),
             };
             [
-                queue.finish_task(old, &task_end()).is_err(),
+                queue.finish_task(old, &task_end(), None).is_err(),
                 queue.release_task(old, ReleaseReason::HandedOver).is_err(),
                 queue.record_spending(old, TaskSpending::default()).is_err(),
                 queue.save_files(old, &[file]).is_err(),
@@ -256,7 +272,7 @@ async fn postgres_queue_always_refuses_a_late_worker() {
         }));
         let written = after.messages(&id).await.unwrap().len();
         if n % 2 == 1 {
-            blocking(|| queue.finish_task(new, &task_end()).unwrap());
+            blocking(|| queue.finish_task(new, &task_end(), None).unwrap());
         }
         refused += u32::from(writes.iter().all(|refused| *refused) && written == 2);
         drop((before, kept));
@@ -272,15 +288,17 @@ async fn postgres_queue_distinguishes_two_leases_of_one_worker() {
         return;
     };
     let queue = blocking(|| connect_queue(&server));
-    let worker = blocking(|| queue.add_worker("w", 2, &[]).unwrap());
+    let worker = blocking(|| add_worker(&queue));
+    let other = blocking(|| add_worker(&queue));
     for n in 0..100 {
         let first = blocking(|| {
-            queue.record_heartbeat(worker, false).unwrap();
+            send_heartbeat(&queue, worker);
             queue.add_task(&new_task(&format!("t{n}"))).unwrap();
             take_task(&queue, &new_taker(worker)).unwrap().0
         });
         expire_worker(&server, worker).await;
         blocking(|| {
+            send_heartbeat(&queue, other);
             let second = take_task(&queue, &new_taker(worker)).unwrap().0;
             assert_eq!(
                 second,
@@ -289,11 +307,11 @@ async fn postgres_queue_distinguishes_two_leases_of_one_worker() {
                     ..first
                 }
             );
-            assert!(queue.finish_task(first, &task_end()).is_err(), "{n}");
-            queue.finish_task(second, &task_end()).unwrap();
+            assert!(queue.finish_task(first, &task_end(), None).is_err(), "{n}");
+            queue.finish_task(second, &task_end(), None).unwrap();
             assert!(
-                queue.finish_task(second, &task_end()).is_err()
-                    && queue.finish_task(first, &task_end()).is_err(),
+                queue.finish_task(second, &task_end(), None).is_err()
+                    && queue.finish_task(first, &task_end(), None).is_err(),
                 "{n}"
             );
         });
@@ -309,12 +327,7 @@ async fn postgres_queue_takes_over_from_a_hanging_worker() {
         return;
     };
     let queue = blocking(|| connect_queue(&server));
-    let (hung, next) = blocking(|| {
-        (
-            queue.add_worker("hung", 1, &[]).unwrap(),
-            queue.add_worker("next", 1, &[]).unwrap(),
-        )
-    });
+    let (hung, next) = blocking(|| (add_worker(&queue), add_worker(&queue)));
     let lease = blocking(|| {
         queue.add_task(&new_task("t")).unwrap();
         take_task(&queue, &new_taker(hung)).unwrap().0
@@ -374,7 +387,7 @@ async fn postgres_queue_leaves_tasks_of_another_schema_alone() {
         blocking(|| {
             let queue = connect_queue(server);
             queue.add_task(&new_task("t")).unwrap();
-            let worker = queue.add_worker("w", 1, &[]).unwrap();
+            let worker = add_worker(&queue);
             (take_task(&queue, &new_taker(worker)).unwrap().0, worker)
         })
     };
@@ -393,7 +406,7 @@ async fn postgres_queue_leaves_tasks_of_another_schema_alone() {
     expire_worker(&here, lost).await;
     blocking(|| {
         let queue = connect_queue(&here);
-        let next = queue.add_worker("next", 1, &[]).unwrap();
+        let next = add_worker(&queue);
         assert_eq!(take_task(&queue, &new_taker(next)).unwrap().0.epoch, 2);
     });
     store
@@ -412,7 +425,7 @@ async fn postgres_queue_keeps_the_files_of_a_task_for_the_next_worker() {
     };
     blocking(|| {
         let queue = connect_queue(&server);
-        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        let worker = add_worker(&queue);
         queue.add_task(&new_task("t")).unwrap();
         let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
         let file = |path: &str, content: &[u8]| KeptFile {
@@ -444,7 +457,7 @@ async fn postgres_queue_keeps_the_files_of_a_task_for_the_next_worker() {
             2,
             "they outlive a taking"
         );
-        queue.finish_task(lease, &task_end()).unwrap();
+        queue.finish_task(lease, &task_end(), None).unwrap();
         assert!(queue.read_files(lease.task).unwrap().is_empty());
     });
     server.end().await;
@@ -457,18 +470,45 @@ async fn postgres_queue_gives_up_a_task_that_loses_every_worker() {
     };
     let queue = blocking(|| connect_queue(&server));
     blocking(|| queue.add_task(&new_task("t")).unwrap());
-    for _ in 0..3 {
-        let worker = blocking(|| {
-            let worker = queue.add_worker("w", 1, &[]).unwrap();
-            assert!(take_task(&queue, &new_taker(worker)).is_some());
-            worker
+    let url = server.url();
+    for n in 0..3_u32 {
+        let (worker, lease) = blocking(|| {
+            let worker = add_worker(&queue);
+            let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
+            (worker, lease)
         });
+        let store = PostgresStore::connect_with_lease(
+            &url,
+            &StoreConfig::default(),
+            TickingClock::new(),
+            Some(lease),
+        )
+        .unwrap();
+        let id = conversation(&format!("c{n}"));
+        store
+            .create(NewConversation::new(id.clone(), "p"))
+            .await
+            .unwrap();
+        store.append_message(&id, &user(1, "begun")).await.unwrap();
+        drop(store);
         expire_worker(&server, worker).await;
+        blocking(|| {
+            let next = add_worker(&queue);
+            send_heartbeat(&queue, next);
+        });
+        // The pauses between attempts are not waited for.
+        server
+            .change("UPDATE queue_tasks SET not_before = now() WHERE state = 'queued'")
+            .await;
     }
     blocking(|| {
-        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        let worker = add_worker(&queue);
         assert!(take_task(&queue, &new_taker(worker)).is_none());
-        let task = queue.list_tasks(None, None, 1).unwrap().pop().unwrap();
+        let task = queue
+            .list_tasks(&TaskFilter::default(), 1)
+            .unwrap()
+            .pop()
+            .unwrap();
         assert_eq!(
             (task.state, task.result.unwrap()["code"].as_str()),
             (TaskState::Failed, Some("given_up"))
@@ -486,7 +526,7 @@ async fn postgres_queue_reserves_spending_before_a_task_starts() {
     };
     let worker = blocking(|| {
         let queue = connect_queue(&server);
-        let worker = queue.add_worker("w", 9, &[]).unwrap();
+        let worker = add_worker(&queue);
         let limit = |label: &str, usd| SpendingLimit {
             label: label.to_owned(),
             usd: Some(usd),
@@ -532,7 +572,7 @@ async fn postgres_queue_reserves_spending_before_a_task_starts() {
                 },
             )
             .unwrap();
-        queue.finish_task(*lease, &task_end()).unwrap();
+        queue.finish_task(*lease, &task_end(), None).unwrap();
         assert!(
             take_task(&queue, &taker).unwrap().1.starts_with("day"),
             "9.75 of 10, where 1.5 are too much"
@@ -552,7 +592,7 @@ async fn postgres_queue_reserves_spending_before_a_task_starts() {
     expire_worker(&server, worker).await;
     blocking(|| {
         let queue = connect_queue(&server);
-        let next = queue.add_worker("next", 9, &[]).unwrap();
+        let next = add_worker(&queue);
         let all: Vec<_> =
             std::iter::from_fn(|| queue.take_task(&new_taker(next)).unwrap()).collect();
         assert!(
@@ -573,7 +613,7 @@ async fn measure_kept_files() {
     };
     blocking(|| {
         let queue = connect_queue(&server);
-        let worker = queue.add_worker("w", 1, &[]).unwrap();
+        let worker = add_worker(&queue);
         queue.add_task(&new_task("t")).unwrap();
         let (lease, _) = take_task(&queue, &new_taker(worker)).unwrap();
         let at = std::env::temp_dir().join(format!("kept-{}", std::process::id()));

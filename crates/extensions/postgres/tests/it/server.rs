@@ -116,6 +116,14 @@ impl Server {
         }
     }
 
+    /// Returns the address for another role of the server.
+    pub(crate) fn url_of_role(&self, role: &str) -> String {
+        let url = self.url();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
+        format!("{scheme}://{role}@{rest}")
+    }
+
     pub(crate) fn try_connect(&self) -> Result<PostgresStore, StoreError> {
         // Long enough for a busy machine, short enough for tests that wait for the timeout.
         let config = StoreConfig {

@@ -2,7 +2,7 @@
 
 queue-no-server = the queue is in the team's PostgreSQL; set its address with `haft config set store.url postgres://USER@HOST/DATABASE`
 queue-unknown = there is no task { $id }
-queue-unknown-state = expected queued, running, ended, failed or cancelled
+queue-unknown-state = expected queued, running, completed, failed, exhausted, waiting, aborted, cancelled or ended
 queue-bad-time = expected a time such as `2026-11-17T02:00:00Z`, or seconds from now
 queue-push-where = `--push` needs a repository: give `--repository` or `--each`
 queue-each-empty = `{ $file }` names no repository
@@ -24,3 +24,14 @@ queue-show-worker = Worker:        { $worker }
 queue-show-not-before = Not before:    { $at } UTC
 queue-show-branch = Branch:        { $branch }
 queue-show-patch = Patch:         { $size } (`haft queue show { $id } --patch`)
+queue-password = the address `{ $address }` contains a password or a token, which the queue would show to everyone; leave it out, and give it to the workers' git (`git config credential.helper`)
+queue-none-selected = No task was changed.
+queue-paused = paused
+queue-was-paused = already paused
+queue-resumed = resumed
+queue-not-paused = not paused
+queue-all-paused = Paused: workers take no tasks (`haft queue resume`).
+queue-label-paused = Paused: tasks with the label { $label }.
+queue-pruned = { $tasks } tasks and { $workers } rows of lost workers removed
+queue-migrated = The tables are up to date.
+queue-show-earlier = Before retry:  ${ $usd }, { $tokens } tokens

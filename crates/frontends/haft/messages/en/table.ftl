@@ -87,3 +87,4 @@ table-today = TODAY
 table-worker = WORKER
 table-slots = SLOTS
 table-silent = SILENT
+table-problem = PROBLEM

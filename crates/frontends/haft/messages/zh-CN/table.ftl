@@ -87,3 +87,4 @@ table-today = 今天
 table-worker = 工作节点
 table-slots = 槽位
 table-silent = 静默
+table-problem = 问题

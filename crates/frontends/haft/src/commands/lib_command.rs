@@ -336,6 +336,7 @@ impl<'a> LibraryGit<'a> {
             .collect();
         self.program
             .run_in_own_folder(self.folder, reach, &all)
+            .map(drop)
             .map_err(|error: GitError| {
                 usage_error(haft_text::sanitize(&text!("lib-fetch-failed", error)))
             })

@@ -1,20 +1,17 @@
 //! `haft queue`: adds, shows and cancels tasks for workers.
 
 mod add;
-mod show;
+mod manage;
+pub(crate) mod show;
 
 use clap::{Args, Subcommand};
-use haft_agent::RandomIds;
-use haft_postgres::{TaskQueue, TaskState};
-use haft_types::IdSource as _;
-use serde_json::json;
+use haft_postgres::{TASK_STATUSES, TaskQueue};
 
 use self::add::AddTaskArgs;
 use super::worker::connect_queue;
 use crate::cli::options::{Common, JsonArgs};
-use crate::exit::{ProcessExit, usage_error};
+use crate::exit::ProcessExit;
 use crate::haft::Haft;
-use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
@@ -33,18 +30,27 @@ pub(crate) enum QueueCommand {
     /// Show the queue and its workers until interrupted, or follow one task to its end.
     Watch(WatchArgs),
     /// Take tasks out of the queue; a worker that runs one ends it.
-    Cancel(TaskIdArgs),
+    Cancel(SelectTasksArgs),
     /// Queue tasks that have ended again: in a new conversation, with their limits anew.
-    Retry(TaskIdArgs),
+    Retry(SelectTasksArgs),
     /// Show how many tasks there are in each state, what they cost by label, and the workers.
     Stats(JsonArgs),
+    /// Keep workers from taking tasks, or those with a label; tasks that run go on.
+    Pause(PauseArgs),
+    /// End a pause.
+    Resume(PauseArgs),
+    /// Remove old tasks that have ended, with their logs and patches. Conversations stay.
+    Prune(PruneArgs),
+    /// Create or upgrade the tables, as a role that may do that; workers then need no such right.
+    Migrate(MigrateArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
-    /// Only tasks in this state: queued, running, ended, failed or cancelled.
-    #[arg(long, value_name = "STATE", value_parser = parse_state)]
-    pub(crate) state: Option<TaskState>,
+    /// Only tasks in this state: queued, running, completed, failed, exhausted, waiting, aborted,
+    /// cancelled, or `ended` for every run that ended by itself.
+    #[arg(long, value_name = "STATE", value_parser = parse_status)]
+    pub(crate) state: Option<String>,
     /// Only tasks with this label.
     #[arg(long, value_name = "LABEL")]
     pub(crate) label: Option<String>,
@@ -83,16 +89,61 @@ pub(crate) struct WatchArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct TaskIdArgs {
+pub(crate) struct SelectTasksArgs {
     /// The tasks' numbers.
-    #[arg(value_name = "TASK", required = true)]
+    #[arg(value_name = "TASK", required_unless_present_any = ["state", "label"], conflicts_with_all = ["state", "label"])]
     pub(crate) ids: Vec<i64>,
+    /// All tasks in this state, as `haft queue list --state` names it.
+    #[arg(long, value_name = "STATE", value_parser = parse_status)]
+    pub(crate) state: Option<String>,
+    /// All tasks with this label.
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) label: Option<String>,
     #[command(flatten)]
     pub(crate) output: JsonArgs,
 }
 
-fn parse_state(name: &str) -> Result<TaskState, String> {
-    TaskState::from_name(name).ok_or_else(|| text!("queue-unknown-state").into())
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    /// Only tasks with this label; all tasks when absent.
+    #[arg(
+        long,
+        value_name = "LABEL",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) label: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Remove tasks that ended more than this many days ago.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32))]
+    pub(crate) days: u32,
+    #[command(flatten)]
+    pub(crate) output: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Also let this role read and change the rows of the tables; may be repeated.
+    #[arg(long = "grant", value_name = "ROLE")]
+    pub(crate) grants: Vec<String>,
+    /// Only print the SQL statements that create the tables.
+    #[arg(long, conflicts_with = "grants")]
+    pub(crate) sql: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+fn parse_status(name: &str) -> Result<String, String> {
+    if TASK_STATUSES.contains(&name) {
+        Ok(name.to_owned())
+    } else {
+        Err(text!("queue-unknown-state").into())
+    }
 }
 
 /// Connects to the queue of the configured team store.
@@ -106,57 +157,13 @@ pub(crate) fn run(haft: &Haft, command: QueueCommand) -> anyhow::Result<ProcessE
         QueueCommand::List(args) => show::list_tasks(haft, &args)?,
         QueueCommand::Show(args) => show::show_task(haft, &args)?,
         QueueCommand::Watch(args) => return show::watch_queue(haft, &args),
-        QueueCommand::Cancel(args) => {
-            change_tasks(
-                haft,
-                &args,
-                text!("queue-cancelled"),
-                text!("queue-is-over"),
-                TaskQueue::cancel,
-            )?;
-        }
-        QueueCommand::Retry(args) => {
-            let retry = |queue: &TaskQueue, id| queue.retry(id, &RandomIds.new_uuid().to_string());
-            change_tasks(
-                haft,
-                &args,
-                text!("queue-retried"),
-                text!("queue-is-not-over"),
-                retry,
-            )?;
-        }
+        QueueCommand::Cancel(args) => manage::cancel_tasks(haft, &args)?,
+        QueueCommand::Retry(args) => manage::retry_tasks(haft, &args)?,
         QueueCommand::Stats(args) => show::show_stats(haft, &args)?,
+        QueueCommand::Pause(args) => manage::pause_tasks(haft, &args)?,
+        QueueCommand::Resume(args) => manage::resume_tasks(haft, &args)?,
+        QueueCommand::Prune(args) => manage::prune_tasks(haft, &args)?,
+        QueueCommand::Migrate(args) => manage::migrate_tables(haft, &args)?,
     }
     Ok(ProcessExit::Completed)
-}
-
-/// Applies `job` to each task. Tasks that `job` leaves unchanged are reported as one error after
-/// the others are done.
-fn change_tasks(
-    haft: &Haft,
-    args: &TaskIdArgs,
-    done: &str,
-    refused: &str,
-    job: impl Fn(&TaskQueue, i64) -> Result<bool, haft_store::StoreError>,
-) -> anyhow::Result<()> {
-    let queue = open_queue(haft, &args.output.common)?;
-    let mut rows = Vec::new();
-    let mut left = Vec::new();
-    for id in &args.ids {
-        let changed = job(&queue, *id)?;
-        rows.push(json!({"id": id, "changed": changed}));
-        match changed {
-            true if !args.output.json => output::print_text_line(&format!("{id}: {done}"))?,
-            true => {}
-            false => left.push(id.to_string()),
-        }
-    }
-    if args.output.json {
-        output::print_json(&json!(rows))?;
-    }
-    if left.is_empty() {
-        Ok(())
-    } else {
-        Err(usage_error(format!("{}: {refused}", left.join(", "))))
-    }
 }

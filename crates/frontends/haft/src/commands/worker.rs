@@ -1,5 +1,7 @@
 //! `haft worker`: takes tasks from the team's queue and runs them.
 
+mod webhook;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
@@ -14,17 +16,24 @@ use haft_postgres::{TaskQueue, WorkerProfile};
 use haft_sandbox::{GitProgram, SandboxMode};
 use haft_store::Holder;
 use haft_types::{Clock as _, PermissionMode};
-use haft_worker::{TaskRunner, Worker, WorkerConfig, WorkerOptions, Workspaces, serve_metrics};
+use haft_worker::{
+    BuildGit, TaskRunner, Worker, WorkerConfig, WorkerOptions, WorkerStop, Workspaces,
+    serve_metrics,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::options::{Common, parse_seconds};
 use crate::commands::permissions;
+use crate::commands::queue::show as queue_show;
 #[cfg(feature = "workflows")]
 use crate::commands::workflows;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
 use crate::wiring::ClientParts;
 use crate::{output, wiring};
+
+/// The shortest time limit of an operation on the store of a task.
+const MIN_STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
@@ -49,6 +58,11 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     pub(crate) lease: Duration,
 
+    /// Take only this task, or the `next` one, wait for its end and exit with its outcome: for
+    /// schedulers that start a worker for each task.
+    #[arg(long, value_name = "TASK", value_parser = parse_task, conflicts_with_all = ["slots", "until_empty"])]
+    pub(crate) task: Option<TaskChoice>,
+
     /// Let tasks go on for this many seconds once the worker is told to end (SIGTERM), then hand
     /// them over.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
@@ -71,14 +85,49 @@ pub(crate) struct WorkerArgs {
     pub(crate) common: Common,
 }
 
+/// The task of a worker that takes a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskChoice {
+    Next,
+    Number(i64),
+}
+
+impl TaskChoice {
+    fn number(self) -> Option<i64> {
+        match self {
+            Self::Next => None,
+            Self::Number(id) => Some(id),
+        }
+    }
+}
+
+fn parse_task(text: &str) -> Result<TaskChoice, String> {
+    if text == "next" {
+        return Ok(TaskChoice::Next);
+    }
+    let number = text.parse().map(TaskChoice::Number);
+    number.map_err(|_| text!("worker-bad-task").into())
+}
+
+/// Returns the address of the configured team store.
+pub(crate) fn server_address(config: &Config) -> anyhow::Result<&str> {
+    let url = config.store.url.as_deref();
+    url.ok_or_else(|| usage_error(text!("queue-no-server")))
+}
+
 /// Connects to the queue of the configured team store.
 pub(crate) fn connect_queue(config: &Config) -> anyhow::Result<TaskQueue> {
-    let url = config
-        .store
-        .url
-        .as_deref()
-        .ok_or_else(|| usage_error(text!("queue-no-server")))?;
+    let url = server_address(config)?;
     Ok(TaskQueue::connect(url, config.store.lock_timeout())?)
+}
+
+/// Like [`connect_queue`], for heartbeats: an attempt must not take longer than the part of the
+/// lease in which the next one is due.
+fn connect_for_heartbeats(config: &Config, lease: Duration) -> anyhow::Result<TaskQueue> {
+    let url = server_address(config)?;
+    let timeout = lease / 3;
+    let lock_timeout = config.store.lock_timeout().min(timeout);
+    Ok(TaskQueue::connect_with_timeout(url, lock_timeout, timeout)?)
 }
 
 pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> {
@@ -88,8 +137,15 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
         return Err(usage_error(text!("worker-sandbox-off")));
     }
     let queue = Arc::new(connect_queue(config)?);
-    let heart = connect_queue(config)?;
-    let limits = config.read_section(haft_worker::SECTION)?;
+    if let Some(id) = args.task.and_then(TaskChoice::number)
+        && queue.get_task(id)?.is_none()
+    {
+        return Err(usage_error(text!("queue-unknown", id)));
+    }
+    let heart = connect_for_heartbeats(config, args.lease)?;
+    let server = server_address(config)?.to_owned();
+    let limits: WorkerConfig = config.read_section(haft_worker::SECTION)?;
+    let webhook = webhook::build_webhook(haft.environment(), &limits)?;
     let options = build_options(&args, &limits);
     if let Some(address) = args.metrics {
         start_metrics(address, config)?;
@@ -101,30 +157,82 @@ pub(crate) fn run(haft: &Haft, args: WorkerArgs) -> anyhow::Result<ProcessExit> 
     let workspaces = build_workspaces(&settings, &folder)?;
     output::print_to_stderr(&text!(
         "worker-starts",
-        name = options.name,
-        slots = args.slots
+        name = options.taker.name.as_str(),
+        slots = options.slots
     ));
-    let runner = build_runner(settings, args.model, limits);
+    let keep = Duration::from_hours(24) * limits.keep_days;
+    let runner = build_runner(settings, args.model, args.lease, limits);
     let worker = Worker {
-        queue,
+        queue: Arc::clone(&queue),
         heartbeat_queue: heart,
+        server,
         workspaces,
         runner,
+        webhook,
+        keep: Some(keep).filter(|keep| !keep.is_zero()),
         options,
     };
+    match run_worker(worker)? {
+        WorkerEnd::Abandoned => {
+            output::print_to_stderr(text!("worker-abandons"));
+            Ok(ProcessExit::Failed)
+        }
+        WorkerEnd::Done(taken) => {
+            let named = args.task.and_then(TaskChoice::number);
+            match named.or(taken) {
+                Some(id) => exit_for_task(&queue, id),
+                None => Ok(ProcessExit::Completed),
+            }
+        }
+    }
+}
+
+/// The end of a worker.
+enum WorkerEnd {
+    /// All tasks have ended or were handed over. A worker for a single task has taken this one.
+    Done(Option<i64>),
+    /// Running tasks could neither end nor be handed over in time.
+    Abandoned,
+}
+
+fn run_worker(worker: Worker) -> anyhow::Result<WorkerEnd> {
     let runtime = wiring::build_runtime()?;
-    runtime.block_on(async move {
-        let stop = CancellationToken::new();
-        let at_once = CancellationToken::new();
-        handle_signals(&stop, &at_once);
-        tokio::task::spawn_blocking(move || worker.run_until_stopped(&stop, &at_once)).await??;
-        anyhow::Ok(())
-    })?;
-    Ok(ProcessExit::Completed)
+    let done = runtime.block_on(async move {
+        let requests = WorkerStop::default();
+        handle_signals(&requests.stop, &requests.at_once);
+        let abandoned = requests.abandoned.clone();
+        let running = tokio::task::spawn_blocking(move || worker.run_until_stopped(&requests));
+        tokio::select! {
+            ended = running => Ok(WorkerEnd::Done(ended??)),
+            () = abandoned.cancelled() => Ok(WorkerEnd::Abandoned),
+        }
+    });
+    // A thread that waits for a dead connection does not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+/// Returns the exit code of a worker that was started for one task: that of the task's outcome. A
+/// task that was handed over has none, so a scheduler starts it again.
+fn exit_for_task(queue: &TaskQueue, id: i64) -> anyhow::Result<ProcessExit> {
+    let task = queue
+        .get_task(id)?
+        .ok_or_else(|| usage_error(text!("queue-unknown", id)))?;
+    if task.state.is_over() {
+        Ok(queue_show::exit_for_task(&task))
+    } else {
+        output::print_to_stderr(&text!("worker-task-open", id, state = task.status.as_str()));
+        Ok(ProcessExit::Failed)
+    }
 }
 
 /// Builds the runner of tasks, whose agents have the extensions of this build.
-fn build_runner(settings: Settings, model: Option<String>, worker: WorkerConfig) -> TaskRunner {
+fn build_runner(
+    settings: Settings,
+    model: Option<String>,
+    task_lease: Duration,
+    worker: WorkerConfig,
+) -> TaskRunner {
     let Settings { places, config } = settings;
     let of_agents = places.clone();
     TaskRunner {
@@ -139,6 +247,7 @@ fn build_runner(settings: Settings, model: Option<String>, worker: WorkerConfig)
             };
             settings.build_agent_for_client(ClientParts {
                 lease: Some(lease),
+                store_timeout: Some((task_lease / 2).max(MIN_STORE_TIMEOUT)),
                 ..ClientParts::default()
             })
         }),
@@ -155,18 +264,24 @@ fn build_runner(settings: Settings, model: Option<String>, worker: WorkerConfig)
 fn build_options(args: &WorkerArgs, limits: &WorkerConfig) -> WorkerOptions {
     let holder = Holder::for_this_process(haft_agent::WallClock.now());
     WorkerOptions {
-        name: format!("{}:{}", holder.host, holder.pid),
         slots: args.slots,
         drain: args.drain,
         until_empty: args.until_empty,
+        takes_one: args.task.is_some(),
         taker: WorkerProfile {
             worker: 0,
+            name: format!("{}:{}", holder.host, holder.pid),
+            slots: i64::from(args.slots),
             lease: args.lease,
             labels: args.labels.clone(),
             except: args.except.clone(),
+            only: args.task.and_then(TaskChoice::number),
+            holding: Vec::new(),
             usd_limit: limits.task_usd,
             token_limit: limits.task_tokens,
             limits: limits.spending_limits(),
+            per_repository: limits.repository_tasks.map(i64::from),
+            per_label: limits.concurrency_limits(),
         },
     }
 }
@@ -194,23 +309,7 @@ fn build_workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Worksp
             folder = folder.display()
         )));
     }
-    let setup = set_up_sandbox(
-        &settings.places,
-        &settings.config.sandbox,
-        PermissionMode::Plan,
-        Vec::new(),
-    );
     let host = settings.environment();
-    let sandbox = wiring::build_runtime()?.block_on(setup)?;
-    // git gets the whole environment, because it contains what git needs for the network, including
-    // the socket of an SSH agent.
-    let git = GitProgram::find(
-        &host.supervisor(),
-        &sandbox,
-        &host.text_variables(),
-        &[&folder],
-    )
-    .map_err(|error| usage_error(error.to_string()))?;
     let agent = host
         .variable("SSH_AUTH_SOCK")
         .and_then(|path| fs::canonicalize(path).ok());
@@ -218,10 +317,28 @@ fn build_workspaces(settings: &Settings, folder: &Path) -> anyhow::Result<Worksp
         path.metadata()
             .is_ok_and(|found| found.file_type().is_socket())
     };
-    Ok(Workspaces {
-        folder,
-        git,
-        agent: agent.filter(is_socket),
+    let build_git = make_git_builder(settings, folder.clone());
+    Workspaces::new(folder, build_git, agent.filter(is_socket)).map_err(usage_error)
+}
+
+/// Returns a function that finds git and sets up the sandbox in which it runs.
+fn make_git_builder(settings: &Settings, folder: PathBuf) -> BuildGit {
+    let places = settings.places.clone();
+    let config = settings.config.sandbox.clone();
+    Box::new(move || {
+        let setup = set_up_sandbox(&places, &config, PermissionMode::Plan, Vec::new());
+        let runtime = wiring::build_runtime().map_err(|error| format!("{error:#}"))?;
+        let sandbox = runtime.block_on(setup).map_err(|error| error.to_string())?;
+        let host = &places.environment;
+        // git gets the whole environment, because it contains what git needs for the network,
+        // including the socket of an SSH agent.
+        GitProgram::find(
+            &host.supervisor(),
+            &sandbox,
+            &host.text_variables(),
+            &[&folder],
+        )
+        .map_err(|error| error.to_string())
     })
 }
 

@@ -145,6 +145,8 @@ mod unseen_results;
 #[cfg(feature = "web")]
 mod web;
 #[cfg(feature = "postgres")]
+mod worker_faults;
+#[cfg(feature = "postgres")]
 mod workers;
 #[cfg(feature = "workflows")]
 mod workflows;

@@ -240,6 +240,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("proxy", &["--", "true"]),
     ("queue add", &["hello"]),
     ("queue cancel", &["1"]),
+    ("queue prune", &["--days", "90"]),
     ("queue retry", &["1"]),
     ("queue show", &["1"]),
     ("rag add", &["docs", "."]),

@@ -27,7 +27,7 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    fn new(name: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
+    pub(crate) fn new(name: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         Self::with_shared_folder(name, |_| replies)
     }
 
@@ -162,7 +162,7 @@ pub(crate) fn reply_after(results: usize, reply: Reply) -> Reply {
         .times(1_000)
 }
 
-fn write_file_call(path: &str) -> Reply {
+pub(crate) fn write_file_call(path: &str) -> Reply {
     Reply::call(
         "write_to_file",
         json!({"path": path, "content": "written\n"}),
@@ -846,7 +846,7 @@ fn postgres_queue_add_accepts_repository_lists_and_bundles() {
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
     assert!(
-        page.contains("haft_queue_tasks{state=\"ended\"}") && page.contains(&team.label),
+        page.contains("haft_queue_tasks{state=\"completed\"}") && page.contains(&team.label),
         "{page}"
     );
     send_signal(&worker, "-TERM");

@@ -135,3 +135,6 @@ serve-edit-count = { $number ->
     [one] 1 edit
    *[other] { $number } edits
  }
+serve-problem = Problem
+serve-all-paused = Paused: workers take no tasks.
+serve-label-paused = Paused: tasks with the label { $label }.

@@ -132,3 +132,6 @@ serve-retry = 重新排队
 serve-cause = { $error }：{ $cause }
 serve-and-cost = ，{ $cost }
 serve-edit-count = { $number } 处编辑
+serve-problem = 问题
+serve-all-paused = 已暂停：工作节点不领取任务。
+serve-label-paused = 已暂停：带有标签 { $label } 的任务。

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use haft_agent::RandomIds;
-use haft_postgres::{LabelCost, QueuedTask, TaskQueue, TaskState, format_utc};
+use haft_postgres::{
+    LabelCost, QueuedTask, TASK_STATUSES, TaskFilter, TaskQueue, TaskState, format_utc,
+};
 use haft_store::StoreError;
 use haft_text::{format_dollars, format_thousands};
 use haft_types::{ConversationId, IdSource as _};
@@ -46,22 +48,20 @@ impl Inspector {
         rest: &[&str],
         from: usize,
     ) -> PageResult<Option<String>> {
-        let (state, label) = match rest {
+        let (status, label) = match rest {
             [] => (None, None),
-            ["state", name] => match TaskState::from_name(name) {
-                Some(state) => (Some(state), None),
-                None => return Ok(None),
-            },
+            ["state", name] if TASK_STATUSES.contains(name) => (Some((*name).to_owned()), None),
             ["label", label] => (None, Some((*label).to_owned())),
             [id] => return self.render_task(id).await,
             _ => return Ok(None),
         };
         let from = from.min(1_000_000);
         let limit = (from + TASKS_PER_PAGE + 1).cast_signed() as i64;
+        let filter = TaskFilter { status, label };
         let found = self
             .query_queue(move |queue| {
                 Ok((
-                    queue.list_tasks(state, label.as_deref(), limit)?,
+                    queue.list_tasks(&filter, limit)?,
                     queue.statistics()?,
                     queue.workers()?,
                 ))
@@ -78,7 +78,11 @@ impl Inspector {
         let states = statistics.states.iter().map(|(name, count)| {
             Markup::link(
                 &format!("/queue/state/{name}"),
-                format!("{name} {}", format_thousands(count.unsigned_abs())),
+                format!(
+                    "{} {}",
+                    localize_text(name),
+                    format_thousands(count.unsigned_abs())
+                ),
             )
         });
         let headings = [
@@ -86,6 +90,7 @@ impl Inspector {
             text!("serve-slots"),
             text!("serve-tasks"),
             text!("serve-heard"),
+            text!("serve-problem"),
         ];
         let costs = [
             text!("serve-labels"),
@@ -104,8 +109,17 @@ impl Inspector {
             }
             cells
         };
+        let paused = statistics.paused.iter().map(|label| {
+            let told = if label.is_empty() {
+                text!("serve-all-paused").to_owned()
+            } else {
+                text!("serve-label-paused", label)
+            };
+            Markup::text_element("p", told)
+        });
         let live = [
             Markup::element("p", &[("class", "buttons")], states),
+            Markup::element("div", &[], paused),
             self.render_task_table(shown),
             render_pager(&to, from, TASKS_PER_PAGE, tasks.len()),
             Markup::text_element("h2", text!("serve-workers")),
@@ -244,11 +258,25 @@ impl Inspector {
             .ok()??;
         // Workers send heartbeats every few seconds. The page is reloaded only if a heartbeat is
         // missing.
-        let workers = found
-            .1
-            .iter()
-            .map(|one| (one.id, one.tasks, one.draining, one.silent_ms / 10_000));
-        Some(json!([found.0.states, found.0.labels, workers.collect::<Vec<_>>()]).to_string())
+        let workers = found.1.iter().map(|one| {
+            (
+                one.id,
+                one.tasks,
+                one.draining,
+                &one.problem,
+                one.silent_ms / 10_000,
+            )
+        });
+        let statistics = &found.0;
+        Some(
+            json!([
+                statistics.states,
+                statistics.labels,
+                statistics.paused,
+                workers.collect::<Vec<_>>()
+            ])
+            .to_string(),
+        )
     }
 }
 
@@ -286,12 +314,12 @@ impl Inspector {
                 Markup::text(localize_text(task.state_name())),
                 Markup::text(task.labels.join(", ")),
                 Markup::text(task.worker.as_deref().unwrap_or_default()),
-                Markup::text(format_dollars(task.spent_usd)),
+                Markup::text(format_dollars(task.spent_usd + task.earlier_usd)),
                 Markup::text(format!("{} / {}", task.attempts, task.max_attempts)),
                 Markup::text(format_utc(task.created_at)),
                 Markup::text(
                     self.masker
-                        .mask(task.request.repository.as_deref().unwrap_or_default()),
+                        .mask(&task.request.shown_repository().unwrap_or_default()),
                 ),
                 Markup::text(self.masker.mask(&prompt)),
             ]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use haft_agent::{HostEnvironment, RandomIds, WallClock};
-use haft_postgres::{NewTask, TaskRequest};
+use haft_postgres::{NewTask, TaskRequest, has_address_password, hide_address_password};
 use haft_types::{Clock as _, IdSource as _, PermissionMode, Timestamp};
 use serde_json::json;
 
@@ -87,9 +87,18 @@ pub(crate) struct AddTaskArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
 
-    /// Give the task up once this many workers took it and did not end it.
+    /// Give the task up once this many workers began to run it and did not end it.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) max_attempts: i64,
+
+    /// Run it again this many times if its run fails, each time in a new conversation.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=100))]
+    pub(crate) retries: i64,
+
+    /// Wait this many seconds before the first of these runs, and twice as long before each
+    /// further one.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
+    pub(crate) retry_wait: Duration,
 
     /// Take tasks with a higher number first.
     #[arg(
@@ -171,8 +180,20 @@ fn check_task_args(environment: &HostEnvironment, args: &AddTaskArgs) -> anyhow:
     for rule in args.allow.iter().chain(&args.deny) {
         permissions::check_rule(environment, rule)?;
     }
+    if let Some(repository) = &args.repository {
+        check_repository(repository)?;
+    }
     if args.push.is_some() && args.repository.is_none() && args.each.is_none() {
         return Err(usage_error(text!("queue-push-where")));
+    }
+    Ok(())
+}
+
+/// Rejects an address with a password or a token: it would be stored for everybody to read.
+fn check_repository(repository: &str) -> anyhow::Result<()> {
+    if has_address_password(repository) {
+        let address = hide_address_password(repository);
+        return Err(usage_error(text!("queue-password", address)));
     }
     Ok(())
 }
@@ -205,6 +226,9 @@ fn read_repositories(args: &AddTaskArgs) -> anyhow::Result<Vec<Option<String>>> 
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let all: Vec<_> = lines.map(|line| Some(line.to_owned())).collect();
+    for repository in all.iter().flatten() {
+        check_repository(repository)?;
+    }
     if all.is_empty() {
         Err(usage_error(text!(
             "queue-each-empty",
@@ -260,6 +284,8 @@ fn build_task(
         usd_limit: args.max_budget_usd,
         token_limit: args.max_total_tokens,
         max_attempts: args.max_attempts,
+        retries: args.retries,
+        retry_after: args.retry_wait,
     })
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use haft_postgres::{LabelCost, QueueStatistics, QueuedTask, TaskState, WorkerRow, format_utc};
+use haft_postgres::{
+    LabelCost, QueueStatistics, QueuedTask, TaskFilter, TaskState, WorkerRow, format_utc,
+};
 use haft_types::{Event, Outcome};
 use serde_json::{Value, json};
 
@@ -17,13 +19,15 @@ use crate::output::{self, Printer, TextTable};
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn list_tasks(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()> {
-    let tasks = open_queue(haft, &args.output.common)?.list_tasks(
-        args.state,
-        args.label.as_deref(),
-        args.limit.into(),
-    )?;
+    let filter = TaskFilter {
+        status: args.state.clone(),
+        label: args.label.clone(),
+    };
+    let queue = open_queue(haft, &args.output.common)?;
+    let tasks = queue.list_tasks(&filter, args.limit.into())?;
     if args.output.json {
-        return output::print_json(&json!(tasks));
+        let shown: Vec<_> = tasks.into_iter().map(hide_passwords).collect();
+        return output::print_json(&json!(shown));
     }
     if tasks.is_empty() {
         return output::print_text_line(text!("queue-empty"));
@@ -42,8 +46,8 @@ pub(super) fn list_tasks(haft: &Haft, args: &ListTasksArgs) -> anyhow::Result<()
             task.id.to_string(),
             output::localize_text(task.state_name()),
             format_utc(task.created_at),
-            format!("${:.4}", task.spent_usd),
-            task.request.repository.clone().unwrap_or_default(),
+            format!("${:.4}", task.spent_usd + task.earlier_usd),
+            task.request.shown_repository().unwrap_or_default(),
             task.request
                 .prompt
                 .lines()
@@ -73,12 +77,18 @@ pub(super) fn show_task(haft: &Haft, args: &ShowTaskArgs) -> anyhow::Result<()> 
         return output::print_text(&lines.concat());
     }
     if args.output.json {
-        return output::print_json(&json!(task));
+        return output::print_json(&json!(hide_passwords(task)));
     }
     output::print_text(&format!(
         "{}\n",
         haft_text::sanitize(&describe_task(&task).join("\n"))
     ))
+}
+
+/// Hides a password in the address of the repository, which an older haft accepted.
+fn hide_passwords(mut task: QueuedTask) -> QueuedTask {
+    task.request.repository = task.request.shown_repository();
+    task
 }
 
 fn unknown_task_error(id: i64) -> anyhow::Error {
@@ -105,17 +115,20 @@ fn describe_task(task: &QueuedTask) -> Vec<String> {
             most = task.max_attempts
         ),
     ];
-    if let Some(repository) = &task.request.repository {
+    if task.earlier_tokens > 0 {
+        lines.push(text!(
+            "queue-show-earlier",
+            usd = format_args!("{:.4}", task.earlier_usd),
+            tokens = task.earlier_tokens
+        ));
+    }
+    if let Some(repository) = task.request.shown_repository() {
         let commit = task
             .base
             .as_deref()
             .or(task.request.commit.as_deref())
             .unwrap_or("HEAD");
-        lines.push(text!(
-            "queue-show-repository",
-            repository = repository.as_str(),
-            commit
-        ));
+        lines.push(text!("queue-show-repository", repository, commit));
     }
     if !task.labels.is_empty() {
         lines.push(text!("queue-show-labels", labels = task.labels.join(", ")));
@@ -137,7 +150,12 @@ fn describe_task(task: &QueuedTask) -> Vec<String> {
         lines.push(text!("queue-show-patch", size, id = task.id));
     }
     if let Some(result) = &task.result {
+        let mut shown = Vec::new();
         for key in ["message", "patch_error", "push_error", "text"] {
+            if shown.contains(&&result[key]) {
+                continue;
+            }
+            shown.push(&result[key]);
             lines.extend(
                 result[key]
                     .as_str()
@@ -160,7 +178,13 @@ pub(super) fn show_stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
 }
 
 fn stats_to_json(stand: &QueueStatistics, workers: &[WorkerRow]) -> Value {
-    json!({"states": stand.states, "labels": stand.labels, "oldest_ms": stand.oldest_ms, "workers": workers})
+    json!({
+        "states": stand.states,
+        "labels": stand.labels,
+        "oldest_ms": stand.oldest_ms,
+        "paused": stand.paused,
+        "workers": workers,
+    })
 }
 
 fn stats_to_text(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
@@ -186,13 +210,27 @@ fn stats_to_text(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
         text!("table-slots"),
         text!("table-count"),
         text!("table-silent"),
+        text!("table-problem"),
     ];
     let mut all = TextTable::new(&headings);
     workers
         .iter()
         .map(WorkerRow::table_cells)
         .for_each(|row| all.add_row(row));
-    format!("{states}\n{labels}\n{all}")
+    let paused: Vec<_> = stand
+        .paused
+        .iter()
+        .map(|label| describe_pause(label))
+        .collect();
+    format!("{states}{}\n{labels}\n{all}", paused.concat())
+}
+
+fn describe_pause(label: &str) -> String {
+    if label.is_empty() {
+        format!("{}\n", text!("queue-all-paused"))
+    } else {
+        format!("{}\n", text!("queue-label-paused", label))
+    }
 }
 
 /// Follows one task to its end, or shows the queue until it is interrupted.
@@ -237,7 +275,7 @@ pub(super) fn watch_queue(haft: &Haft, args: &WatchArgs) -> anyhow::Result<Proce
     }
 }
 
-fn exit_for_task(task: &QueuedTask) -> ProcessExit {
+pub(crate) fn exit_for_task(task: &QueuedTask) -> ProcessExit {
     let outcome = task
         .result
         .as_ref()
