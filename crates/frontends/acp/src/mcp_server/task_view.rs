@@ -70,6 +70,9 @@ pub struct TaskApproval {
     pub agent: String,
     /// The name of the tool.
     pub tool: String,
+    /// The arguments of the call. They are not sent, because `subject` shows them.
+    #[serde(skip)]
+    pub arguments: Value,
     /// The exact command that would run, or the exact content that would be written.
     pub subject: String,
     /// The reason why the call needs an approval.
@@ -86,6 +89,7 @@ impl TaskApproval {
             approval_id,
             agent: approval.agent.clone(),
             tool: approval.tool.clone(),
+            arguments: approval.arguments.clone(),
             subject: approval.subject.clone(),
             reason: approval.reason.clone(),
             leaves_sandbox: approval.leaves_sandbox,

@@ -1120,3 +1120,4 @@ library-collections-are-asked-by-words = collections are asked by words alone, b
 library-no-key-for-the-collection = no key for the collection `{ $a }`: the environment variable `{ $b }` is not set; export it, or change `rag.{ $c }.api_key_env`
 library-no-key-for-the-search = no key for the search service: the environment variable `{ $a }` is not set; export it, or change `web.api_key_env`
 library-the-session-is-too-large = the session is too large
+library-expect-initialized-result = expect initialized result, but received: { $a }
