@@ -11,6 +11,7 @@ use std::io::{self, BufRead, Write};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
+use haft_messages::CallHeadline;
 use haft_types::{CallPhase, Event, EventBody, FormOutcome, PermissionMode};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -21,7 +22,6 @@ use crate::READING_DELAY;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage, Grant};
 use crate::ask::wrap_to_terminal;
-use crate::call::extract_call_subject;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
 use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
@@ -202,8 +202,10 @@ impl PlainDriver {
                         text!("plain-prompt"),
                         text.replace('\n', " ")
                     ))),
-                    silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                        self.update_app(UiMessage::Earlier(vec![silent]))
+                    other @ (EarlierMessage::Model(_)
+                    | EarlierMessage::Result { .. }
+                    | EarlierMessage::Call { .. }) => {
+                        self.update_app(UiMessage::Earlier(vec![other]))
                     }
                 })
             }
@@ -225,9 +227,12 @@ impl PlainDriver {
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
+            | UiMessage::Totals(_)
             | UiMessage::Sandbox(_)) => self.update_app(message),
             // The plain interface has no completion, so it needs no list of files.
             UiMessage::Files(_) => Ok(()),
+            // Commands of servers are called by name, so the names must be known.
+            message @ UiMessage::Names { .. } => self.update_app(message),
         }
     }
 
@@ -271,10 +276,8 @@ impl PlainDriver {
             };
         }
         if line.trim() == OPEN_COMMAND {
-            self.update_app(AppInput::Key(KeyEvent::new(
-                KeyCode::Char('o'),
-                KeyModifiers::CONTROL,
-            )))?;
+            let effects = self.app.print_last_result();
+            self.run_effects(effects)?;
         } else {
             self.update_app(AppInput::Paste(line))?;
             self.update_app(AppInput::Key(KeyEvent::new(
@@ -398,9 +401,7 @@ impl PlainDriver {
         match given {
             Ok(given) => {
                 self.print_line(&text::format_confirmation(&given, &asking))?;
-                if let ApprovalReply::Changed { arguments } = &given {
-                    self.app.show_edited_call(&asking.approval, arguments);
-                }
+                self.app.note_approval_answer(&asking, &given);
                 // Sending fails if the answer is no longer needed.
                 drop(answer.send(given));
                 Ok(())
@@ -577,16 +578,14 @@ fn format_extra_lines(event: &Event) -> Vec<String> {
         return vec![text::sanitize_text(&text!(
             "plain-call-of",
             agent = event.agent,
-            name,
-            about = extract_call_subject(arguments)
+            call = CallHeadline::new(name, arguments).to_line()
         ))];
     }
     match name.as_str() {
         "todo_write" => text::format_todo_lines(arguments),
         _ => vec![text::sanitize_text(&text!(
             "plain-call",
-            name,
-            about = extract_call_subject(arguments)
+            call = CallHeadline::new(name, arguments).to_line()
         ))],
     }
 }

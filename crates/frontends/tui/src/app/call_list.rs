@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use haft_agent::{Approval, MAIN_AGENT};
+use haft_messages::CallHeadline;
 use haft_types::ToolStatus;
 use serde_json::Value;
 
 use super::scrollback::Scrollback;
-use crate::call::{ToolCallView, extract_call_subject};
+use crate::call::ToolCallView;
 use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
@@ -48,7 +49,9 @@ impl CallList {
     ) {
         let link = arguments.and_then(|arguments| self.file_link(arguments));
         let call = self.find_or_add(id, name, now);
-        call.about = arguments.map(extract_call_subject).unwrap_or_default();
+        if let Some(arguments) = arguments {
+            call.describe(arguments);
+        }
         call.since = now;
         call.link = link;
     }
@@ -120,10 +123,10 @@ impl CallList {
             return;
         }
         let link = self.file_link(arguments);
-        let asked = extract_call_subject(&approval.arguments);
+        let asked = CallHeadline::new(&approval.tool, &approval.arguments).object;
         let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
         if let Some(call) = self.running.iter_mut().find(is_asked) {
-            call.about = extract_call_subject(arguments);
+            call.describe(arguments);
             call.link = link;
             call.edited = true;
         }

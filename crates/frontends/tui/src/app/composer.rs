@@ -122,6 +122,11 @@ impl Composer {
         self.completions.set_files(files, &self.editor);
     }
 
+    /// Sets the names of the user's commands and of MCP resources.
+    pub(super) fn set_names(&mut self, commands: Vec<(String, String)>, resources: Vec<String>) {
+        self.completions.set_names(commands, resources);
+    }
+
     /// Closes the completion menu. Returns false if the menu wasn't open.
     pub(super) fn close_menu(&mut self) -> bool {
         let was_open = self.completions.is_open();
@@ -322,6 +327,11 @@ impl Composer {
     /// Removes and returns the queued input that starts the next turn.
     pub(super) fn take_next_input(&mut self) -> Option<String> {
         self.queue.pop_front().map(|queued| queued.text)
+    }
+
+    /// Returns true if input waits to join the turn or to start the next one.
+    pub(super) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     /// Moves all queued input back into the editor. Returns false if no input was queued.

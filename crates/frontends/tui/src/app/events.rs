@@ -1,11 +1,12 @@
 //! The effects of the engine's events.
 
 use haft_agent::MAIN_AGENT;
+use haft_messages::CallHeadline;
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase};
+use serde_json::Value;
 
 use super::App;
 use super::turn_view::translate_message;
-use crate::call::extract_call_subject;
 use crate::line::TextStyle;
 
 /// The number of characters at the start of an id that are enough to name a conversation.
@@ -66,7 +67,7 @@ impl App {
                     ),
                     None => text!("app-subagent-ended", agent),
                 };
-                self.scrollback.print_note(&text, TextStyle::Dim);
+                self.scrollback.print_notice(&text, TextStyle::Dim);
             }
             EventBody::ToolCall {
                 name,
@@ -74,18 +75,14 @@ impl App {
                 arguments,
                 ..
             } => {
-                let about = arguments
-                    .as_ref()
-                    .map(extract_call_subject)
-                    .unwrap_or_default();
-                self.turn
-                    .show_agent_action(agent, format!("{name} {about}"));
+                let headline = CallHeadline::new(name, arguments.as_ref().unwrap_or(&Value::Null));
+                self.turn.show_agent_action(agent, headline.to_line());
             }
             EventBody::Usage { usage, cost, .. } => self.status.add_usage(*usage, *cost),
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
                 let message = translate_message(code, message);
                 let text = text!("app-agent-says", agent, message);
-                self.scrollback.print_note(&text, TextStyle::Warning);
+                self.scrollback.print_notice(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
             | EventBody::Text { .. }
