@@ -5,5 +5,5 @@ worker-folder-not-text = `{ $folder }`: the path is not UTF-8 text
 worker-starts = haft: worker { $name } with { $slots } slots
 worker-cannot-listen = cannot listen on { $address }: { $error }
 worker-metrics = haft: metrics at http://{ $address }/metrics
-worker-drains = haft: taking no more tasks; interrupt again to hand over those that run
+worker-drains = haft: taking no more tasks; interrupt again to hand over running tasks
 worker-hands-over = haft: handing tasks over

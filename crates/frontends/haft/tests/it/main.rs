@@ -117,6 +117,7 @@ mod terminal_images;
 mod terminal_kept;
 mod terminal_plain;
 mod terminal_results;
+mod terminal_screens;
 mod terminal_setup;
 mod terminal_start;
 mod terminal_text;

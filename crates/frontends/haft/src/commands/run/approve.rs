@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::Places;
 use haft_engine::{Approval, ApprovalReply, Approver, MAIN_AGENT};
+use haft_messages::CallHeadline;
 use haft_text::reveal_controls;
 use haft_types::{Decision, Form, FormOutcome};
 
@@ -84,11 +85,13 @@ fn prompt_approval(
 ) -> std::io::Result<ApprovalReply> {
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
-    out.write_all(format_question(approval).as_bytes())?;
+    let question = haft_tui::wrap_to_terminal(&format_question(approval));
+    out.write_all(question.as_bytes())?;
     out.flush()?;
     haft_tui::wait_and_discard_typed_ahead(terminal);
     loop {
-        out.write_all(format_choices(approval, rules_file).as_bytes())?;
+        let choices = haft_tui::wrap_to_terminal(&format_choices(approval, rules_file));
+        out.write_all(choices.as_bytes())?;
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -113,6 +116,7 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     let Approval {
         agent,
         tool,
+        arguments,
         subject,
         reason,
         parts,
@@ -127,9 +131,9 @@ pub(crate) fn format_question(approval: &Approval) -> String {
         "\n{}\n\n",
         text!(
             "run-permission",
-            tool,
+            call = CallHeadline::new(tool, arguments).to_line(),
             whose,
-            reason = haft_messages::translate_error(reason)
+            reason = haft_messages::capitalize(&haft_messages::translate_error(reason))
         )
     );
     // `reveal_controls` runs before the split into lines: a carriage return before the end of a
@@ -211,15 +215,13 @@ mod tests {
     fn format_question_shows_all_without_control_sequences() {
         let text = format_question(&approval(&[]));
         assert!(text.contains("    ls; make␍\n    clean ␛[2K\n"), "{text}");
-        assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
+        assert!(text.contains("Needs approval:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
         let of_another = Approval {
             agent: "tester".into(),
             ..approval(&[])
         };
-        assert!(
-            format_question(&of_another).contains("execute_command of the sub-agent tester needs")
-        );
+        assert!(format_question(&of_another).contains("(sub-agent tester)?"));
     }
 
     #[test]
