@@ -78,7 +78,7 @@ const pages = (id) => [
     ["search", "/?q=wrong", "The sum is wrong"],
     ["dialogue", `/c/${id}`, "stopped one number too early"],
     ["timeline", `/c/${id}/timeline`, "Prefix broken"],
-    ["request", `/c/${id}/r/7`, "Difference to the request before"],
+    ["request", `/c/${id}/r/7`, "Difference from the previous request"],
     ["run", "/run", "Runs of this page"],
     ["live", `/c/${id}/live`, "Newest messages"],
     ["editor", `/c/${id}/edit`, "Tick messages"],
@@ -305,7 +305,7 @@ async function imported(page, url) {
     await calm("its timeline");
     await picture("timeline", 860);
     await page.locator("svg a").nth(2).click();
-    await page.getByText("Difference to the request before").waitFor();
+    await page.getByText("Difference from the previous request").waitFor();
     expect((await page.textContent("main")).includes("not recorded"), "what the recording lacks is said");
     await calm("a request of it");
     await picture("request", 900);

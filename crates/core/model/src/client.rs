@@ -275,7 +275,8 @@ impl Client {
             .is_none_or(|limit| Some(limit) > RetryConfig::default().max_retries());
         let busy = failure.hint.is_some() || patient;
         let lost = failure.error.leaves_server_unproven() && !(patient && self.answered);
-        !self.proven && (lost || failure.error.is_error_status() && !failure.in_reply && !busy)
+        let is_unproven = !self.proven && !self.retry.is_attended;
+        is_unproven && (lost || failure.error.is_error_status() && !failure.in_reply && !busy)
     }
 
     /// Returns the error to report for the whole exchange, in which `error` is the error of the

@@ -117,6 +117,10 @@ pub struct RetryConfig {
     pub first_byte_timeout_s: u64,
     /// The time limit between two pieces of a reply, in seconds.
     pub idle_timeout_s: u64,
+    /// True if a person watches the requests and can interrupt them. The full number of retries then
+    /// applies even if the server has never answered. Not a setting.
+    #[serde(skip)]
+    pub is_attended: bool,
 }
 
 impl Default for RetryConfig {
@@ -128,6 +132,7 @@ impl Default for RetryConfig {
             connect_timeout_s: 10,
             first_byte_timeout_s: 300,
             idle_timeout_s: 120,
+            is_attended: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use haft_agent::{Approval, MAIN_AGENT, SubjectKind};
+use haft_messages::CallHeadline;
 use haft_text::reveal_controls;
 use haft_types::ToolStatus;
 use serde_json::Value;
@@ -348,27 +349,10 @@ fn editor_call_id(agent: &str, id: &str) -> String {
 
 /// Returns a one-line title for a call, derived from its tool and its arguments.
 fn format_call_title(agent: &str, tool: &str, arguments: &Value) -> String {
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    let about = match (
-        tool_kind(tool),
-        text("command"),
-        text("regex").or_else(|| text("pattern")),
-    ) {
-        (ToolKind::Execute, Some(command), _) => format_inline_code(&shorten_to_line(command)),
-        (_, _, Some(pattern)) => format!(
-            "{tool} \"{}\" in {}",
-            shorten_to_line(pattern),
-            text("path").unwrap_or(".")
-        ),
-        _ => {
-            let files = diffs::list_files_to_write(tool, arguments);
-            let known = ["path", "file_path", "url", "query", "name", "target"];
-            let named = known.iter().find_map(|key| text(key)).map(str::to_owned);
-            match named.or_else(|| (!files.is_empty()).then(|| files.join(", "))) {
-                Some(about) => format!("{tool} {}", shorten_to_line(&about)),
-                None => tool.to_owned(),
-            }
-        }
+    let command = arguments.get("command").and_then(Value::as_str);
+    let about = match (tool_kind(tool), command) {
+        (ToolKind::Execute, Some(command)) => format_inline_code(&shorten_to_line(command)),
+        _ => shorten_to_line(&CallHeadline::new(tool, arguments).to_line()),
     };
     if agent == MAIN_AGENT {
         about
@@ -429,21 +413,16 @@ mod tests {
                 MAIN_AGENT,
                 "search_files",
                 json!({"regex": "fn ", "path": "src"}),
-                "search_files \"fn\" in src",
+                "Search \"fn \" in src",
             ),
             (
                 MAIN_AGENT,
                 "multi_edit",
                 json!({"edits": [{"path": "a"}, {"path": "b"}]}),
-                "multi_edit a, b",
+                "Edit a, b",
             ),
-            (
-                "scout",
-                "read_file",
-                json!({"path": "a"}),
-                "scout: read_file a",
-            ),
-            (MAIN_AGENT, "mcp__x__y", json!({"n": 1}), "mcp__x__y"),
+            ("scout", "read_file", json!({"path": "a"}), "scout: Read a"),
+            (MAIN_AGENT, "mcp__x__y", json!({"n": 1}), "Call x.y(n: 1)"),
         ] {
             assert_eq!(format_call_title(agent, tool, &arguments), title);
         }

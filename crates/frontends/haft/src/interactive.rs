@@ -12,6 +12,7 @@ mod inspect_page;
 mod lists;
 mod occupied;
 mod pasted_images;
+mod resumed;
 mod rewind;
 mod setup;
 mod side_actions;
@@ -76,6 +77,7 @@ pub(crate) fn run(
             SetupOutcome::Left => return Ok(ProcessExit::Completed),
         }
     }
+    settings.config.retry.is_attended = true;
     let Settings { places, config } = &settings;
     let tui: TuiConfig = config.read_section("tui")?;
     // Problems with flags and configuration are reported before the terminal is taken.
@@ -107,6 +109,8 @@ pub(crate) fn run(
         links: start_screen::accepts_escape_sequences()
             .then(|| plan.project.cwd.display().to_string()),
         rules_file: places.config_file().display().to_string(),
+        // A user who wants no colors may be disturbed by motion, too.
+        animates: choose_palette() == Palette::Colour,
     };
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);
@@ -320,6 +324,7 @@ impl TuiSession<'_> {
             let done = match operation {
                 Operation::Submit(text) => {
                     let next = self.run_turn(text, &mut wanted, quit).await;
+                    self.send_completion_names();
                     self.ui.send_message(UiMessage::Idle);
                     if matches!(next, Continuation::Leave) {
                         return;
@@ -436,6 +441,19 @@ impl TuiSession<'_> {
         Ok(())
     }
 
+    /// Sends the names that completion offers. The session's servers may have listed prompts and
+    /// resources for the first time.
+    fn send_completion_names(&self) {
+        // A problem with a server was reported when the session was opened.
+        let Ok(sources) = self.settings.open_prompt_sources(&self.project) else {
+            return;
+        };
+        self.ui.send_message(UiMessage::Names {
+            commands: list_commands(&self.paths, &sources),
+            resources: sources.resources(),
+        });
+    }
+
     fn use_model(&mut self, name: String) -> anyhow::Result<()> {
         if let Some(session) = &mut self.session {
             session.switch_model(&name)?;
@@ -490,9 +508,11 @@ impl TuiSession<'_> {
         );
         self.ui.send_message(UiMessage::Opened { text });
         self.ui
-            .send_message(UiMessage::Earlier(lists::collect_newest_results(history)));
+            .send_message(UiMessage::Earlier(resumed::collect_newest_results(history)));
         self.ui
-            .send_message(UiMessage::Earlier(lists::collect_last_rounds(history)));
+            .send_message(UiMessage::Earlier(resumed::collect_last_rounds(history)));
+        let totals = resumed::collect_totals(session);
+        self.ui.send_message(UiMessage::Totals(Box::new(totals)));
         if haft_agent::is_cut_off(history) {
             self.show_text(text!("interactive-cut-off"));
         }
@@ -505,7 +525,8 @@ impl TuiSession<'_> {
     }
 
     fn show_error(&self, error: &anyhow::Error) {
-        self.show_text(&format!("haft: {}", crate::exit::format_failure(error)));
+        let text = crate::exit::format_failure(error);
+        self.show_text(&haft_messages::capitalize(&text));
     }
 
     async fn close_session(&mut self) {

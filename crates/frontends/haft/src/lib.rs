@@ -79,6 +79,10 @@ pub fn run() -> ExitCode {
                 ProcessExit::Completed
             };
             output::usage::print_error(&error);
+            // The help alone doesn't explain why no session was started.
+            if std::env::args_os().len() == 1 {
+                output::print_to_stderr(&format!("\nhaft: {}", text!("interactive-no-terminal")));
+            }
             exit.into()
         }
     }

@@ -14,7 +14,7 @@ pub(crate) mod usage;
 
 use std::borrow::Borrow;
 use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
 
 use haft_text::Masker;
 use haft_tui::Palette;
@@ -46,6 +46,15 @@ pub(crate) fn available_columns() -> Option<usize> {
 /// untrusted, too.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     print_exact(&haft_text::sanitize(text))
+}
+
+/// Like [`print_text`], but breaks long lines between words if stdout is a terminal.
+pub(crate) fn print_wrapped(text: &str) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() {
+        print_text(&haft_tui::wrap_to_terminal(text))
+    } else {
+        print_text(text)
+    }
 }
 
 /// Prints one or more lines for people to stdout.
@@ -81,12 +90,16 @@ pub(crate) fn print_json_line(value: &impl Serialize) {
 /// Prints a message for people on stderr, with secrets masked.
 pub(crate) fn print_to_stderr(line: &str) {
     let _quiet = progress_line::hold_line();
+    let masker = Masker::default();
+    let line = masker.mask(line);
+    let line = haft_text::sanitize(&line);
+    let shown = if std::io::stderr().is_terminal() {
+        haft_tui::wrap_to_terminal(&line).into()
+    } else {
+        line
+    };
     // If stderr is closed, the error cannot be reported anywhere.
-    drop(writeln!(
-        std::io::stderr(),
-        "{}",
-        haft_text::sanitize(&Masker::default().mask(line))
-    ));
+    drop(writeln!(std::io::stderr(), "{shown}"));
 }
 
 /// Selects the colors of this process's terminal.

@@ -59,6 +59,11 @@ pub fn current_language() -> Language {
     }
 }
 
+/// Returns true within [`run_in_english`].
+pub(crate) fn is_english_forced() -> bool {
+    IS_ENGLISH_FORCED.get()
+}
+
 /// Calls `word` with English as the language of messages. Used for texts that are read by a model
 /// or a program.
 pub fn run_in_english<T>(word: impl FnOnce() -> T) -> T {

@@ -25,6 +25,7 @@
 //! assert_eq!(message!(&FILES, "files-found", count = 2), "2 files.");
 //! ```
 
+mod headline;
 mod language;
 mod phrases;
 
@@ -38,6 +39,7 @@ use fluent_syntax::ast::{
 };
 use fluent_syntax::parser;
 
+pub use headline::{CallHeadline, is_dialogue_tool};
 pub use language::{Language, current_language, parse_yes_no, run_in_english, set_language};
 pub use phrases::{Phrases, translate_error, translate_result};
 
@@ -127,6 +129,15 @@ impl TranslatedFile {
             messages
         };
         self.messages.get_or_init(parsed).get(key)
+    }
+}
+
+/// Returns the text with an upper-case first letter, for a phrase that stands as a sentence.
+pub fn capitalize(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
     }
 }
 

@@ -2,7 +2,9 @@
 //! parser.
 //!
 //! A Fluent file has these texts in English, by key. A text is compared with the English messages;
-//! the message of the same key in the other language replaces it. `{ $a }` in the English message
+//! the message of the same key in the other language replaces it. In English, the message of the
+//! same key in `reworded.ftl` replaces it, if there is one: many of these texts are also read by a
+//! model, and people should read what concerns them, in their words. `{ $a }` in the English message
 //! matches anything. In the translation, `{ $a }` inserts the matched text, `{ TRANSLATE($a) }`
 //! translates it if possible, and `{ TRANSLATED($a) }` makes the whole message match only if it can
 //! be translated. A final period may be present or not. If a text has several sentences, as the
@@ -17,11 +19,14 @@ use std::sync::LazyLock;
 use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
 use fluent_syntax::parser;
 
+use crate::language::is_english_forced;
 use crate::{Language, MessageFile, current_language};
 
 /// A set of English texts with their Chinese translations.
 #[derive(Debug)]
 pub struct Phrases {
+    /// The language of the translations.
+    language: Language,
     /// Texts without variables, each with its translation.
     whole: HashMap<String, String>,
     /// Texts with variables, in the order in which they are tried: those with more literal text
@@ -59,16 +64,23 @@ enum Nested {
 impl Phrases {
     /// Reads all English texts of a message file, with their translations.
     pub fn new(file: &MessageFile) -> Self {
-        let mut translations: HashMap<_, _> =
-            parse_messages(file.chinese.source).into_iter().collect();
+        Self::with_translations(Language::Chinese, file.english.source, file.chinese.source)
+    }
+
+    fn with_translations(
+        language: Language,
+        english: &'static str,
+        translated: &'static str,
+    ) -> Self {
+        let mut translations: HashMap<_, _> = parse_messages(translated).into_iter().collect();
         let mut whole = HashMap::new();
         let mut forms = Vec::new();
-        for (key, english) in parse_messages(file.english.source) {
-            let Some(chinese) = translations.remove(key) else {
+        for (key, english) in parse_messages(english) {
+            let Some(translated) = translations.remove(key) else {
                 continue;
             };
             let (mut literals, variables) = split_at_variables(&english);
-            let translation = parse_translation(&chinese, &variables);
+            let translation = parse_translation(&translated, &variables);
             if variables.is_empty() {
                 let text = translation.into_iter().map(|piece| match piece {
                     PhrasePiece::Text(text) => text,
@@ -87,7 +99,11 @@ impl Phrases {
             let length: usize = form.literals.iter().map(String::len).sum();
             (starts_with_variable, Reverse(length))
         });
-        Self { whole, forms }
+        Self {
+            language,
+            whole,
+            forms,
+        }
     }
 
     /// Returns the translation of one text, or `None` if the text is unknown.
@@ -106,7 +122,16 @@ impl Phrases {
             return Some(String::new());
         }
         let translation = self.whole.get(stem).cloned().or_else(by_form)?;
-        let end = if stem == english { "" } else { "。" };
+        let period = match self.language {
+            Language::English => ".",
+            Language::Chinese => "。",
+        };
+        let is_ended = translation.ends_with(['.', '!', '?', '。', '！', '？']);
+        let end = if stem == english || translation.is_empty() || is_ended {
+            ""
+        } else {
+            period
+        };
         Some(translation + end)
     }
 
@@ -114,7 +139,7 @@ impl Phrases {
     /// cannot be translated.
     fn fill_translation(&self, translation: &[PhrasePiece], values: &[&str]) -> Option<String> {
         let mut text = String::new();
-        for piece in translation {
+        for (at, piece) in translation.iter().enumerate() {
             let (index, nested) = match piece {
                 PhrasePiece::Text(literal) => {
                     text.push_str(literal);
@@ -130,6 +155,9 @@ impl Phrases {
             match translated {
                 Some(translated) => text.push_str(&translated),
                 None if nested == Nested::Translated => return None,
+                None if is_token_count(translation.get(at + 1)) => {
+                    text.push_str(&crate::group_digits(value));
+                }
                 None => text.push_str(value),
             }
         }
@@ -141,10 +169,11 @@ impl Phrases {
     fn translate_value(&self, value: &str) -> Option<String> {
         let value = value.trim_start();
         self.translate_sentences(value).or_else(|| {
-            if std::ptr::eq(self, &raw const *LIBRARY) {
+            let library = library_phrases(self.language);
+            if std::ptr::eq(self, library) {
                 None
             } else {
-                LIBRARY.translate_sentences(value)
+                library.translate_sentences(value)
             }
         })
     }
@@ -156,12 +185,19 @@ impl Phrases {
             .map(|part| (part, self.translate(part)))
             .collect();
         let known = parts.iter().filter(|(_, own)| own.is_some()).count();
+        let separator = match self.language {
+            Language::English => SEPARATOR,
+            Language::Chinese => "；",
+        };
         let joined = || {
-            parts
+            let mut sentences: Vec<_> = parts
                 .iter()
                 .map(|(part, own)| own.as_deref().unwrap_or(part))
-                .collect::<Vec<_>>()
-                .join("；")
+                .filter(|sentence| !sentence.is_empty())
+                .collect();
+            // Two reasons may have one wording for people.
+            sentences.dedup();
+            sentences.join(separator)
         };
         let whole = if known == parts.len() {
             None
@@ -186,6 +222,14 @@ impl PhraseForm {
         }
         values.push(rest.strip_suffix(last.as_str())?);
         Some(values)
+    }
+}
+
+/// Returns true if the text after a value says that the value is a number of tokens.
+fn is_token_count(next: Option<&PhrasePiece>) -> bool {
+    match next {
+        Some(PhrasePiece::Text(text)) => text.starts_with(" token"),
+        Some(PhrasePiece::Value(..)) | None => false,
     }
 }
 
@@ -291,25 +335,39 @@ static LIBRARY: LazyLock<Phrases> = LazyLock::new(|| {
     ))
 });
 
-/// Translates an error message of a library to the language of this process. A message without a
-/// translation is returned unchanged.
-pub fn translate_error(english: &str) -> Cow<'_, str> {
-    match current_language() {
-        _ if english.is_empty() => english.into(),
-        Language::English => english.into(),
-        Language::Chinese => LIBRARY
-            .translate_sentences(english)
-            .map_or_else(|| english.into(), Cow::Owned),
+/// The wording of such texts for people who read English. Texts that are not listed are worded for
+/// people already.
+static REWORDED: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::with_translations(
+        Language::English,
+        include_str!("../messages/en/library.ftl"),
+        include_str!("../messages/en/reworded.ftl"),
+    )
+});
+
+fn library_phrases(language: Language) -> &'static Phrases {
+    match language {
+        Language::English => &REWORDED,
+        Language::Chinese => &LIBRARY,
     }
+}
+
+/// Translates an error message of a library to the language of this process. A message without a
+/// translation is returned unchanged, and so is every message within
+/// [`run_in_english`](crate::run_in_english), because a program or a model reads it.
+pub fn translate_error(english: &str) -> Cow<'_, str> {
+    if english.is_empty() || is_english_forced() {
+        return english.into();
+    }
+    library_phrases(current_language())
+        .translate_sentences(english)
+        .map_or_else(|| english.into(), Cow::Owned)
 }
 
 /// Translates the result of a failed call or of a command to the language of this process. After a
 /// heading such as `--- stdout ---`, the text is the output of a program, of which only the lines
 /// in brackets are translated, because haft wrote them.
 pub fn translate_result(english: &str) -> Cow<'_, str> {
-    if current_language() == Language::English {
-        return english.into();
-    }
     let mut is_output = false;
     let lines = english.lines().map(|line| {
         is_output |= line.starts_with("--- ");
@@ -332,13 +390,13 @@ mod tests {
         assert_eq!(split_sentences(known).count(), 3);
         assert_eq!(
             LIBRARY.translate_sentences(known).as_deref(),
-            Some("没有规则允许 `a; b`；`sh` 是从输入读取命令的 shell；something new: `c; d")
+            Some("没有规则涵盖它；`sh` 是一个 shell，命令通过管道传给它；something new: `c; d")
         );
         assert_eq!(
             LIBRARY
                 .translate_sentences("no rule allows `a`; no rule allows `b`")
                 .as_deref(),
-            Some("没有规则允许 `a`；没有规则允许 `b`")
+            Some("没有规则涵盖它")
         );
         assert_eq!(LIBRARY.translate_sentences("something; new"), None);
     }
@@ -367,6 +425,49 @@ mod tests {
         assert!(translations.is_empty(), "only in Chinese: {translations:?}");
     }
 
+    #[test]
+    fn reworded_texts_are_listed_with_their_variables() {
+        let english: HashMap<_, _> = parse_messages(include_str!("../messages/en/library.ftl"))
+            .into_iter()
+            .collect();
+        let reworded = include_str!("../messages/en/reworded.ftl");
+        assert!(parser::parse_runtime(reworded).is_ok());
+        for (key, text) in parse_messages(reworded) {
+            let source = english.get(key).unwrap_or_else(|| panic!("{key}"));
+            let (_, variables) = split_at_variables(source);
+            let is_unknown =
+                |piece: &PhrasePiece| matches!(piece, PhrasePiece::Text(text) if text.is_empty());
+            assert!(
+                !parse_translation(&text, &variables).iter().any(is_unknown),
+                "{key} has a variable that the text lacks"
+            );
+        }
+    }
+
+    #[test]
+    fn reworded_texts_hide_what_is_said_to_the_model() {
+        for (english, wording) in [
+            (
+                "The user did not allow this call of `execute_command`. They said: use make test. \
+                 Find another way, or ask what they want.",
+                "Not allowed: use make test.",
+            ),
+            (
+                "no rule allows `a; b`; no rule allows `c`",
+                "not covered by any rule",
+            ),
+            (
+                "the model itself asks for the user's approval; no rule allows `make`",
+                "the model flagged this as risky; not covered by any rule",
+            ),
+            ("something new", "something new"),
+        ] {
+            assert_eq!(translate_error(english), wording);
+        }
+        let said = "no rule allows `make`";
+        assert_eq!(crate::run_in_english(|| translate_error(said)), said);
+    }
+
     /// Regression: trying every form inside every other one would take exponential time.
     #[test]
     fn translate_handles_long_chains_of_errors() {
@@ -392,11 +493,11 @@ mod tests {
         for (english, chinese) in [
             (
                 "old results were cleared: 1200 tokens less are sent",
-                "已清除旧的结果：少发送 1200 token",
+                "已清除旧的结果：少发送 1,200 token",
             ),
             (
                 "Archiving 3 older rounds (41200 tokens; ≈9,000 tokens, $0.0200 to write again)…",
-                "正在归档 3 个较早的轮次（41200 token；要重新写入 ≈9,000 token，$0.0200）…",
+                "正在归档 3 个较早的轮次（41,200 token；需重新发送 ≈9,000 token（$0.0200））…",
             ),
             (
                 "Archiving 1 older step (900 tokens)…",
@@ -414,7 +515,7 @@ mod tests {
             ),
             (
                 "the cache is cold: ≈41,200 tokens, $0.1545 to write again",
-                "缓存已过期：要重新写入 ≈41,200 token，$0.1545",
+                "缓存已过期：需重新发送 ≈41,200 token（$0.1545）",
             ),
             (
                 "t1 (make (all)) failed: exit code 2 after 1 min 3 s.",
@@ -437,21 +538,21 @@ mod tests {
             (
                 "`old_text` is not in `a.rs`; nothing was changed. Nothing similar was found: read the file and \
                  copy the lines from there.",
-                "`a.rs` 中没有 `old_text`；没有修改任何内容。没有找到相似的内容：请读取文件，照抄其中的行。",
+                "`a.rs` 中没有要替换的文本；没有修改任何内容。",
             ),
             (
                 "`x` needs the user's permission (no rule allows `a`; no rule allows `b`), and nobody can be asked in this run \
                  (permission mode `ask`). The user can allow it with `haft permissions add \"x\"`, or \
                  `--permission-mode auto` (all commands, inside the sandbox).",
-                "`x` 需要用户许可（没有规则允许 `a`；没有规则允许 `b`），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
+                "`x` 需要用户许可（没有规则涵盖它），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
                  `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
             (
                 "`x` is not permitted: `x` runs commands, and this run may only read (permission mode `plan`). The user can \
                  allow it with `--allow \"x\" --permission-mode ask`, or `--permission-mode auto` (all commands, inside the \
                  sandbox). Do not try to get around it; say what you would have done.",
-                "不允许 `x`：`x` 会运行命令，而本次运行只能读取（权限模式 `plan`）。可以这样允许：`--allow \"x\" \
-                 --permission-mode ask`，或 `--permission-mode auto`（沙箱内的所有命令）。已告诉模型不要绕过它。",
+                "不允许：`x` 会运行命令，而本次运行只能读取（权限模式 `plan`）。可以这样允许：`--allow \"x\" \
+                 --permission-mode ask`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
         ] {
             assert_eq!(

@@ -27,8 +27,8 @@ mod view;
 use std::time::Duration;
 
 use haft_agent::{Approval, ApprovalReply};
+use haft_messages::CallHeadline;
 use haft_types::{Form, PermissionMode};
-use serde_json::Value;
 
 use crate::approval::ApprovalDialog;
 use crate::call::wrap_text;
@@ -44,9 +44,13 @@ use dialogs::Dialogs;
 use scrollback::Scrollback;
 use turn_view::{Awaited, TurnView};
 
+use activity::FRAME_TIME;
 pub use activity::format_elapsed;
 pub use turn_view::translate_message;
 pub use update::{AppInput, Effect, LiveRegion, Setup};
+
+/// The interval at which times on the screen are updated.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of the interface, independent of any terminal.
 #[derive(Debug)]
@@ -68,6 +72,8 @@ pub struct App {
     hint: Option<Hint>,
     /// A pending notification for a user who isn't watching the terminal.
     alert: Option<String>,
+    /// True if the user has interrupted the turn in order to send the queued input at once.
+    sends_queue: bool,
 }
 
 /// A hint that is shown below the input until the next key.
@@ -78,9 +84,6 @@ enum Hint {
     Mode(PermissionMode),
     Interrupting,
     NothingToOpen,
-    /// The user has just opened the last result; pressing the key again opens the viewer. Draws no
-    /// text.
-    Opened,
 }
 
 impl App {
@@ -104,7 +107,11 @@ impl App {
             has_placeholder: !setup.greeting.is_empty(),
             hint: None,
             alert: None,
+            sends_queue: false,
         };
+        if setup.animates {
+            app.turn.enable_animation();
+        }
         app.status.editing = app.composer.vim_mode();
         app.scrollback
             .print_rows(wrap_text(&setup.greeting, TextStyle::Dim, columns));
@@ -178,15 +185,16 @@ impl App {
             UiMessage::Ran { id, text } => self.turn.end_shell(id, &text, out),
             UiMessage::Context(parts) => self.print_context(parts.as_deref()),
             UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
-            UiMessage::Completions {
-                commands,
-                resources,
-            } => self.composer.set_completions(resources, commands),
             UiMessage::Spent { usage, cost } => self.status.add_usage(usage, cost),
             UiMessage::Tasks(tasks) => self.turn.set_tasks(tasks),
             UiMessage::Files(files) => self.composer.set_files(files),
+            UiMessage::Names {
+                commands,
+                resources,
+            } => self.composer.set_names(commands, resources),
             UiMessage::Typed { text } => self.composer.set_edited_text(&text),
             UiMessage::Earlier(messages) => self.turn.print_earlier_messages(messages, out),
+            UiMessage::Totals(totals) => self.status.set_totals(*totals),
             UiMessage::Opened { text } => {
                 self.turn.forget_conversation();
                 self.status.forget_conversation();
@@ -204,6 +212,15 @@ impl App {
     /// Returns true if the screen must be redrawn regularly because it shows times.
     pub fn changes_over_time(&self) -> bool {
         self.turn.changes_over_time()
+    }
+
+    /// Returns the time after which the screen changes by itself.
+    pub(crate) fn redraw_interval(&self) -> Duration {
+        if self.turn.is_animated() && !self.dialogs.has_question() {
+            FRAME_TIME
+        } else {
+            CLOCK_INTERVAL
+        }
     }
 
     /// Returns the title for the terminal's window, which shows whether a question is open or a
@@ -229,14 +246,26 @@ impl App {
             .create_approval_dialog(approval, self.status.mode)
     }
 
-    /// Shows a call with the arguments that the user edited.
-    pub(crate) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
-        self.turn.show_edited_call(approval, arguments);
+    /// Updates the calls after the user has answered an approval that isn't open here.
+    pub(crate) fn note_approval_answer(&mut self, dialog: &ApprovalDialog, reply: &ApprovalReply) {
+        self.turn.note_approval_answer(Some(dialog), reply);
     }
 
     /// Returns the id of the newest command that is still running in the user's shell.
     pub(crate) fn newest_shell(&self) -> Option<u64> {
         self.turn.newest_shell()
+    }
+
+    /// Prints the last result in full. Used where no viewer can be drawn.
+    pub(crate) fn print_last_result(&mut self) -> Vec<Effect> {
+        let out = &mut self.scrollback;
+        match self.turn.results().last() {
+            Some((call, text)) => out.print_separated(call.draw_opened(text, out.columns())),
+            None => out.print_note(text!("app-nothing-to-open"), TextStyle::Warning),
+        }
+        let mut effects = Vec::new();
+        self.prepend_printed_rows(&mut effects);
+        effects
     }
 
     /// Prints the part of the reply that has arrived so far.
@@ -288,7 +317,8 @@ impl App {
 
     fn open_approval(&mut self, approval: Approval, effects: &mut Vec<Effect>) {
         self.turn.finish_text(&mut self.scrollback);
-        self.alert = Some(text!("app-alert-question", tool = approval.tool));
+        let call = CallHeadline::new(&approval.tool, &approval.arguments).to_line();
+        self.alert = Some(text!("app-alert-question", call));
         self.dialogs
             .open_approval(approval, self.status.mode, &mut self.scrollback);
         effects.push(Effect::Arm);
@@ -311,9 +341,11 @@ impl App {
         self.hint = None;
         self.close_question();
         let was_interrupted = self.turn.end_turn(&mut self.scrollback);
-        // Queued input was meant for a turn that went on, so the user may change it. It is recalled
-        // only now: until the turn ended, it could still join the turn.
-        if was_interrupted && self.composer.recall_queue() {
+        let sends_queue = std::mem::take(&mut self.sends_queue);
+        // Queued input was meant for a turn that went on, so the user may change it, unless they
+        // interrupted the turn to send it. It is recalled only now: until the turn ended, it could
+        // still join the turn.
+        if was_interrupted && !sends_queue && self.composer.recall_queue() {
             return;
         }
         let awaited = self.turn.take_awaited();

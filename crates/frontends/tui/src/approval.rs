@@ -6,12 +6,13 @@
 //! that allows more is confirmed with Enter while its rules are visible.
 
 use haft_agent::{Approval, ApprovalReply, MAIN_AGENT, PartVerdict, PermissionRule, SubjectKind};
+use haft_messages::{CallHeadline, capitalize};
 use haft_text::{reveal_controls, show_exactly};
 use haft_types::{Decision, PermissionMode};
 use serde_json::Value;
 
 use crate::complete::MenuMove;
-use crate::diff;
+use crate::diff::{self, DiffHeaders};
 use crate::line::{StyledLine, TextStyle};
 use crate::proposed_files;
 use crate::rule_prefix;
@@ -42,6 +43,8 @@ pub(crate) struct ApprovalDialog {
     /// The key that opened the input for a text. Cleared when it is certain that the user is
     /// editing the text and not typing a sentence.
     opened_by: Option<char>,
+    /// The rules that allow every call of a tool, of which the user was warned.
+    warned_of: Option<Vec<String>>,
 }
 
 /// A choice that allows more than the call that needs approval.
@@ -130,6 +133,7 @@ impl ApprovalDialog {
             reason_above: false,
             rules_file: rules_file.to_owned(),
             opened_by: None,
+            warned_of: None,
         }
     }
 
@@ -216,6 +220,11 @@ impl ApprovalDialog {
         });
     }
 
+    /// Returns true if the user can allow all edits until the session ends.
+    pub(crate) fn offers_all_edits(&self) -> bool {
+        self.edits
+    }
+
     /// Returns the choice that must be confirmed with Enter.
     pub(crate) fn pending_grant(&self) -> Option<Grant> {
         match self.stage {
@@ -267,8 +276,9 @@ impl ApprovalDialog {
         self.opened_by = None;
     }
 
-    /// Converts typed text to an answer, or returns the reason why it is invalid.
-    pub(crate) fn parse_input(&self, text: &str) -> Result<ApprovalReply, String> {
+    /// Converts typed text to an answer, or returns the reason why it is invalid. A rule that allows
+    /// everything is returned as invalid once, with a warning.
+    pub(crate) fn parse_input(&mut self, text: &str) -> Result<ApprovalReply, String> {
         match self.stage {
             ApprovalStage::Choose | ApprovalStage::Confirm(_) | ApprovalStage::Reason => {
                 Ok(ApprovalReply::No {
@@ -295,6 +305,10 @@ impl ApprovalDialog {
                         "approval-other-rule",
                         tool = self.rule_tools().join(", ")
                     )),
+                    wide if allows_everything(wide) && self.warned_of.as_deref() != Some(wide) => {
+                        self.warned_of = Some(rules);
+                        Err(text!("approval-wide-rule").to_owned())
+                    }
                     same if same == self.approval.remember => Ok(ApprovalReply::Always),
                     _ => Ok(ApprovalReply::AlwaysBy { rules }),
                 }
@@ -369,8 +383,10 @@ impl ApprovalDialog {
     pub(crate) fn draw_subject(&mut self, columns: usize) -> Vec<StyledLine> {
         // The subject comes last, right above the question, after any rules and reasons.
         let mut rows = self.draw_heading(columns);
-        let subject = self.draw_shown_subject(columns.saturating_sub(2));
-        rows.extend(subject.iter().map(indent_row));
+        if self.draw_whole_title(columns).is_none() {
+            let subject = self.draw_shown_subject(columns.saturating_sub(2));
+            rows.extend(subject.iter().map(indent_row));
+        }
         rows.extend(self.draw_parts(columns));
         rows
     }
@@ -387,14 +403,17 @@ impl ApprovalDialog {
                 columns,
             ));
         }
-        rows.extend(wrap_line(&self.draw_title(), columns));
+        rows.extend(wrap_line(&self.draw_title(columns), columns));
         rows
     }
 
     fn draw_shown_subject(&self, columns: usize) -> Vec<StyledLine> {
         let shown = self.approval.shown_subject();
         match self.approval.subject_kind {
-            SubjectKind::Diff => diff::draw_diff_rows("", shown.lines(), columns),
+            SubjectKind::Diff => {
+                let headers = DiffHeaders::PathsOfSeveral;
+                diff::draw_diff_rows("", headers, shown.lines(), columns)
+            },
             SubjectKind::Text => shown
                 .lines()
                 .flat_map(|line| wrap_exact_line(line, columns))
@@ -418,31 +437,73 @@ impl ApprovalDialog {
         lines
     }
 
-    /// Draws a row with the tool, its agent, a note if the call leaves the sandbox, and the size of
-    /// a diff.
-    fn draw_title(&self) -> StyledLine {
+    /// Draws the question in one row, such as `Run make?`. A command that does not fit is only
+    /// called a command, because it is shown below.
+    fn draw_title(&self, columns: usize) -> StyledLine {
+        if let Some(whole) = self.draw_whole_title(columns) {
+            return whole;
+        }
+        let headline = self.headline();
+        if self.is_command_headline(&headline) {
+            return self.draw_title_of(&headline.verb, text!("approval-command"));
+        }
+        self.draw_title_of(&headline.verb, &first_line(&headline.object))
+    }
+
+    /// Draws the question with the whole subject. Returns `None` if the subject is no command, does
+    /// not fit in one row, or has characters that must be spelled out.
+    fn draw_whole_title(&self, columns: usize) -> Option<StyledLine> {
+        let subject = &self.approval.subject;
+        let headline = self.headline();
+        // A question mark of its own would be taken for the end of the question.
+        let is_plain = !subject.is_empty()
+            && !subject.contains('\n')
+            && !subject.ends_with(['?', '？', ' '])
+            && *subject == self.approval.shown_subject();
+        if !is_plain || !self.is_command_headline(&headline) {
+            return None;
+        }
+        let whole = self.draw_title_of(&headline.verb, subject);
+        (whole.width() <= columns).then_some(whole)
+    }
+
+    fn headline(&self) -> CallHeadline {
+        CallHeadline::new(&self.approval.tool, &self.approval.arguments)
+    }
+
+    /// True if the object of the headline is the command line that would run.
+    fn is_command_headline(&self, headline: &CallHeadline) -> bool {
+        self.command_line() == Some(&self.approval.subject)
+            && headline.object == self.approval.subject
+    }
+
+    /// Draws a question about `object`, with the agent, a note if the call leaves the sandbox, and
+    /// the size of a diff.
+    fn draw_title_of(&self, verb: &str, object: &str) -> StyledLine {
         let Approval {
             agent,
-            tool,
             subject,
             leaves_sandbox,
             ..
         } = &self.approval;
         let mut title = StyledLine::new("? ", TextStyle::Warning)
-            .with_text(reveal_controls(tool), TextStyle::Strong);
+            .with_text(reveal_controls(verb), TextStyle::Strong);
+        if !object.is_empty() {
+            title = title.with_text(format!(" {}", reveal_controls(object)), TextStyle::Strong);
+        }
         if *leaves_sandbox {
             let outside = format!(" {}", text!("approval-outside"));
-            title = title.with_text(outside, TextStyle::Warning);
+            title = title.with_text(outside, TextStyle::Bad);
         }
         if agent != MAIN_AGENT {
             let subagent = text!("approval-of-subagent", agent);
             title = title.with_text(reveal_controls(&subagent), TextStyle::Plain);
         }
         if is_diff(&self.approval) {
-            let counts = format!("  {}", diff::format_change_counts(subject));
+            let counts = format!(" ({})", diff::format_change_counts(subject));
             title = title.with_text(counts, TextStyle::Dim);
         }
-        title
+        title.with_text(text!("approval-mark"), TextStyle::Strong)
     }
 
     /// Returns the parts of the command that need approval, or nothing if that is all of them.
@@ -499,16 +560,23 @@ impl ApprovalDialog {
         rows
     }
 
+    /// Draws the reason why the call needs approval. If the reason is printed with the subject, a
+    /// short question stands for it.
     fn draw_reason(&self) -> StyledLine {
-        let reason = if self.reason_above {
-            "".into()
+        if self.reason_above {
+            return StyledLine::new(text!("approval-question"), TextStyle::Warning);
+        }
+        StyledLine::new(self.reason_text(), TextStyle::Warning)
+    }
+
+    /// Returns the reason why the call needs approval, or a short question if there is none.
+    pub(crate) fn reason_text(&self) -> String {
+        let reason = haft_messages::translate_error(&self.approval.reason);
+        if reason.is_empty() {
+            text!("approval-question").to_owned()
         } else {
-            haft_messages::translate_error(&self.approval.reason)
-        };
-        StyledLine::new(
-            text!("approval-question", reason = reveal_controls(&reason)).trim_end(),
-            TextStyle::Warning,
-        )
+            capitalize(&reveal_controls(&reason))
+        }
     }
 
     /// Returns the rules that would be saved, in one line.
@@ -717,6 +785,14 @@ enum ConfirmationRows {
     Few,
 }
 
+/// Returns the first line of a text, with a mark if more lines follow.
+fn first_line(text: &str) -> String {
+    match text.trim().split_once('\n') {
+        Some((first, _)) => format!("{} …", first.trim_end()),
+        None => text.trim().to_owned(),
+    }
+}
+
 /// Indents a row by two columns.
 fn indent_row(row: &StyledLine) -> StyledLine {
     StyledLine::new("  ", TextStyle::Plain)
@@ -759,6 +835,19 @@ fn wrap_exact_line(line: &str, columns: usize) -> Vec<StyledLine> {
 /// Returns the tool that a rule names.
 fn parse_rule_tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule).trim()
+}
+
+/// Returns true if one of the rules allows every call of a tool that runs commands, or calls of
+/// every tool.
+fn allows_everything(rules: &[String]) -> bool {
+    rules.iter().any(|rule| {
+        let tool = parse_rule_tool(rule);
+        let pattern = rule
+            .split_once('(')
+            .map_or("", |(_, pattern)| pattern.trim_end().trim_end_matches(')'));
+        let runs_commands = ["execute_command", "background_task", "session_start"].contains(&tool);
+        tool.contains('*') || runs_commands && matches!(pattern.trim(), "" | "*" | "**" | ":*")
+    })
 }
 
 /// Cuts the rows to [`MAX_TEXT_ROWS`], so that the choices below them stay on the screen.
@@ -810,17 +899,24 @@ mod tests {
             .iter()
             .map(StyledLine::plain)
             .collect();
-        assert_eq!(rows[1..], ["  rm -rf ~␍␛[2K␛[1Als<U+202E>", "  ␈␈echo"]);
+        assert_eq!(
+            rows,
+            [
+                "? Run this command?",
+                "  rm -rf ~␍␛[2K␛[1Als<U+202E>",
+                "  ␈␈echo"
+            ]
+        );
     }
 
     #[test]
     fn approval_title_names_leaving_the_sandbox() {
         let mut asking = approval_dialog_for("execute_command", json!({"command": "make"}), "make");
-        assert_eq!(asking.draw_subject(60)[0].plain(), "? execute_command");
+        assert_eq!(asking.draw_subject(60)[0].plain(), "? Run make?");
         asking.approval.leaves_sandbox = true;
         assert_eq!(
             asking.draw_subject(60)[0].plain(),
-            "? execute_command outside the sandbox"
+            "? Run make outside the sandbox?"
         );
     }
 
@@ -1002,6 +1098,12 @@ mod tests {
             one.parse_input("execute_command(cargo test -p x)"),
             Ok(ApprovalReply::Always)
         );
+        assert!(one.parse_input("execute_command(*)").is_err(), "a warning");
+        let everything = vec!["execute_command(*)".to_owned()];
+        assert_eq!(
+            one.parse_input("execute_command(*)"),
+            Ok(ApprovalReply::AlwaysBy { rules: everything })
+        );
         let rules = vec![
             "execute_command(cargo test:*)".to_owned(),
             "read_file(a)".to_owned(),
@@ -1055,7 +1157,7 @@ mod tests {
                 "Always allow this?",
                 "  execute_command(make ␛)",
                 "  saved in /home/me/config.toml",
-                "Enter saves the rule and runs the call, Esc goes back"
+                "Enter to save the rule and run, Esc to go back"
             ]
         );
         let small = shown(&one, 24, 3);
@@ -1071,7 +1173,7 @@ mod tests {
                 "Allow this until the session ends?",
                 "  execute_command(make ␛)",
                 "  nothing is saved",
-                "Enter allows it, Esc goes back"
+                "Enter to allow, Esc to go back"
             ]
         );
         one.stage = ApprovalStage::Rule;

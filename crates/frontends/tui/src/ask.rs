@@ -29,17 +29,26 @@ pub fn terminal_columns() -> Option<usize> {
 /// Breaks lines between words if the lines are wider than the terminal.
 pub fn wrap_to_terminal(text: &str) -> String {
     let columns = terminal_columns().map_or(usize::MAX, |columns| columns.max(16));
-    let rows: Vec<_> = wrap_text(text, TextStyle::Plain, columns)
-        .iter()
-        .map(StyledLine::plain)
-        .collect();
+    let rows = wrap_text(text, TextStyle::Plain, columns);
     // Keeps the input that follows apart from the question.
     let end = ["\n", " "]
         .into_iter()
         .find(|end| text.ends_with(end))
         .unwrap_or_default();
-    let rows: Vec<_> = rows.iter().map(|row| row.trim_end()).collect();
-    format!("{}{end}", rows.join("\n"))
+    format!("{}{end}", join_rows(&rows))
+}
+
+/// Joins rows with line breaks, except where a row continues in the next one: the terminal itself
+/// breaks such a row.
+fn join_rows(rows: &[StyledLine]) -> String {
+    let mut text = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        text.push_str(row.plain().trim_end());
+        if at + 1 < rows.len() && !row.continues() {
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// Puts `text` after `front` and wraps the result to `columns`. Further rows are indented to the
@@ -52,15 +61,22 @@ pub fn wrap_after_front(front: &str, text: &str, columns: usize) -> String {
         &of(&" ".repeat(display_width(front))),
         columns,
     );
-    rows.iter()
-        .map(StyledLine::plain)
-        .collect::<Vec<_>>()
-        .join("\n")
+    join_rows(&rows)
 }
 
-/// Asks a question and waits for a line. Returns `None` if the user left with Esc, Ctrl-C or
-/// Ctrl-D, or a signal arrived.
-pub fn ask_line(question: &str, echo: InputEcho) -> Result<Option<String>, TuiError> {
+/// The user's reaction to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answered<T> {
+    /// The user answered.
+    Given(T),
+    /// The user pressed Esc to go back.
+    Back,
+    /// The user left with Ctrl-C or Ctrl-D, or a signal arrived.
+    Left,
+}
+
+/// Asks a question and waits for a line.
+pub fn ask_line(question: &str, echo: InputEcho) -> Result<Answered<String>, TuiError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -81,7 +97,7 @@ async fn read_line(
     out: &mut impl Write,
     question: &str,
     typed: &mut LineInput,
-) -> io::Result<Option<String>> {
+) -> io::Result<Answered<String>> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new()?;
     // Keys and signals are watched first, so that an answer isn't lost once the question is
@@ -90,14 +106,17 @@ async fn read_line(
     loop {
         let event = tokio::select! {
             biased;
-            () = Signals::wait_for_any(&mut signals.end) => return Ok(None),
+            () = Signals::wait_for_any(&mut signals.end) => return Ok(Answered::Left),
             event = keys.next() => event,
         };
         match event {
             Some(Ok(Event::Key(key))) => match typed.handle_key(key) {
                 LineInputStep::On(shown) => write_text(out, &shown)?,
-                LineInputStep::Done => return Ok(Some(std::mem::take(&mut typed.text))),
-                LineInputStep::Left => return Ok(None),
+                LineInputStep::Done => {
+                    return Ok(Answered::Given(std::mem::take(&mut typed.text)));
+                }
+                LineInputStep::Back => return Ok(Answered::Back),
+                LineInputStep::Left => return Ok(Answered::Left),
             },
             Some(Ok(Event::Paste(text))) => {
                 let shown: String = text
@@ -112,7 +131,7 @@ async fn read_line(
             Some(Ok(
                 Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_),
             )) => {}
-            Some(Err(_)) | None => return Ok(None),
+            Some(Err(_)) | None => return Ok(Answered::Left),
         }
     }
 }
@@ -128,6 +147,7 @@ enum LineInputStep {
     /// The line continues, and this text is written to the terminal.
     On(String),
     Done,
+    Back,
     Left,
 }
 
@@ -144,7 +164,7 @@ impl LineInput {
             KeyCode::Enter => LineInputStep::Done,
             // Enter that was pressed before the terminal was in raw mode.
             KeyCode::Char('j') if control => LineInputStep::Done,
-            KeyCode::Esc => LineInputStep::Left,
+            KeyCode::Esc => LineInputStep::Back,
             KeyCode::Char('c' | 'd') if control => LineInputStep::Left,
             KeyCode::Char('u') if control => {
                 let count = self.text.chars().count();
@@ -232,6 +252,6 @@ mod tests {
             press(&mut typed, KeyCode::Backspace),
             LineInputStep::On(String::new())
         );
-        assert_eq!(press(&mut typed, KeyCode::Esc), LineInputStep::Left);
+        assert_eq!(press(&mut typed, KeyCode::Esc), LineInputStep::Back);
     }
 }

@@ -8,13 +8,14 @@
 use std::time::Duration;
 
 use haft_agent::CHANGED_ARGUMENTS_NOTE;
-use haft_messages::translate_result;
+use haft_messages::{CallHeadline, translate_result};
 use haft_types::ToolStatus;
 use serde_json::Value;
 
 use crate::app::format_elapsed;
-use crate::diff;
+use crate::diff::{self, DiffHeaders};
 use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::proposed_files;
 use crate::wrap::wrap_hanging;
 
 /// The maximum number of rows of an error message, unless the user opens the result.
@@ -33,7 +34,9 @@ const OPENED_BYTES: usize = 64 * 1024;
 pub(crate) struct ToolCallView {
     pub(crate) id: String,
     pub(crate) tool: String,
-    /// The subject of the call, such as a path or a command.
+    /// What the call does to its object, such as `Read`.
+    pub(crate) verb: String,
+    /// The object of the call, such as a path or a command.
     pub(crate) about: String,
     /// The end of the output that the call has reported while it runs.
     pub(crate) progress: String,
@@ -51,12 +54,20 @@ impl ToolCallView {
         Self {
             id: id.to_owned(),
             tool: tool.to_owned(),
+            verb: CallHeadline::new(tool, &Value::Null).verb,
             about: String::new(),
             progress: String::new(),
             since: None,
             link: None,
             edited: false,
         }
+    }
+
+    /// Sets the headline from the arguments of the call.
+    pub(crate) fn describe(&mut self, arguments: &Value) {
+        let headline = CallHeadline::new(&self.tool, arguments);
+        self.verb = headline.verb;
+        self.about = headline.object;
     }
 
     /// Removes the part of a result that reports the user's edit of the call, because that part is
@@ -133,7 +144,11 @@ impl ToolCallView {
                 draw_failed_command(&translate_result(text), columns)
             }
             (ToolStatus::Error, _) => cut_rows(
-                &layout_indented(&translate_result(text), columns, TextStyle::Bad),
+                &layout_indented(
+                    &translate_result(user_part(&self.tool, text)),
+                    columns,
+                    TextStyle::Bad,
+                ),
                 ERROR_ROWS,
                 OmittedEnd::Last,
             ),
@@ -141,17 +156,12 @@ impl ToolCallView {
                 let from = text
                     .lines()
                     .skip_while(|line| !line.starts_with("---") && !line.starts_with("@@ -"));
-                cut_rows(
-                    &indent_rows(diff::draw_diff_rows(
-                        &self.about,
-                        from,
-                        columns.saturating_sub(2),
-                    )),
-                    DIFF_ROWS,
-                    OmittedEnd::Last,
-                )
+                let room = columns.saturating_sub(2);
+                let headers = DiffHeaders::PathsOfSeveral;
+                let rows = diff::draw_diff_rows(&self.about, headers, from, room);
+                cut_rows(&indent_rows(rows), DIFF_ROWS, OmittedEnd::Last)
             }
-            (_, "execute_command" | "session_start" | "session_interactive") => {
+            (_, tool) if shows_output(tool) => {
                 // The mark already indicates success.
                 let said = text
                     .strip_prefix("Exit code 0.\n--- stdout ---\n")
@@ -180,6 +190,7 @@ impl ToolCallView {
         let text = haft_text::cut_lines(text, limits).text;
         rows.extend(indent_rows(diff::draw_diff_rows(
             "",
+            DiffHeaders::Verbatim,
             text.lines(),
             columns.saturating_sub(2),
         )));
@@ -196,7 +207,12 @@ impl ToolCallView {
                 return String::new();
             }
             "read_file" if status == ToolStatus::Success => {
-                text!("app-lines", count = lines(), shown = shown(lines()))
+                // Notes to the model stand beside the numbered lines of the file.
+                let count = match text.lines().filter(|line| is_numbered(line)).count() {
+                    0 => lines(),
+                    numbered => numbered,
+                };
+                text!("app-lines", count, shown = shown(count))
             }
             "search_files" if status == ToolStatus::Success => {
                 let hits = text
@@ -222,12 +238,11 @@ impl ToolCallView {
         // Control characters of a command or path are made visible, not executed: they could hide a
         // part of it.
         let about = haft_text::reveal_controls(&cut_to_first_line(&self.about)).into_owned();
-        if self.tool == "execute_command" && !about.is_empty() {
-            return mark.with_text(about, TextStyle::Strong);
+        let mut line = mark.with_text(haft_text::reveal_controls(&self.verb), TextStyle::Strong);
+        if about.is_empty() {
+            return line;
         }
-        let mut line = mark
-            .with_text(&self.tool, TextStyle::Strong)
-            .with_text(" ", TextStyle::Plain);
+        line.push(StyledSpan::new(" ", TextStyle::Plain));
         let about = StyledSpan::new(about, TextStyle::Plain);
         line.push(match &self.link {
             Some(path) => about.with_link(path),
@@ -237,54 +252,31 @@ impl ToolCallView {
     }
 }
 
-/// Returns the subject of a call, such as its path or command, in one line.
-pub(crate) fn extract_call_subject(arguments: &Value) -> String {
-    let Value::Object(fields) = arguments else {
-        return String::new();
-    };
-    let text_of = |name: &str| fields.get(name).and_then(Value::as_str);
-    if let (Some(pattern), path) = (
-        text_of("regex").or_else(|| text_of("pattern")),
-        text_of("path"),
-    ) {
-        return path.map_or_else(
-            || format!("\"{pattern}\""),
-            |path| text!("app-search-in", pattern, path),
-        );
+/// Returns true if the line is one of a file, after its number and a tab.
+fn is_numbered(line: &str) -> bool {
+    line.split_once('\t').is_some_and(|(number, _)| {
+        let number = number.trim_start();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Returns true if the end of a successful result is shown. The results of other tools repeat what
+/// the user can look up, such as the content of a file.
+fn shows_output(tool: &str) -> bool {
+    matches!(
+        tool,
+        "execute_command" | "session_start" | "session_interactive" | "use_mcp_tool" | "use_tool"
+    ) || tool.starts_with("mcp__")
+}
+
+/// Returns the part of an error that concerns the user. After the first line, the error of an edit
+/// quotes the file for the model.
+fn user_part<'a>(tool: &str, text: &'a str) -> &'a str {
+    if proposed_files::has_editable_files(tool) {
+        text.lines().next().unwrap_or_default()
+    } else {
+        text
     }
-    let known = [
-        "command",
-        "path",
-        "file_path",
-        "pattern",
-        "regex",
-        "query",
-        "question",
-        "name",
-    ];
-    let named: Vec<_> = known
-        .iter()
-        .filter_map(|name| fields.get(*name)?.as_str())
-        .collect();
-    if let Some(first) = named.first() {
-        return (*first).to_owned();
-    }
-    let paths = fields
-        .get("edits")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let paths: Vec<_> = paths
-        .filter_map(|edit| edit.get("path")?.as_str())
-        .collect();
-    if !paths.is_empty() {
-        return paths.join(", ");
-    }
-    fields
-        .values()
-        .find_map(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
 }
 
 /// Draws the last lines of the output of running work: at most `at_most` rows, one for each line.
@@ -413,8 +405,6 @@ pub(crate) fn wrap_text(text: &str, style: TextStyle, columns: usize) -> Vec<Sty
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn plain_rows(rows: &[StyledLine]) -> Vec<String> {
@@ -436,7 +426,7 @@ mod tests {
             Duration::ZERO,
             40,
         );
-        assert_eq!(plain_rows(&rows), ["✓ read_file src/main.rs  1 line"]);
+        assert_eq!(plain_rows(&rows), ["✓ Read src/main.rs  1 line"]);
         let rows = call("execute_command", "make").draw_finished(
             ToolStatus::Success,
             &"line\n".repeat(8),
@@ -444,17 +434,14 @@ mod tests {
             50,
         );
         assert_eq!(rows.len(), 7);
-        assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O shows all");
+        assert_eq!(rows[1].plain(), "  … 3 more rows; Ctrl-O for all");
         let rows = call("read_file", "x").draw_finished(
             ToolStatus::Error,
             "there is no file `x`",
             Duration::ZERO,
             40,
         );
-        assert_eq!(
-            plain_rows(&rows),
-            ["✗ read_file x", "  there is no file `x`"]
-        );
+        assert_eq!(plain_rows(&rows), ["✗ Read x", "  there is no file `x`"]);
     }
 
     #[test]
@@ -467,14 +454,8 @@ mod tests {
             40,
         );
         assert_eq!(
-            plain_rows(&rows)[1..],
-            [
-                "  --- a.rs",
-                "  +++ a.rs",
-                "  @@ -1 +1 @@",
-                "  1 -old",
-                "  1 +new"
-            ]
+            plain_rows(&rows),
+            ["✓ Edit a.rs  +1 −1", "  1 -old", "  1 +new"]
         );
     }
 
@@ -524,19 +505,6 @@ mod tests {
         }
         let waiting = call("execute_command", "make");
         let rows = waiting.draw_running(Duration::from_secs(64), 80);
-        assert_eq!(plain_rows(&rows), ["… make  waiting"]);
-    }
-
-    #[test]
-    fn call_subject_names_command_or_paths() {
-        assert_eq!(
-            extract_call_subject(&json!({"timeout": 3, "command": "ls"})),
-            "ls"
-        );
-        assert_eq!(
-            extract_call_subject(&json!({"edits": [{"path": "a"}, {"path": "b"}]})),
-            "a, b"
-        );
-        assert_eq!(extract_call_subject(&json!(null)), "");
+        assert_eq!(plain_rows(&rows), ["… Run make  waiting"]);
     }
 }

@@ -171,7 +171,7 @@ pub fn is_command(name: &str) -> bool {
 pub(crate) fn list_keys() -> Vec<(&'static str, &'static str)> {
     vec![
         ("Enter", text!("commands-key-enter")),
-        ("Alt-Enter, Ctrl-J", text!("commands-key-alt-enter")),
+        ("Alt-Enter", text!("commands-key-alt-enter")),
         ("Esc", text!("commands-key-esc")),
         ("Esc Esc", text!("commands-key-esc-esc")),
         ("Shift-Tab", text!("commands-key-shift-tab")),
@@ -184,7 +184,7 @@ pub(crate) fn list_keys() -> Vec<(&'static str, &'static str)> {
         ("Ctrl-T", text!("commands-key-ctrl-t")),
         ("Ctrl-G", text!("commands-key-ctrl-g")),
         ("Ctrl-V", text!("commands-key-ctrl-v")),
-        ("Ctrl-A E U K W Y", text!("commands-key-readline")),
+        ("Ctrl-A E K", text!("commands-key-readline")),
         ("Ctrl-L", text!("commands-key-ctrl-l")),
         ("Ctrl-Z", text!("commands-key-ctrl-z")),
     ]

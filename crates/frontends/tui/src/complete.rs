@@ -54,18 +54,18 @@ impl CompletionMenu {
 }
 
 /// Returns the commands that match `typed`, best first. Among equally good matches, the most
-/// frequently used command comes first.
+/// frequently used command comes first, then the order of `names` decides.
 pub(crate) fn rank_commands<'a>(
     typed: &str,
     names: impl Iterator<Item = &'a str>,
     used: impl Fn(&str) -> usize,
 ) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let ranked = names.filter_map(|name| {
+    let ranked = names.enumerate().filter_map(|(position, name)| {
         Some((
             rank_match(&typed, name)?,
             Reverse(used(name)),
-            name.len(),
+            position,
             name,
         ))
     });
@@ -74,8 +74,8 @@ pub(crate) fn rank_commands<'a>(
     found.into_iter().map(|(_, _, _, name)| name).collect()
 }
 
-/// Returns the paths that fuzzily match `typed`, best first. Paths that contain `typed` as a
-/// substring come first.
+/// Returns the paths that fuzzily match `typed`, best first. A path that is exactly `typed` comes
+/// first, then paths that contain `typed`. The names of folders end with a slash.
 pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let pattern = Pattern::new(
@@ -87,10 +87,7 @@ pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) 
     let scored = pattern.match_list(names, &mut matcher).into_iter();
     let typed = typed.to_lowercase();
     let mut found: Vec<_> = scored
-        .map(|(name, score)| {
-            let in_pieces = !name.to_lowercase().contains(&typed);
-            (in_pieces, Reverse(score), name.len(), name)
-        })
+        .map(|(name, score)| (rank_path(name, &typed), Reverse(score), name.len(), name))
         .collect();
     found.sort_unstable();
     found
@@ -98,6 +95,21 @@ pub(crate) fn rank_paths<'a>(typed: &str, names: impl Iterator<Item = &'a str>) 
         .take(MAX_PATHS)
         .map(|(.., name)| name)
         .collect()
+}
+
+/// Returns the rank of a path that matches the lower-case text `typed` fuzzily, 0 for the best.
+fn rank_path(name: &str, typed: &str) -> u8 {
+    let name = name.to_lowercase();
+    match name.contains(typed) {
+        true if is_same_path(&name, typed) => 0,
+        true => 1,
+        false => 2,
+    }
+}
+
+/// Returns true if both paths name one file or folder.
+pub(crate) fn is_same_path(path: &str, other: &str) -> bool {
+    !path.is_empty() && path.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 /// Returns the rank of a match, 0 for the best, or `None` if `name` doesn't match.
@@ -159,7 +171,9 @@ mod tests {
             ["compact", "cost", "context", "commit", "docs"].into_iter(),
             |_| 0,
         );
-        assert_eq!(found, ["cost", "commit", "compact", "context"]);
+        assert_eq!(found, ["compact", "cost", "context", "commit"]);
+        let found = rank_paths("src", ["src/", "a/src.rs", "src/lib.rs"].into_iter());
+        assert_eq!(found[0], "src/", "the exact name wins");
     }
 
     #[test]
@@ -172,7 +186,7 @@ mod tests {
         };
         assert_eq!(
             rank_commands("", names(), used),
-            ["context", "commit", "cost", "help", "compact"]
+            ["context", "commit", "help", "compact", "cost"]
         );
         assert_eq!(rank_commands("com", names(), used), ["commit", "compact"]);
         assert_eq!(rank_commands("help", names(), used), ["help"]);

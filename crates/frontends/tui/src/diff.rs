@@ -1,17 +1,38 @@
 //! Draws unified diffs.
 
 use crate::highlight::Highlighter;
-use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::line::{StyledLine, TextStyle};
 use crate::wrap::wrap_code;
+
+/// Selects how the header lines of a diff are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiffHeaders {
+    /// As they are in the text.
+    Verbatim,
+    /// As the path of each file, without the prefixes of git. A row separates the hunks of a file,
+    /// whose lines are numbered.
+    Paths,
+    /// Like `Paths`, but with names as they are, and without the path of a single file, which is
+    /// shown elsewhere.
+    PathsOfSeveral,
+}
 
 /// Draws a unified diff, or text that may contain one, with line numbers. `path` is the first file
 /// if the diff doesn't name it.
 pub(crate) fn draw_diff_rows<'a>(
     path: &str,
+    headers: DiffHeaders,
     lines: impl Iterator<Item = &'a str>,
     columns: usize,
 ) -> Vec<StyledLine> {
     let lines: Vec<_> = lines.collect();
+    let file_count = split_by_file(&lines.join("\n")).len();
+    let mut headings = HeadingPainter {
+        headers,
+        shows_paths: headers == DiffHeaders::Paths || file_count > 1,
+        old_name: "",
+        is_first_hunk: true,
+    };
     let last = lines
         .iter()
         .filter_map(|line| HunkLines::parse(line))
@@ -24,7 +45,10 @@ pub(crate) fn draw_diff_rows<'a>(
         let number = change.line_number(line);
         let row = change.draw_line(line);
         let Some(number) = number else {
-            return wrap_code(&row, columns);
+            return match headings.replace_line(line, room) {
+                Some(heading) => heading.into_iter().map(|row| row.cut(columns)).collect(),
+                None => wrap_code(&row, columns),
+            };
         };
         let gutter = StyledLine::new(format!("{number:>room$} "), TextStyle::LineNumber);
         // Continuation rows are indented behind the sign, so that they don't look like lines of
@@ -40,6 +64,55 @@ pub(crate) fn draw_diff_rows<'a>(
         rows.map(fronted).collect::<Vec<_>>()
     });
     rows.collect()
+}
+
+/// Draws the header lines of a diff.
+struct HeadingPainter<'a> {
+    headers: DiffHeaders,
+    shows_paths: bool,
+    /// The old name of the file whose new name follows.
+    old_name: &'a str,
+    is_first_hunk: bool,
+}
+
+impl<'a> HeadingPainter<'a> {
+    /// Returns the rows that replace a line outside of hunks, or `None` if the line is drawn as it
+    /// is.
+    fn replace_line(&mut self, line: &'a str, number_columns: usize) -> Option<Vec<StyledLine>> {
+        if self.headers == DiffHeaders::Verbatim {
+            return None;
+        }
+        if let Some(name) = line.strip_prefix("--- ") {
+            self.old_name = name;
+            return Some(Vec::new());
+        }
+        if let Some(name) = line.strip_prefix("+++ ") {
+            self.is_first_hunk = true;
+            let (name, prefix) = if name == "/dev/null" {
+                (self.old_name, "a/")
+            } else {
+                (name, "b/")
+            };
+            let is_from_git = match self.headers {
+                DiffHeaders::Paths => true,
+                DiffHeaders::PathsOfSeveral | DiffHeaders::Verbatim => false,
+            };
+            let name = match name.strip_prefix(prefix) {
+                Some(bare) if is_from_git => bare,
+                Some(_) | None => name,
+            };
+            let path = StyledLine::new(name, TextStyle::Strong);
+            return Some(if self.shows_paths {
+                vec![path]
+            } else {
+                Vec::new()
+            });
+        }
+        HunkLines::parse(line)?;
+        let is_first = std::mem::replace(&mut self.is_first_hunk, false);
+        let gap = StyledLine::new(format!("{:>number_columns$}", "⋮"), TextStyle::LineNumber);
+        Some(if is_first { Vec::new() } else { vec![gap] })
+    }
 }
 
 /// The position in a hunk: the next line number and the number of remaining lines, for each of the
@@ -130,13 +203,10 @@ impl DiffPainter {
     fn draw_line(&mut self, line: &str) -> StyledLine {
         match line.split_at_checked(1) {
             Some(("+", rest)) if !line.starts_with("+++") => {
-                let code = self.new.highlight_line(rest);
-                StyledLine::new("+", TextStyle::Added)
-                    .spans()
-                    .iter()
-                    .cloned()
-                    .chain(code.spans().iter().map(recolor_added))
-                    .collect()
+                // The line changes the state of the highlighter, but has one color, as removed
+                // lines do.
+                self.new.highlight_line(rest);
+                StyledLine::new(line, TextStyle::Added)
             }
             Some((" ", rest)) => {
                 let code = self.new.highlight_line(rest);
@@ -158,16 +228,6 @@ impl DiffPainter {
             }
         }
     }
-}
-
-/// Colors a span as part of an added line. Highlighted words keep their color.
-fn recolor_added(span: &StyledSpan) -> StyledSpan {
-    let style = if span.style() == TextStyle::Plain {
-        TextStyle::Added
-    } else {
-        span.style()
-    };
-    StyledSpan::from_sanitized(span.text().to_owned(), style)
 }
 
 /// Formats the numbers of added and removed lines. A tool result states these numbers for each
@@ -294,7 +354,7 @@ mod tests {
     #[test]
     fn diff_highlights_code() {
         let text = "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n fn a() {\n-    1\n+    if b { \"c\" }\n";
-        let rows = draw_diff_rows("", text.lines(), 60);
+        let rows = draw_diff_rows("", DiffHeaders::Verbatim, text.lines(), 60);
         let has = |row: usize, text: &str, style| {
             rows[row]
                 .spans()
@@ -305,12 +365,7 @@ mod tests {
             has(3, "fn", TextStyle::Keyword) && has(4, "1", TextStyle::Removed),
             "{rows:?}"
         );
-        assert!(
-            has(5, "+    ", TextStyle::Added)
-                && has(5, "if", TextStyle::Keyword)
-                && has(5, "\"c\"", TextStyle::Literal),
-            "{rows:?}"
-        );
+        assert!(has(5, "+    if b { \"c\" }", TextStyle::Added), "{rows:?}");
         assert_eq!(
             rows[3..].iter().map(StyledLine::plain).collect::<Vec<_>>(),
             ["1  fn a() {", "-    1", "+    if b { \"c\" }"]
@@ -320,7 +375,7 @@ mod tests {
     #[test]
     fn diff_numbers_lines_by_hunk() {
         let text = "--- a\n+++ b\n@@ -8,3 +8,4 @@\n x\n-y\n+z\n+zz\n w\n@@ -99,1 +100,0 @@ fn\n---- rule\nafter";
-        let shown: Vec<_> = draw_diff_rows("", text.lines(), 40)
+        let shown: Vec<_> = draw_diff_rows("", DiffHeaders::Verbatim, text.lines(), 40)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -336,7 +391,7 @@ mod tests {
         ];
         assert_eq!(shown[3..], wanted);
         let long = format!("@@ -1 +1 @@\n-{}", "x".repeat(30));
-        let shown: Vec<_> = draw_diff_rows("", long.lines(), 20)
+        let shown: Vec<_> = draw_diff_rows("", DiffHeaders::Verbatim, long.lines(), 20)
             .iter()
             .map(StyledLine::plain)
             .collect();
@@ -382,7 +437,7 @@ mod tests {
         fn diff_accepts_any_hunk_header(text in proptest::prelude::any::<String>(), numbers in proptest::array::uniform4(0u64..u64::MAX)) {
             let [a, b, c, d] = numbers;
             let diff = format!("@@ -{a},{b} +{c},{d} @@{text}\n-x\n+y\n z\n{text}");
-            for row in draw_diff_rows("", diff.lines(), 24) {
+            for row in draw_diff_rows("", DiffHeaders::Verbatim, diff.lines(), 24) {
                 proptest::prop_assert!(row.width() <= 24);
             }
         }
@@ -391,7 +446,7 @@ mod tests {
     #[test]
     fn diff_styles_lines() {
         let text = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z";
-        let styles: Vec<_> = draw_diff_rows("", text.lines(), 40)
+        let styles: Vec<_> = draw_diff_rows("", DiffHeaders::Verbatim, text.lines(), 40)
             .iter()
             .map(|row| row.spans().last().unwrap().style())
             .collect();

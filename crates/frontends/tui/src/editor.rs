@@ -26,6 +26,12 @@ const MAX_SHOWN_BYTES: usize = 1_000;
 /// characters.
 const PASTE_CHARS: std::ops::RangeInclusive<char> = '\u{f0000}'..='\u{f0fff}';
 const MAX_HISTORY: usize = 500;
+/// The maximum number of submitted inputs whose long pastes are shown as one word when they are
+/// recalled.
+const MAX_FOLDED: usize = 20;
+/// The maximum number of lines of an input of an earlier session that is recalled in full. It is not
+/// known which part of it was pasted.
+const MAX_RECALLED_LINES: usize = 40;
 
 /// The input editor: the text that is being typed, with its cursor, its pastes and the history.
 #[derive(Debug, Default)]
@@ -35,6 +41,8 @@ pub(crate) struct Editor {
     pastes: Vec<String>,
     cut: String,
     history: Vec<String>,
+    /// The submitted inputs with long pastes: the text in full, and the text and its pastes.
+    folded: Vec<(String, String, Vec<String>)>,
     /// The position in the history, and the unfinished text to restore when the user leaves the
     /// history.
     recalled: Option<(usize, String)>,
@@ -99,6 +107,12 @@ impl Editor {
     /// Removes the text, adds it to the history, and returns it with each long paste in full.
     pub(crate) fn take_text(&mut self) -> String {
         let text = self.full_text();
+        if !self.pastes.is_empty() {
+            let folded = (text.clone(), self.text.clone(), self.pastes.clone());
+            self.folded.push(folded);
+            let extra = self.folded.len().saturating_sub(MAX_FOLDED);
+            self.folded.drain(..extra);
+        }
         self.clear();
         self.vim.iter_mut().for_each(Vim::reset);
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
@@ -399,7 +413,15 @@ impl Editor {
             None => self.full_text(),
         };
         let text = self.history[at].clone();
-        self.set_text(&text);
+        self.clear();
+        if let Some((_, short, pastes)) = self.folded.iter().find(|(full, ..)| *full == text) {
+            (self.text, self.pastes) = (short.clone(), pastes.clone());
+            self.cursor = self.text.len();
+        } else if text.lines().count() > MAX_RECALLED_LINES {
+            self.paste(&text);
+        } else {
+            self.insert(&text);
+        }
         self.recalled = Some((at, draft));
     }
 
@@ -579,6 +601,21 @@ mod tests {
         editor.paste(&lines);
         editor.backspace();
         assert!(editor.is_empty());
+    }
+
+    #[test]
+    fn recalled_input_keeps_its_pastes_folded() {
+        let mut editor = editor_with_text("look: ");
+        editor.paste(&"line\n".repeat(50));
+        let shown = editor.text().to_owned();
+        let full = editor.take_text();
+        editor.move_up();
+        assert_eq!(editor.text(), shown);
+        assert_eq!(editor.full_text(), full);
+        let mut later = Editor::with_history(vec![full.clone()]);
+        later.move_up();
+        assert_eq!(later.text().chars().count(), 1);
+        assert_eq!(later.full_text(), full);
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod status;
 mod terminal;
 mod typed_ahead;
 mod viewer;
+mod web_address;
 mod wrap;
 
 use std::time::Duration;
@@ -53,15 +54,17 @@ use std::time::Duration;
 use haft_messages::MessageFile;
 
 pub use app::{App, AppInput, Effect, LiveRegion, Setup, format_elapsed, translate_message};
-pub use ask::{InputEcho, ask_line, terminal_columns, wrap_after_front, wrap_to_terminal};
+pub use ask::{
+    Answered, InputEcho, ask_line, terminal_columns, wrap_after_front, wrap_to_terminal,
+};
 pub use commands::{COMMANDS, SlashCommand, is_command};
 pub use config::{Editing, TuiConfig};
 pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
-    ContextEditAction, ContextEditRequest, ContextPart, ContextParts, EarlierMessage, Focus,
-    ListRequest, Operation, Remember, RewindTarget, RunningTask, SideAction, TerminalSide,
-    UiHandle, UiMessage, create_link,
+    ContextEditAction, ContextEditRequest, ContextPart, ContextParts, ConversationTotals,
+    EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget, RunningTask, SideAction,
+    TerminalSide, UiHandle, UiMessage, create_link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;

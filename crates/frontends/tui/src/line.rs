@@ -6,6 +6,8 @@
 
 use haft_text::{display_width, sanitize};
 
+use crate::web_address;
+
 /// The maximum number of zero-width characters kept after a character. The number is enough for
 /// every script, but too small for marks that reach into other rows.
 const MAX_MARKS: usize = 6;
@@ -89,6 +91,12 @@ impl StyledSpan {
         self
     }
 
+    /// Returns the span in another style.
+    #[must_use]
+    pub(crate) fn with_style(self, style: TextStyle) -> Self {
+        Self { style, ..self }
+    }
+
     /// Returns the URL that a click on the span opens.
     pub(crate) fn link(&self) -> Option<&str> {
         self.link.as_deref()
@@ -101,6 +109,15 @@ impl StyledSpan {
             text,
             style,
             link: None,
+        }
+    }
+
+    /// Creates a span from a part of this span's text, with the style and the link of this span.
+    pub(crate) fn part(&self, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            style: self.style,
+            link: self.link.clone(),
         }
     }
 
@@ -117,6 +134,9 @@ impl StyledSpan {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     spans: Vec<StyledSpan>,
+    /// True if the next row continues this row without a line break. Such a row fills the width of
+    /// the terminal.
+    continues: bool,
 }
 
 impl StyledLine {
@@ -128,6 +148,71 @@ impl StyledLine {
     pub fn new(text: impl AsRef<str>, style: TextStyle) -> Self {
         Self {
             spans: vec![StyledSpan::new(text, style)],
+            continues: false,
+        }
+    }
+
+    /// Appends the spans of another line, and returns the line.
+    #[must_use]
+    pub(crate) fn joined_with(mut self, behind: &Self) -> Self {
+        behind.spans.iter().for_each(|span| self.push(span.clone()));
+        self
+    }
+
+    /// Marks the row as continued by the next row without a line break.
+    #[must_use]
+    pub(crate) fn with_continuation(self) -> Self {
+        Self {
+            continues: true,
+            ..self
+        }
+    }
+
+    /// Returns true if the next row continues this row without a line break.
+    pub(crate) fn continues(&self) -> bool {
+        self.continues
+    }
+
+    /// Splits the line at a byte offset of its text, which must be a character boundary.
+    pub(crate) fn split_at(&self, offset: usize) -> (Self, Self) {
+        let [mut front, mut back] = [Self::empty(), Self::empty()];
+        let mut start = 0;
+        for span in &self.spans {
+            let at = offset.saturating_sub(start).min(span.text.len());
+            let (before, after) = span.text.split_at(at);
+            front.push(span.part(before));
+            back.push(span.part(after));
+            start += span.text.len();
+        }
+        (front, back)
+    }
+
+    /// Links each web address in the text to itself. Addresses that are linked already keep their
+    /// link.
+    pub(crate) fn link_addresses(&self) -> Self {
+        let text = self.plain();
+        if !text.contains("://") {
+            return self.clone();
+        }
+        let mut linked = Self::empty();
+        let mut rest = self.clone();
+        let mut start = 0;
+        for range in web_address::find_addresses(&text) {
+            let (before, found) = rest.split_at(range.start - start);
+            let (address, behind) = found.split_at(range.len());
+            before.spans.into_iter().for_each(|span| linked.push(span));
+            for span in address.spans {
+                let link = span.link.clone();
+                let link = link.or_else(|| Some(text[range.clone()].to_owned()));
+                linked.push(StyledSpan { link, ..span });
+            }
+            start = range.end;
+            rest = behind;
+        }
+        rest.spans.into_iter().for_each(|span| linked.push(span));
+        Self {
+            continues: self.continues,
+            ..linked
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
-use haft_types::{Cost, Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer, Usage};
+use haft_types::{
+    BudgetLayer, Cost, Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer, ToolStatus, Usage,
+};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -58,14 +60,15 @@ pub enum UiMessage {
         /// The cost, if it is known.
         cost: Option<Cost>,
     },
-    /// The user's own slash commands, with their descriptions, and the MCP resources that can be
-    /// mentioned.
-    Completions {
-        commands: Vec<(String, String)>,
-        resources: Vec<String>,
-    },
     /// The background tasks that are running now. The list replaces the previous one.
     Tasks(Vec<RunningTask>),
+    /// The names that completion offers, because they may have changed during a turn.
+    Names {
+        /// The user's own slash commands and the prompts of MCP servers: name and description.
+        commands: Vec<(String, String)>,
+        /// MCP resources that can be mentioned, as `server:uri`.
+        resources: Vec<String>,
+    },
     /// The project files that can be mentioned in a prompt, as paths relative to the project.
     Files(Vec<String>),
     /// The parts of the next request. `None` if no conversation is open.
@@ -74,6 +77,8 @@ pub enum UiMessage {
     Sandbox(SandboxLayer),
     /// The last messages of a conversation that was opened.
     Earlier(Vec<EarlierMessage>),
+    /// The size and the cost of a conversation that was opened.
+    Totals(Box<ConversationTotals>),
     /// Another conversation was opened.
     Opened {
         /// The sentence to print about the conversation.
@@ -150,6 +155,35 @@ pub enum EarlierMessage {
         /// The text of the result.
         text: String,
     },
+    /// A tool call with its result, which is printed as it was when the call ended.
+    Call {
+        tool: String,
+        arguments: Value,
+        status: ToolStatus,
+        /// The text of the result.
+        text: String,
+    },
+}
+
+/// The size and the cost of a conversation that was opened again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ConversationTotals {
+    /// The layers of the next request.
+    pub layers: Vec<BudgetLayer>,
+    /// The number of tokens in the next request.
+    pub tokens: u64,
+    /// The size of the model's context window, in tokens.
+    pub window: u64,
+    /// The number of requests so far.
+    pub requests: u32,
+    /// The usage of all requests so far.
+    pub total: Usage,
+    /// The usage of the last request.
+    pub last: Option<Usage>,
+    /// The cost of all requests with a price, in USD. `None` if no request had a price.
+    pub spent: Option<f64>,
+    /// True if a request had no price.
+    pub unpriced: bool,
 }
 
 /// An operation that the user requests from the session.

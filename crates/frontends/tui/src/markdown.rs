@@ -5,10 +5,11 @@
 //! tail, is redrawn often and stays short.
 
 mod block;
+mod table;
 
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, TextStyle};
-use crate::wrap::wrap_code;
+use crate::wrap::{has_wide_address, wrap_code, wrap_hanging};
 
 use block::CodeLayout;
 pub(crate) use block::draw_block;
@@ -169,16 +170,14 @@ impl CodeFence {
 
 /// Draws one line of a code block, wrapped to `columns` columns.
 fn draw_code_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    let rows = wrap_code(line, columns.saturating_sub(CODE_INDENT.len()));
-    rows.into_iter()
-        .map(|row| {
-            StyledLine::new(CODE_INDENT, TextStyle::Plain)
-                .spans()
-                .iter()
-                .chain(row.spans())
-                .cloned()
-                .collect()
-        })
+    let indent = StyledLine::new(CODE_INDENT, TextStyle::Plain);
+    let room = columns.saturating_sub(indent.width());
+    if has_wide_address(line, room) {
+        return wrap_hanging(line, &indent, &indent, columns);
+    }
+    wrap_code(line, room)
+        .iter()
+        .map(|row| indent.clone().joined_with(row))
         .collect()
 }
 

@@ -26,6 +26,8 @@ pub struct PickerList {
     pub rows: Vec<PickerRow>,
     /// The text that the filter contains when the list is opened.
     pub filter: String,
+    /// The index of the row that is selected when the list is opened.
+    pub selected: usize,
     /// True if the list asks a question. Its rows are numbered, and a number selects a row. Keys
     /// that are pressed before the question could be read choose nothing, and text that matches no
     /// row goes to the input.
@@ -209,10 +211,11 @@ impl Picker {
 impl OpenList {
     fn new(list: PickerList) -> Self {
         let filter = list.filter.clone();
+        let chosen = list.selected;
         Self {
             list,
             filter,
-            chosen: 0,
+            chosen,
         }
     }
 
@@ -446,7 +449,7 @@ mod tests {
             PickerOutcome::Stay,
             "there is nothing to take"
         );
-        assert!(drawn_text(&picker, 40, 9).contains("no match"));
+        assert!(drawn_text(&picker, 40, 9).contains("No match"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::io::{self, BufRead, Write};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft_agent::ApprovalReply;
+use haft_messages::CallHeadline;
 use haft_types::{CallPhase, Event, EventBody, FormOutcome, PermissionMode};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -22,7 +23,6 @@ use crate::READING_DELAY;
 use crate::app::{App, AppInput, Effect, Setup};
 use crate::approval::{ApprovalChoice, ApprovalDialog, ApprovalStage, Grant};
 use crate::ask::wrap_to_terminal;
-use crate::call::extract_call_subject;
 use crate::config::Editing;
 use crate::form::{FormDialog, FormProgress};
 use crate::link::{EarlierMessage, Incoming, Operation, SideAction, TerminalSide, UiMessage};
@@ -208,8 +208,10 @@ impl PlainDriver {
                         text!("plain-prompt"),
                         text.replace('\n', " ")
                     ))),
-                    silent @ (EarlierMessage::Model(_) | EarlierMessage::Result { .. }) => {
-                        self.update_app(UiMessage::Earlier(vec![silent]))
+                    other @ (EarlierMessage::Model(_)
+                    | EarlierMessage::Result { .. }
+                    | EarlierMessage::Call { .. }) => {
+                        self.update_app(UiMessage::Earlier(vec![other]))
                     }
                 })
             }
@@ -231,13 +233,14 @@ impl PlainDriver {
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
+            | UiMessage::Totals(_)
             | UiMessage::Sandbox(_)) => self.update_app(message),
             // Only the start and the end of a task are printed. The app counts the running ones.
-            message @ (UiMessage::Tasks(_)
-            | UiMessage::Spent { .. }
-            | UiMessage::Completions { .. }) => self.update_app(message),
+            message @ (UiMessage::Tasks(_) | UiMessage::Spent { .. }) => self.update_app(message),
             // The plain interface has no completion, so it needs no list of files.
             UiMessage::Files(_) => Ok(()),
+            // Commands of servers are called by name, so the names must be known.
+            message @ UiMessage::Names { .. } => self.update_app(message),
         }
     }
 
@@ -281,10 +284,8 @@ impl PlainDriver {
             };
         }
         if line.trim() == OPEN_COMMAND {
-            self.update_app(AppInput::Key(KeyEvent::new(
-                KeyCode::Char('o'),
-                KeyModifiers::CONTROL,
-            )))?;
+            let effects = self.app.print_last_result();
+            self.run_effects(effects)?;
         } else {
             self.update_app(AppInput::Paste(line))?;
             self.update_app(AppInput::Key(KeyEvent::new(
@@ -408,9 +409,7 @@ impl PlainDriver {
         match given {
             Ok(given) => {
                 self.print_line(&text::format_confirmation(&given, &asking))?;
-                if let ApprovalReply::Changed { arguments } = &given {
-                    self.app.show_edited_call(&asking.approval, arguments);
-                }
+                self.app.note_approval_answer(&asking, &given);
                 // Sending fails if the answer is no longer needed.
                 drop(answer.send(given));
                 Ok(())
@@ -549,13 +548,13 @@ impl PlainDriver {
                 arguments: Some(arguments),
                 ..
             } => {
-                let about = extract_call_subject(arguments);
+                let call = CallHeadline::new(name, arguments).to_line();
                 if is_main {
-                    let line = text::sanitize_text(&text!("plain-call", name, about));
+                    let line = text::sanitize_text(&text!("plain-call", call));
                     self.waiting_calls.insert(id.clone(), line);
                     return Vec::new();
                 }
-                let line = text!("plain-call-of", agent = event.agent, name, about);
+                let line = text!("plain-call-of", agent = event.agent, call);
                 vec![text::sanitize_text(&line)]
             }
             EventBody::ToolCall {

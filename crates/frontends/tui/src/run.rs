@@ -25,8 +25,6 @@ use crate::terminal::{self, RawTerminal};
 
 /// The minimum interval between two frames, except for frames that follow a key.
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
-/// The interval at which times on the screen are updated.
-const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// The extension of the temporary file in which a prompt is edited.
 const PROMPT_EXTENSION: &str = ".md";
 /// The maximum time between two keys that were pasted or sent by a program. It must not be zero, or
@@ -171,10 +169,16 @@ impl ScreenDriver {
         let taken = RawTerminal::enter()?;
         let bell = setup.bell;
         let notifies = setup.notifies;
+        let screen = TerminalScreen::new(io::stdout(), palette);
+        let screen = if setup.links.is_some() {
+            screen
+        } else {
+            screen.without_links()
+        };
         let (app, effects) = App::new(setup, columns.into(), rows.into());
         let mut driver = Self {
             app,
-            screen: TerminalScreen::new(io::stdout(), palette),
+            screen,
             side,
             _taken: taken,
             keys: Some(EventStream::new()),
@@ -218,7 +222,7 @@ impl ScreenDriver {
                     self.update_app(AppInput::Armed)?;
                 }
                 () = sleep_until(due), if self.dirty => self.draw_frame()?,
-                () = sleep_until(self.drawn + CLOCK_INTERVAL), if self.app.changes_over_time() => self.draw_frame()?,
+                () = sleep_until(self.drawn + self.app.redraw_interval()), if self.app.changes_over_time() => self.draw_frame()?,
                 message = self.side.messages.recv() => self.handle_messages(message)?,
             }
         };

@@ -65,6 +65,9 @@ impl Palette {
     }
 }
 
+/// Lets the terminal break a row that is wider than the terminal.
+const WRAP_ON: &str = "\x1b[?7h";
+const WRAP_OFF: &str = "\x1b[?7l";
 /// The maximum number of characters in a notification.
 const ALERT_CHARS: usize = 120;
 
@@ -74,6 +77,8 @@ const ALERT_CHARS: usize = 120;
 pub struct TerminalScreen<W> {
     out: W,
     palette: Palette,
+    /// True if the terminal supports links.
+    draws_links: bool,
     /// The rows of the live region that are on the screen now.
     rows: Vec<StyledLine>,
     /// The row of the live region that contains the cursor.
@@ -86,8 +91,18 @@ impl<W: Write> TerminalScreen<W> {
         Self {
             out,
             palette,
+            draws_links: true,
             rows: Vec::new(),
             row: 0,
+        }
+    }
+
+    /// Draws no links, for a terminal that may not support them.
+    #[must_use]
+    pub fn without_links(self) -> Self {
+        Self {
+            draws_links: false,
+            ..self
         }
     }
 
@@ -97,16 +112,14 @@ impl<W: Write> TerminalScreen<W> {
         let mut bytes = ScreenWriter {
             text: String::from("\x1b[?2026h\x1b[?25l\x1b[?7l"),
             palette: self.palette,
+            draws_links: self.draws_links,
         };
         if finished.is_empty() {
             self.draw_changes(&mut bytes, &frame.rows);
         } else {
             bytes.move_up(self.row);
             bytes.text.push_str("\x1b[J");
-            for line in finished {
-                bytes.write_row(line);
-                bytes.text.push_str("\r\n");
-            }
+            bytes.write_finished_rows(finished);
             self.draw_all(&mut bytes, &frame.rows);
         }
         let row = frame.cursor.0.min(frame.rows.len().saturating_sub(1));
@@ -185,6 +198,7 @@ impl<W: Write> TerminalScreen<W> {
         let mut bytes = ScreenWriter {
             text: String::new(),
             palette: self.palette,
+            draws_links: self.draws_links,
         };
         bytes.move_up(above);
         bytes.text.push_str("\x1b[J");
@@ -247,6 +261,7 @@ pub fn format_markdown(text: &str, columns: usize, palette: Palette) -> String {
 struct ScreenWriter {
     text: String,
     palette: Palette,
+    draws_links: bool,
 }
 
 impl ScreenWriter {
@@ -280,8 +295,31 @@ impl ScreenWriter {
         line.spans().iter().for_each(|span| self.write_span(span));
     }
 
+    /// Writes rows that are never drawn again, each followed by a line break. A row that continues
+    /// in the next one is broken by the terminal itself, which can join the rows again.
+    fn write_finished_rows(&mut self, rows: &[StyledLine]) {
+        let mut is_continued = false;
+        for line in rows {
+            if is_continued {
+                line.spans().iter().for_each(|span| self.write_span(span));
+            } else {
+                self.write_row(line);
+            }
+            match (is_continued, line.continues()) {
+                (false, true) => self.text.push_str(WRAP_ON),
+                (true, false) => self.text.push_str(WRAP_OFF),
+                (false, false) | (true, true) => {}
+            }
+            is_continued = line.continues();
+            if !is_continued {
+                self.text.push_str("\r\n");
+            }
+        }
+    }
+
     fn write_span(&mut self, span: &StyledSpan) {
-        if let Some(link) = span.link() {
+        let link = span.link().filter(|_| self.draws_links);
+        if let Some(link) = link {
             self.text.extend(["\x1b]8;;", link, "\x1b\\"]);
         }
         match self.palette.escape_codes(span.style()) {
@@ -290,7 +328,7 @@ impl ScreenWriter {
                 .text
                 .extend(["\x1b[", code, "m", span.text(), "\x1b[0m"]),
         }
-        if span.link().is_some() {
+        if link.is_some() {
             self.text.push_str("\x1b]8;;\x1b\\");
         }
     }

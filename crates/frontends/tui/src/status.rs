@@ -7,7 +7,7 @@ use haft_text::format_thousands;
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::link::ContextParts;
+use crate::link::{ContextParts, ConversationTotals};
 use crate::wrap::wrap_line;
 
 /// The width of the bar that shows the context window, in columns.
@@ -27,8 +27,8 @@ pub(crate) struct StatusLine {
     pub(crate) window: u64,
     /// The usage of the last request.
     pub(crate) usage: Option<Usage>,
-    /// The cost of all requests since haft was started. `None` before the first request with a
-    /// price.
+    /// The cost of all requests since haft was started, and of the earlier requests of a
+    /// conversation that was resumed. `None` before the first request with a price.
     pub(crate) spent: Option<f64>,
     pub(crate) unpriced: bool,
     pub(crate) total: Usage,
@@ -47,6 +47,23 @@ impl StatusLine {
             Some(cost) => *self.spent.get_or_insert(0.0) += cost.total,
             None => self.unpriced = true,
         }
+    }
+
+    /// Sets the size and the cost of a conversation that was resumed.
+    pub(crate) fn set_totals(&mut self, totals: ConversationTotals) {
+        let ConversationTotals {
+            layers,
+            tokens,
+            window,
+            requests,
+            total,
+            last,
+            spent,
+            unpriced,
+        } = totals;
+        (self.layers, self.tokens, self.window) = (layers, tokens, window);
+        (self.requests, self.total, self.usage) = (requests, total, last);
+        (self.spent, self.unpriced) = (spent, unpriced);
     }
 
     /// Records that the prefix of a request has changed, so that `tokens` tokens could not be read

@@ -290,7 +290,7 @@ mod tests {
             "around"
         );
         press(&mut viewer, &list, "/nowhere\n");
-        assert!(drawn_text(&viewer, &list).contains("no match"));
+        assert!(drawn_text(&viewer, &list).contains("No match"));
         press(&mut viewer, &list, "[");
         assert!(
             drawn_text(&viewer, &list).contains("the first result")

@@ -1,11 +1,16 @@
 //! Breaks lines into rows.
 //!
-//! Invariant: no row is wider than `columns`, and no character is lost except spaces at a break.
+//! Invariants: no row is wider than `columns`, and no character is lost except spaces at a break.
+//! A web address is not broken if it fits into a row. One that doesn't fit fills whole rows, which
+//! are marked as continued, so that the terminal can join them again.
+
+use std::ops::Range;
 
 use haft_text::display_width;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
+use crate::web_address::find_addresses;
 
 /// The minimum width of the layout, in columns. A wide character and the mark of cut text must fit.
 pub(crate) const MIN_COLUMNS: usize = 8;
@@ -20,7 +25,8 @@ const THIRDS_AT_BLANK: usize = 2;
 #[derive(Clone, Copy)]
 struct StyledCell<'a> {
     text: &'a str,
-    style: TextStyle,
+    /// The span that contains the text.
+    span: &'a StyledSpan,
     wide: usize,
 }
 
@@ -33,12 +39,13 @@ enum BreakBlanks {
 
 /// Wraps a line, at spaces and between wide characters if possible. Spaces at a break are dropped.
 pub(crate) fn wrap_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    break_rows(line, columns, BreakBlanks::Dropped)
+    let none = StyledLine::empty();
+    wrap_hanging(line, &none, &none, columns)
 }
 
 /// Wraps a line of code. Spaces at a break are kept.
 pub(crate) fn wrap_code(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
-    break_rows(line, columns, BreakBlanks::Kept)
+    break_rows(&line.link_addresses(), columns, BreakBlanks::Kept)
 }
 
 fn break_rows(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<StyledLine> {
@@ -46,17 +53,17 @@ fn break_rows(line: &StyledLine, columns: usize, blanks: BreakBlanks) -> Vec<Sty
     if line.width() <= columns {
         return vec![line.clone()];
     }
-    let cell = |style| {
+    let cell = |span| {
         move |text| StyledCell {
             text,
-            style,
+            span,
             wide: display_width(text),
         }
     };
     let cells: Vec<_> = line
         .spans()
         .iter()
-        .flat_map(|span| split_graphemes(span.text(), columns).map(cell(span.style())))
+        .flat_map(|span| split_graphemes(span.text(), columns).map(cell(span)))
         .collect();
     let mut rows = Vec::new();
     let mut rest = &cells[..];
@@ -93,11 +100,17 @@ fn break_index(
     let begins = cells
         .iter()
         .position(|cell| cell.text != " ")
-        .unwrap_or(full);
+        .unwrap_or(full)
+        .min(full);
     let filled = |at: usize, thirds| {
         cells[..at].iter().map(|cell| cell.wide).sum::<usize>() * 3 >= columns * thirds
     };
     let places = || (begins + 1..=full).rev();
+    // Inside a linked address, a row is broken only if the address begins the row.
+    let in_address = |at: usize| {
+        let link = cells[at].span.link();
+        link.is_some() && link == cells[at - 1].span.link() && link != cells[begins].span.link()
+    };
     let good = places()
         .find(|at| may_break_between(&cells[*at - 1], &cells[*at]))
         .filter(|at| blanks == BreakBlanks::Dropped || filled(*at, THIRDS_AT_BLANK));
@@ -105,9 +118,11 @@ fn break_index(
         places().find(|at| {
             cells[*at - 1].text.starts_with(|c| BREAK_SIGNS.contains(c))
                 && cells[*at].text.starts_with(char::is_alphanumeric)
+                && !in_address(*at)
                 && filled(*at, THIRDS_AT_SIGN)
         })
     })
+    .or_else(|| places().find(|at| !in_address(*at)))
     .unwrap_or(full)
 }
 
@@ -149,11 +164,11 @@ fn break_measured_line(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
         for piece in split_graphemes(span.text(), columns) {
             let last = rows.len() - 1;
             let mut longer = rows[last].clone();
-            longer.push(StyledSpan::from_sanitized(piece.to_owned(), span.style()));
+            longer.push(span.part(piece));
             if longer.width() > columns {
                 rows.push(StyledLine::empty());
                 longer = StyledLine::empty();
-                longer.push(StyledSpan::from_sanitized(piece.to_owned(), span.style()));
+                longer.push(span.part(piece));
             }
             let last = rows.len() - 1;
             rows[last] = longer;
@@ -170,13 +185,69 @@ pub(crate) fn wrap_hanging(
     rest: &StyledLine,
     columns: usize,
 ) -> Vec<StyledLine> {
+    let line = line.link_addresses();
     let room = columns.saturating_sub(first.width().max(rest.width()));
-    let rows = wrap_line(line, room);
+    if let Some(address) = find_wide_address(&line, room) {
+        return wrap_around_address(&line, address, [first, rest], columns);
+    }
+    let rows = break_rows(&line, room, BreakBlanks::Dropped);
     let fronted = |(at, row): (usize, StyledLine)| {
         let front = if at == 0 { first } else { rest };
-        front.spans().iter().chain(row.spans()).cloned().collect()
+        front.clone().joined_with(&row)
     };
     rows.into_iter().enumerate().map(fronted).collect()
+}
+
+/// Returns true if the line contains a web address that is wider than `room` columns.
+pub(crate) fn has_wide_address(line: &StyledLine, room: usize) -> bool {
+    find_wide_address(line, room).is_some()
+}
+
+/// Returns the byte range of the first web address that is wider than `room` columns. Without room
+/// for a row, addresses are broken like other text.
+fn find_wide_address(line: &StyledLine, room: usize) -> Option<Range<usize>> {
+    if room < MIN_COLUMNS {
+        return None;
+    }
+    find_addresses(&line.plain())
+        .into_iter()
+        .find(|range| range.len() > room)
+}
+
+/// Wraps a line with a web address that is wider than a row. The address begins a row and continues
+/// in the first column of the next ones.
+fn wrap_around_address(
+    line: &StyledLine,
+    address: Range<usize>,
+    [first, rest]: [&StyledLine; 2],
+    columns: usize,
+) -> Vec<StyledLine> {
+    let (before, found) = line.split_at(address.start);
+    let (mut address, after) = found.split_at(address.len());
+    let mut rows = if before.plain().trim().is_empty() {
+        Vec::new()
+    } else {
+        let end = before.plain().trim_end_matches(' ').len();
+        wrap_hanging(&before.split_at(end).0, first, rest, columns)
+    };
+    let mut front = if rows.is_empty() { first } else { rest }.clone();
+    // An address consists of ASCII characters, so that each byte takes one column.
+    while front.width() + address.width() > columns {
+        let (piece, remaining) = address.split_at(columns - front.width());
+        rows.push(front.clone().joined_with(&piece).with_continuation());
+        front = StyledLine::empty();
+        address = remaining;
+    }
+    let last = front.clone().joined_with(&address);
+    if last.width() + after.width() <= columns {
+        rows.push(last.clone().joined_with(&after));
+    } else {
+        rows.push(last);
+        let behind = after.plain();
+        let blanks = behind.len() - behind.trim_start_matches(' ').len();
+        rows.extend(wrap_hanging(&after.split_at(blanks).1, rest, rest, columns));
+    }
+    rows
 }
 
 /// Splits text into graphemes. A grapheme that is wider than a row is split into characters.
@@ -206,10 +277,10 @@ fn join_cells(cells: &[StyledCell<'_>], blanks: BreakBlanks) -> StyledLine {
     let mut cells = cells[..cells.len() - blank].iter().peekable();
     while let Some(first) = cells.next() {
         let mut text = first.text.to_owned();
-        while let Some(next) = cells.next_if(|next| next.style == first.style) {
+        while let Some(next) = cells.next_if(|next| std::ptr::eq(next.span, first.span)) {
             text.push_str(next.text);
         }
-        line.push(StyledSpan::from_sanitized(text, first.style));
+        line.push(first.span.part(&text));
     }
     line
 }
@@ -352,7 +423,65 @@ mod tests {
         );
     }
 
+    #[test]
+    fn wrap_keeps_addresses_whole() {
+        let shown = |text: &str, columns| -> Vec<_> {
+            let bullet = StyledLine::new("• ", TextStyle::Dim);
+            let rest = StyledLine::new("  ", TextStyle::Plain);
+            wrap_hanging(
+                &StyledLine::new(text, TextStyle::Plain),
+                &bullet,
+                &rest,
+                columns,
+            )
+            .iter()
+            .map(|row| (row.plain(), row.continues()))
+            .collect()
+        };
+        let row = |text: &str, continues| (text.to_owned(), continues);
+        assert_eq!(
+            shown("look at https://a.test/b/c, then go", 22),
+            [
+                row("• look at", false),
+                row("  https://a.test/b/c,", false),
+                row("  then go", false)
+            ]
+        );
+        assert_eq!(
+            shown("look at https://a.test/b/c?d=e, then go", 16),
+            [
+                row("• look at", false),
+                row("  https://a.test", true),
+                row("/b/c?d=e", false),
+                row("  , then go", false)
+            ]
+        );
+        let rows = wrap_line(
+            &StyledLine::new("https://a.test/b/c?d=e", TextStyle::Plain),
+            12,
+        );
+        assert!(
+            rows.iter()
+                .flat_map(StyledLine::spans)
+                .all(|span| span.link() == Some("https://a.test/b/c?d=e")),
+            "each part opens the whole address: {rows:?}"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn wrap_of_addresses_fits_and_loses_nothing(
+            words in prop::collection::vec("(https?://[a-z/.?=)]{0,40}|[a-z日。(]{1,9})", 0..6),
+            columns in MIN_COLUMNS..40,
+        ) {
+            let line = StyledLine::new(words.join(" "), TextStyle::Plain);
+            let rows = wrap_line(&line, columns);
+            prop_assert!(rows.iter().all(|row| row.width() <= columns));
+            prop_assert!(rows.iter().all(|row| !row.continues() || row.width() == columns));
+            let without = |text: String| text.replace(' ', "");
+            prop_assert_eq!(without(rows.iter().map(StyledLine::plain).collect()), without(line.plain()));
+        }
+
         #[test]
         fn wrap_fits_and_loses_nothing(text in any::<String>(), columns in MIN_INDENTED_COLUMNS..40) {
             let line = StyledLine::new(&text, TextStyle::Plain);

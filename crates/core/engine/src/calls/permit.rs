@@ -376,7 +376,12 @@ impl Permit {
                 let said = if reason.is_empty() {
                     String::new()
                 } else {
-                    format!(" They said: {reason}")
+                    let end = if reason.ends_with(['.', '!', '?', '。', '！', '？']) {
+                        ""
+                    } else {
+                        "."
+                    };
+                    format!(" They said: {reason}{end}")
                 };
                 let message = format!(
                     "The user did not allow this call of `{}`.{said} Find another way, or ask what they want.",

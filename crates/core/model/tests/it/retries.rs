@@ -221,6 +221,28 @@ async fn retry_without_a_limit_continues() {
     assert_eq!(retries(&deltas)[19], (20, None));
 }
 
+/// A person can interrupt, so a server that has never answered gets the configured number of
+/// retries.
+#[tokio::test]
+async fn retry_of_attended_requests_follows_the_configuration() {
+    let retry = || RetryConfig {
+        is_attended: true,
+        ..retry_without_waiting()
+    };
+    let broken = Script::replies([Reply::error(500, "down").times(4), Reply::text("ok")]).unwrap();
+    let server = serve(broken).await;
+    let api = Api::OpenaiChat;
+    let mut client = client_of(provider(api, &server.base_url(api)), retry());
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
+    assert_eq!(text_of(&reply.unwrap()), "ok");
+    assert_eq!(retries(&deltas).len(), 4);
+    let limit = retry().max_retries();
+    let mut client = client_of(provider(api, "http://127.0.0.1:1/v1"), retry());
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
+    assert!(reply.is_err());
+    assert_eq!(Some(retries(&deltas).len() as u32), limit);
+}
+
 #[tokio::test]
 async fn retry_honors_retry_after() {
     for api in Api::ALL {

@@ -2,7 +2,8 @@
 //! answers.
 
 use haft_agent::ApprovalReply;
-use haft_text::{reveal_controls, show_exactly};
+use haft_messages::CallHeadline;
+use haft_text::reveal_controls;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequests, InputRequiredResult,
@@ -140,17 +141,19 @@ impl TaskNeed {
 fn approval_text(approval: &TaskApproval) -> String {
     let TaskApproval {
         tool,
+        arguments,
         subject,
         reason,
         ..
     } = approval;
+    let call = CallHeadline::new(tool, arguments).to_line();
     let outside = if approval.leaves_sandbox {
-        "\nIt would run outside of the sandbox."
+        "\nIt would run outside the sandbox."
     } else {
         ""
     };
-    let tool = show_exactly(tool);
-    format!("haft asks for permission to use {tool}:\n\n{subject}\n\n{reason}{outside}")
+    let call = reveal_controls(&call);
+    format!("haft asks: {call}?\n\n{subject}\n\n{reason}{outside}")
 }
 
 fn approval_schema(approval: &TaskApproval) -> Value {

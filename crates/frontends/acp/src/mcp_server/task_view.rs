@@ -70,6 +70,9 @@ pub struct TaskApproval {
     pub agent: String,
     /// The name of the tool.
     pub tool: String,
+    /// The arguments of the call. They are not sent, because `subject` shows them.
+    #[serde(skip)]
+    pub arguments: Value,
     /// The exact command that would run, or the exact content that would be written. Characters
     /// without a visible form are written as symbols such as `␛` or `<U+202E>`.
     pub subject: String,
@@ -88,6 +91,7 @@ impl TaskApproval {
             approval_id,
             agent: approval.agent.clone(),
             tool: approval.tool.clone(),
+            arguments: approval.arguments.clone(),
             subject: approval.shown_subject(),
             reason: approval.shown_reason(),
             leaves_sandbox: approval.leaves_sandbox,

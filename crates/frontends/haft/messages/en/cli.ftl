@@ -1,6 +1,6 @@
 # The command line itself.
 
-cli-waits-for-program = `haft { $command }` speaks with a program that starts it, and waits for its messages on standard input; Ctrl-D ends it
+cli-waits-for-program = `haft { $command }` is started by another program and waits for its messages on standard input; Ctrl-D ends it
 cli-not-in-build = `haft { $command }` is not in this build; build it with `--features { $feature }`
 cli-not-positive = expected a number above 0
 

@@ -1,16 +1,16 @@
 # `haft conversations`.
 
-conversations-ambiguous = `{ $text }` could be any of { $ids }; give more of the id
+conversations-ambiguous = `{ $text }` matches several: { $ids }; give more of the id
 conversations-no-current = there is no current conversation in this project; give an id
 conversations-on-server = conversations are stored on a server (`store.url`); back it up with its own tools, such as `pg_dump`
 conversations-nothing-to-back-up = there are no conversations to back up yet
-conversations-no-backups = No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.
+conversations-no-backups = No backups yet. `haft run` makes one at its start, `haft conversations backup` makes one now.
 conversations-unknown-backup = there is no backup `{ $name }`; `haft conversations backup list` shows them
-conversations-restored = restored { $path }; what was there before is the newest backup now
+conversations-restored = restored { $path }; the previous state is now the newest backup
 conversations-bad-metadata = `--metadata { $pair }`: expected KEY=VALUE
-conversations-ambiguous-message = `{ $text }` could be several messages; give more of the id
+conversations-ambiguous-message = `{ $text }` matches several messages; give more of the id
 conversations-unknown-message = the conversation has no message `{ $text }`; `haft conversations show` names them
-conversations-cost-none = No request of this conversation was answered yet.
+conversations-cost-none = No request of this conversation has been answered yet.
 conversations-cost-unpriced =
     { $requests ->
         [one] 1 request went to a model without a price and is not in the total.
@@ -56,11 +56,11 @@ conversations-revise-no-text = message `{ $message }` has no text: it is made of
 conversations-revised = revised message { $message } of { $conversation }
 conversations-purge-server = conversations are stored on a server (`store.url`); purge them there
 conversations-purge-forks = these conversations share its messages, because they were forked from it: { $forks }. Purge them, too, with `--forks`
-conversations-purge-force = purging cannot be taken back and is asked about at a terminal; `--force` purges without asking
+conversations-purge-force = purging cannot be undone, so it needs a confirmation at a terminal; `--force` purges without asking
 conversations-purge-sure =
     { $count ->
-        [one] Purge this conversation and { $others } that belong to it (of sub-agents, and forks), with its requests, the undo of its file changes, and its copies in backups? This cannot be taken back. (y/n)
-       *[other] Purge these { $count } conversations and { $others } that belong to them (of sub-agents, and forks), with their requests, the undo of their file changes, and their copies in backups? This cannot be taken back. (y/n)
+        [one] Purge this conversation and { $others } that belong to it (of sub-agents, and forks), with its requests, the undo of its file changes, and its copies in backups? This cannot be undone. (y/n)
+       *[other] Purge these { $count } conversations and { $others } that belong to them (of sub-agents, and forks), with their requests, the undo of their file changes, and their copies in backups? This cannot be undone. (y/n)
     }
 conversations-purge-really = Type { $id } to purge for good:
 conversations-purge-left = nothing was purged

@@ -3,7 +3,7 @@
 models-declared = Declared `{ $name }` in `{ $file }`. `haft models test { $name }` tries it.
 models-bad-name = `{ $name }` is not a model name; write `provider/model`
 models-already-declared = `{ $name }` is already declared in `{ $file }`; change it there
-models-provider-exists = provider `{ $name }` exists already; leave `--{ $flag }` out, or set `providers.{ $name }.{ $key }` in `{ $file }`
+models-provider-exists = provider `{ $name }` already exists; leave `--{ $flag }` out, or set `providers.{ $name }.{ $key }` in `{ $file }`
 models-provider-new = provider `{ $name }` is new; give its `--api` and `--base-url`
 models-not-a-table = `{ $name }` in `{ $file }` is not a table of its own; add the model by hand
 models-main = {" "}(main)
@@ -51,7 +51,7 @@ models-profile =
     Profile: `{ $profile }`, { $reason ->
         [entry] as its entry says
         [window] because its window is at most 16,384 tokens
-        [name] because its name tells that it has few parameters
+        [name] because its name indicates few parameters
        *[default] the default
     }
 models-test-failed = failed   { $failure }

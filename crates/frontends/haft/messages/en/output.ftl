@@ -2,12 +2,12 @@
 
 output-between = ,{" "}
 output-comma = ,{" "}
-output-sandbox-namespace = commands run in namespaces of their own
+output-sandbox-namespace = commands run in their own namespaces
 output-sandbox-landlock = commands are confined by Landlock only
 output-sandbox-none = commands run without a sandbox
 output-retry = retry { $attempt }{ $limit } in { $seconds } s: { $reason }
 output-background-task = background task { $message }
-output-prefix-break = prefix break: { $message }, { $tokens } tokens are sent again
+output-prefix-break = cache break: { $message }, { $tokens } tokens resent
 output-plan = ? The plan is below{ $options }
 output-denied = stopped, because an action was denied
 output-more-lines =

@@ -1,14 +1,14 @@
 # `haft permissions`.
 
 permissions-none = The mode is `{ $mode }` and there are no rules. `haft permissions add 'execute_command(git status:*)'` adds one.
-permissions-already-there = Nothing to add: `{ $file }` has it already.
+permissions-already-there = Nothing to add: `{ $file }` already has it.
 permissions-not-a-list = `permissions.{ $decision }` in `{ $file }` is not a list of its own; add the rule by hand
 permissions-unknown-server = there is no MCP server `{ $server }`; `haft mcp list` shows them
 permissions-needs-args = `--tool` needs `--args`, a JSON object
 permissions-unknown-tool = there is no tool `{ $name }`; `haft tools list` shows them
 permissions-args-not-json = `--args` is not JSON: { $error }
 permissions-args-not-object = `--args` is not a JSON object
-permissions-bad-args = `{ $name }` would refuse these arguments: { $why }
+permissions-bad-args = `{ $name }` would reject these arguments: { $why }
 permissions-verdict = { $decision }: { $reason }
 permissions-to-allow = To allow exactly this: haft permissions add
 permissions-added =

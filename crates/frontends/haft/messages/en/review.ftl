@@ -1,4 +1,4 @@
 # `haft review`.
 
-review-untrusted = `{ $root }` is not trusted, and git is not run in it; `haft trust` trusts it
+review-untrusted = `{ $root }` is not trusted, so git does not run there; `haft trust` trusts it
 review-nothing = there is nothing to review: { $what } is empty

@@ -13,9 +13,9 @@ run-stdin-unreadable = cannot read standard input: { $error }
 run-stdin-not-text = standard input is not UTF-8 text
 run-stdin-silent = nothing came from standard input within 3 s; continuing without it
 run-ask-no-terminal = `--ask` needs a terminal to ask on, and there is none ({ $error }); leave it out, or allow what is needed with `haft permissions add`
-run-of-subagent = {" "}of the sub-agent { $agent }
-run-permission = { $tool }{ $whose } needs your permission: { $reason }.
-run-not-allowed-yet = Not allowed yet:
+run-of-subagent = {" "}(sub-agent { $agent })
+run-permission = { $call }{ $whose }? { $reason }.
+run-not-allowed-yet = Needs approval:
 run-form-confirm = y = yes, n = no:{" "}
 run-form = { $from } asks for input. It sees what you type; give no password.
 run-form-note = An empty line takes the default or leaves the field out, `-` declines the form.

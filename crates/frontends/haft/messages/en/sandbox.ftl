@@ -2,7 +2,7 @@
 
 sandbox-writable = writable: { $folders }, and a private /tmp
 sandbox-hidden = hidden: { $paths }
-sandbox-readable = readable nevertheless: { $paths }
+sandbox-readable = also readable: { $paths }
 sandbox-network-none = network: none
 sandbox-network-hosts = network: the hosts of `[sandbox] network`, through a proxy
 sandbox-network-all = network: unrestricted

@@ -1,10 +1,10 @@
 # Commands of the user.
 
-slash-none = no custom commands are defined (`haft commands add` adds one)
-slash-untrusted = those of a project count once it is trusted (`haft trust`)
-slash-there-are = there are { $names }
-slash-unknown = there is no command `/{ $name }`; { $there }
-slash-terminal = `/{ $name }` is for the terminal: start `haft` without a task
-slash-command-refused = the command asks for the output of `{ $line }`, which may not run: { $reason }
+slash-none = /help lists the commands
+slash-untrusted = /help lists the commands; this folder is not trusted, so its own commands are not loaded
+slash-there-are = /help lists the commands; yours are { $names }
+slash-unknown = unknown command `/{ $name }`: { $there }
+slash-terminal = `/{ $name }` works only in the terminal interface: start `haft` without a task
+slash-command-refused = the command needs the output of `{ $line }`, which may not run: { $reason }
 slash-command-interrupted = interrupted while `{ $line }` ran
-slash-command-failed = the command asks for the output of `{ $line }`, which failed: { $said }
+slash-command-failed = the command needs the output of `{ $line }`, which failed: { $said }

@@ -6,7 +6,7 @@ catalogue-empty =
         [rules] 规则
         [skills] 技能
         [commands] 命令
-        [agents] 代理
+        [agents] 智能体
        *[workflows] 工作流
     }。用 `haft { $folder } add NAME FILE` 添加。
 catalogue-built-in = 内置
@@ -19,7 +19,7 @@ catalogue-unknown =
         [rules] 规则
         [skills] 技能
         [commands] 命令
-        [agents] 代理
+        [agents] 智能体
        *[workflows] 工作流
     }；{ $there }
 catalogue-bad-name = `{ $name }` 不是有效的名称：只能使用字母、数字、`-` 和 `_`

@@ -24,4 +24,4 @@ cli-word-status = `haft doctor` 检查安装，`haft models` 列出模型，`haf
 cli-word-cost = `haft conversations show --cost` 显示会话的费用
 cli-word-plugins = 别处打包成插件的内容，在这里由 `haft mcp`、`haft skills`、`haft commands` 和 `haft hooks` 管理
 cli-word-recipes = `haft commands` 管理按名称调用的提示词，`haft workflows` 运行由步骤组成的文件
-cli-flag = `{ $flag }` 是其他代理的选项，在这里写作 `{ $here }`。
+cli-flag = `{ $flag }` 是其他智能体的选项，在这里写作 `{ $here }`。

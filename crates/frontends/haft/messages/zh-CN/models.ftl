@@ -31,10 +31,10 @@ models-none =
     `haft models list --all` 显示窗口大小和价格。
 models-no-key-needed = 无需密钥：本地服务器
 models-use-main = 主要工作，以及所有未设置的角色
-models-use-code = 编程代理；第一个繁忙时依次使用列表中的其余模型
+models-use-code = 编程智能体；第一个繁忙时依次使用列表中的其余模型
 models-use-chat = `haft chat` 对话
 models-use-summary = 归档轮次的摘要、目录的描述
-models-use-sub-agent = 文件中没有指定模型的代理
+models-use-sub-agent = 文件中没有指定模型的智能体
 models-use-embedding = 文档集合的向量；未设置时只按关键词检索
 models-use-vision = 为不支持图片的主模型描述图片；未设置时不描述
 models-use-commit = 提交说明

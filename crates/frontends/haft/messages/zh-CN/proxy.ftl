@@ -3,7 +3,7 @@
 proxy-cannot-listen = 无法监听 `{ $address }`：{ $error }；`--port 0` 选择空闲端口
 proxy-cannot-start = 无法启动 `{ $program }`：{ $error }
 proxy-listening =
-    正在记录经过 http://{ $address } 的内容。让编程代理指向它：
+    正在记录经过 http://{ $address } 的内容。让编程智能体指向它：
       ANTHROPIC_BASE_URL=http://{ $address }
       OPENAI_BASE_URL=http://{ $address }/v1
       GOOGLE_GEMINI_BASE_URL=http://{ $address }

@@ -13,9 +13,9 @@ run-stdin-unreadable = 无法读取标准输入：{ $error }
 run-stdin-not-text = 标准输入不是 UTF-8 文本
 run-stdin-silent = 3 秒内标准输入没有内容；不再等待，继续执行
 run-ask-no-terminal = `--ask` 需要可以提问的终端，而这里没有（{ $error }）；请去掉它，或用 `haft permissions add` 允许所需的操作
-run-of-subagent = （子代理 { $agent }）
-run-permission = 请批准 { $tool }{ $whose }：{ $reason }。
-run-not-allowed-yet = 尚未允许：
+run-of-subagent = （子智能体 { $agent }）
+run-permission = { $call }{ $whose }？{ $reason }。
+run-not-allowed-yet = 需要批准：
 run-form-confirm = y = 是，n = 否：
 run-form = { $from } 请求你填写信息。你输入的内容会发给它；请勿输入密码。
 run-form-note = 空行采用默认值或跳过该项，`-` 拒绝填写。

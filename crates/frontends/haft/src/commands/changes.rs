@@ -21,7 +21,7 @@ use crate::haft::{Haft, Settings};
 use crate::wiring;
 
 pub(crate) use rewind::{RewindScope, rewind_to_message};
-pub(crate) use undo::{UndoDirection, undo_or_redo_last};
+pub(crate) use undo::{UndoDirection, preview_undo_or_redo, undo_or_redo_last};
 
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {

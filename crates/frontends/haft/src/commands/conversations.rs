@@ -21,6 +21,8 @@ use clap::{Args, Subcommand};
 use haft_imports::ImportFormat;
 use haft_store::{Conversation, ConversationMatch, ConversationScope, Store, StoreError};
 
+pub(crate) use cost::cost_of_request;
+
 use crate::cli::options::{Common, JsonArgs};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::Haft;

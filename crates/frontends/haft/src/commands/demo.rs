@@ -80,21 +80,21 @@ pub(crate) fn run(haft: &Haft, args: &DemoArgs) -> anyhow::Result<ProcessExit> {
     let folder = folder.map_err(no_folder)?;
     let project = folder.path().join("greet");
     write_sample(&project).map_err(no_folder)?;
-    output::print_text(&format!(
+    output::print_wrapped(&format!(
         "{}\n\n",
         text!("demo-project", project = project.display())
     ))?;
     let failed_before = !run_test(&project)?;
-    output::print_text(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
+    output::print_wrapped(&format!("\n{}\n\n", text!("demo-task", task = TASK)))?;
 
     let (result, budget, answer) =
         wiring::build_runtime()?.block_on(run_agent(haft, args, folder.path(), &project))?;
     output::print_text(&format!("\n{}\n\n", text!("demo-test-after")))?;
     let passes_after = run_test(&project)?;
-    output::print_text(&format_report(&result, budget.as_ref()))?;
+    output::print_wrapped(&format_report(&result, budget.as_ref()))?;
     if args.keep {
         let kept = folder.keep();
-        output::print_text(&format!(
+        output::print_wrapped(&format!(
             "\n{}\n",
             text!("demo-kept", folder = kept.display())
         ))?;
@@ -278,9 +278,9 @@ fn format_report(result: &TurnResult, budget: Option<&Budget>) -> String {
         text!(
             "demo-usage",
             requests = result.turns,
-            input = usage.all_input(),
+            input = haft_text::format_thousands(usage.all_input()),
             cached = format_args!("{:.0}", usage.cached_share() * 100.0),
-            output = usage.output
+            output = haft_text::format_thousands(usage.output)
         )
     );
     if let Some(cost) = result.cost {

@@ -1,24 +1,18 @@
 //! The lists from which the user chooses: conversations, messages, models and documents.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::WallClock;
 use haft_store::ConversationScope;
 use haft_tui::{
-    EarlierMessage, Focus, ListRequest, MAX_RESULTS, Operation, PickerAction, PickerList,
-    PickerRow, RewindTarget, UiMessage,
+    Focus, ListRequest, Operation, PickerAction, PickerList, PickerRow, RewindTarget, UiMessage,
 };
-use haft_types::{self as types, Clock as _, Entry, Origin, Role, Timestamp};
+use haft_types::{self as types, Clock as _, Origin, Role, Timestamp};
 
 use super::TuiSession;
 use super::rewind::typed_part;
 use crate::commands::changes::ConversationChanges;
 use crate::exit::usage_error;
-
-/// The number of rounds shown when a conversation is resumed.
-const MAX_SHOWN_ROUNDS: usize = 3;
 
 impl TuiSession<'_> {
     /// Lists the conversations of this project, newest first.
@@ -161,7 +155,7 @@ impl TuiSession<'_> {
             notes,
             rows,
             filter,
-            is_question: false,
+            ..PickerList::default()
         })
     }
 
@@ -322,56 +316,6 @@ fn build_rewind_action(message: &str, text: &str, changed: bool) -> PickerAction
     }))
 }
 
-/// Returns the newest tool results of a conversation, which the user can open.
-pub(super) fn collect_newest_results(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
-    let mut calls = HashMap::new();
-    let mut results = Vec::new();
-    for message in history.iter().map(|entry| &entry.message) {
-        calls.extend(message.tool_calls().map(|call| (call.id.as_str(), call)));
-        for result in message.tool_results() {
-            results.extend(
-                calls
-                    .remove(result.tool_call_id.as_str())
-                    .map(|call| (call, result)),
-            );
-        }
-    }
-    // Only the results that the user can open are returned, because each is copied.
-    let newest = results
-        .split_off(results.len().saturating_sub(MAX_RESULTS))
-        .into_iter();
-    newest
-        .map(|(call, result)| EarlierMessage::Result {
-            tool: call.name.clone(),
-            arguments: serde_json::from_str(&call.arguments).unwrap_or_default(),
-            text: result.envelope.text.clone(),
-        })
-        .collect()
-}
-
-/// Returns the texts of the user and the model in the last [`MAX_SHOWN_ROUNDS`] rounds.
-pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage> {
-    let messages = || history.iter().map(|entry| &entry.message);
-    let rounds = messages().filter(|message| message.opens_round()).count();
-    let mut before = rounds.saturating_sub(MAX_SHOWN_ROUNDS) + 1;
-    let since = messages().skip_while(|message| {
-        before -= usize::from(message.opens_round());
-        before > 0
-    });
-    let said = since.filter_map(|message| match (message.role, message.origin()) {
-        (Role::User, Origin::User | Origin::Joined) => Some(EarlierMessage::User(
-            typed_part(&message.joined_text()).to_owned(),
-        )),
-        (Role::Assistant, _) => Some(EarlierMessage::Model(message.joined_text())),
-        _ => None,
-    });
-    said.filter(|message| match message {
-        EarlierMessage::User(text) | EarlierMessage::Model(text) => !text.trim().is_empty(),
-        EarlierMessage::Result { .. } => true,
-    })
-    .collect()
-}
-
 /// Formats how long ago a time was, in short form.
 pub(crate) fn format_age(then: Timestamp) -> String {
     let passed = Duration::try_from(WallClock.now().duration_since(then)).unwrap_or_default();
@@ -380,52 +324,5 @@ pub(crate) fn format_age(then: Timestamp) -> String {
         seconds @ 60..3_600 => text!("interactive-minutes-ago", minutes = seconds / 60),
         seconds @ 3_600..86_400 => text!("interactive-hours-ago", hours = seconds / 3_600),
         seconds => text!("interactive-days-ago", days = seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use haft_model::O200k;
-    use haft_types::{ContentHash, Envelope, Message, MessageId, Part, ToolCall, ToolResult};
-
-    use super::*;
-
-    #[test]
-    fn newest_results_are_limited_in_a_long_conversation() {
-        let entry = |number: usize, role, part| {
-            let id = MessageId::from_hash(ContentHash::from_content(&number.to_le_bytes()));
-            Entry::new(
-                Message::new(id, role, vec![part], Timestamp::UNIX_EPOCH),
-                &O200k,
-            )
-        };
-        let history: Vec<_> = (0..MAX_RESULTS + 3)
-            .flat_map(|number| {
-                let id = format!("c{number}");
-                let call = ToolCall {
-                    id: id.clone(),
-                    name: "glob".into(),
-                    arguments: "{}".into(),
-                    signature: None,
-                };
-                let envelope = Envelope::success(number.to_string());
-                let result = ToolResult {
-                    tool_call_id: id,
-                    name: "glob".into(),
-                    envelope,
-                };
-                [
-                    entry(2 * number, Role::Assistant, Part::ToolCall(call)),
-                    entry(
-                        2 * number + 1,
-                        Role::Tool,
-                        Part::ToolResult(Box::new(result)),
-                    ),
-                ]
-            })
-            .collect();
-        let copied = collect_newest_results(&history);
-        assert_eq!(copied.len(), MAX_RESULTS);
-        assert!(matches!(&copied[0], EarlierMessage::Result { text, .. } if text == "3"));
     }
 }

@@ -78,15 +78,16 @@ impl TuiSession<'_> {
             return Ok(None);
         };
         let opened = ConversationChanges::for_conversation(&self.settings, &id).await?;
-        let would = changes::undo_or_redo_last(&opened, direction, Mode::DryRun)?;
+        let would = changes::preview_undo_or_redo(&opened, direction)?;
+        let change = would.headline;
         let (title, text, then) = match direction {
             UndoDirection::Undo => (
-                text!("interactive-undo-title"),
+                text!("interactive-undo-title", change),
                 text!("interactive-undo"),
                 Operation::Undo,
             ),
             UndoDirection::Redo => (
-                text!("interactive-redo-title"),
+                text!("interactive-redo-title", change),
                 text!("interactive-redo"),
                 Operation::Redo,
             ),
@@ -97,8 +98,8 @@ impl TuiSession<'_> {
             then,
         };
         Ok(Some(PickerList {
-            title: title.to_owned(),
-            notes: would.lines().map(str::to_owned).collect(),
+            title,
+            notes: would.files.lines().map(str::to_owned).collect(),
             rows: vec![
                 row(text, PickerAction::Do(then)),
                 row(text!("interactive-undo-cancel"), PickerAction::Leave),

@@ -12,7 +12,7 @@ use haft_agent::config;
 use haft_agent::{KeyState, Places};
 use haft_files::Durability;
 use haft_model::{BuiltIn, ModelError, ProviderConfig, Secret};
-use haft_tui::{InputEcho, ask_line, wrap_to_terminal};
+use haft_tui::{Answered, InputEcho, ask_line, wrap_to_terminal};
 use haft_types::Api;
 use toml_edit::{DocumentMut, Item, Table, value};
 
@@ -59,16 +59,19 @@ enum RetryFrom {
 pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
     show_line(text!("setup-welcome"))?;
     'provider: loop {
-        let Some(choice) = choose_provider(settings)? else {
-            return Ok(SetupOutcome::Left);
+        let choice = match choose_provider(settings)? {
+            Answered::Given(choice) => choice,
+            Answered::Back | Answered::Left => return Ok(SetupOutcome::Left),
         };
         let mut settings = settings.clone();
         let provider = match choice {
             ProviderChoice::Demo => return Ok(SetupOutcome::Demo),
             ProviderChoice::Known(name) => name,
             ProviderChoice::Own => {
-                let Some(declared) = ask_server()? else {
-                    return Ok(SetupOutcome::Left);
+                let declared = match ask_server()? {
+                    Answered::Given(declared) => declared,
+                    Answered::Back => continue 'provider,
+                    Answered::Left => return Ok(SetupOutcome::Left),
                 };
                 settings
                     .config
@@ -80,14 +83,17 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
         let mut refused = false;
         'key: loop {
             let declared = ModelTrial(&settings).find_provider(&provider)?;
-            let Some(key) = ask_key(&settings, &provider, &declared, refused)? else {
-                return Ok(SetupOutcome::Left);
+            let key = match ask_key(&settings, &provider, &declared, refused)? {
+                Answered::Given(key) => key,
+                Answered::Back => continue 'provider,
+                Answered::Left => return Ok(SetupOutcome::Left),
             };
             loop {
                 let failure = match ask_model(&settings, &provider, &key)? {
-                    ModelChoice::Left => return Ok(SetupOutcome::Left),
-                    ModelChoice::Failed(failure) => failure,
-                    ModelChoice::Named(model) => {
+                    Answered::Left => return Ok(SetupOutcome::Left),
+                    Answered::Back => continue 'provider,
+                    Answered::Given(ModelChoice::Failed(failure)) => failure,
+                    Answered::Given(ModelChoice::Named(model)) => {
                         let name = format!("{provider}/{model}");
                         show_line(&text!("setup-trying", name))?;
                         match ModelTrial(&settings)
@@ -108,7 +114,10 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<SetupOutcome> {
                         }
                     }
                 };
-                show_line(&text!("setup-failed", failure))?;
+                show_line(&text!(
+                    "setup-failed",
+                    failure = output::localize_text(&failure)
+                ))?;
                 match choose_retry(&failure) {
                     RetryFrom::Provider => continue 'provider,
                     RetryFrom::Key => {
@@ -155,7 +164,7 @@ enum ProviderChoice {
     Demo,
 }
 
-fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>> {
+fn choose_provider(settings: &Settings) -> anyhow::Result<Answered<ProviderChoice>> {
     let names = list_providers(settings)?;
     let mut text = String::from(&format!("\n{}\n\n", text!("setup-provider-title")));
     let wide = names
@@ -164,11 +173,16 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
         .max()
         .unwrap_or_default();
     let mut others = Vec::new();
+    let mut silent = Vec::new();
     for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(settings).find_provider(name)?;
         let note = match (settings.key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
-            (KeyState::Available, Some(variable)) => text!("setup-variable-set", variable),
+            // Several providers of one company use one variable.
+            (KeyState::Available, Some(variable)) => {
+                let host = host_name(&declared.base_url);
+                text!("setup-variable-set", variable, host)
+            }
             (KeyState::Available, None) => text!("setup-key-present").to_owned(),
             // A row for each provider without a key would push the usable providers off a small
             // screen.
@@ -176,7 +190,10 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
                 others.push(format!("{}\u{a0}{name}", at + 1));
                 continue;
             }
-            (KeyState::NotNeeded, _) => text!("setup-local", url = declared.base_url),
+            (KeyState::NotNeeded, _) => {
+                silent.push(format!("{}\u{a0}{name}", at + 1));
+                continue;
+            }
             (KeyState::Command | KeyState::Keyring, _) => text!("setup-key-set").to_owned(),
         };
         // Writing to a String cannot fail.
@@ -189,11 +206,20 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
             text!("setup-key-missing", listed = others.join(", "))
         );
     }
+    if !silent.is_empty() {
+        let _ = writeln!(
+            text,
+            "      {}",
+            text!("setup-local-silent", listed = silent.join(", "))
+        );
+    }
     text.extend(["   ", text!("setup-other-choices"), "\n\n"]);
     show_text(&text)?;
     loop {
-        let Some(typed) = ask_line(text!("setup-provider-question"), InputEcho::Visible)? else {
-            return Ok(None);
+        let typed = match ask_line(text!("setup-provider-question"), InputEcho::Visible)? {
+            Answered::Given(typed) => typed,
+            Answered::Back => return Ok(Answered::Back),
+            Answered::Left => return Ok(Answered::Left),
         };
         let typed = typed.trim();
         let by_number = typed
@@ -202,11 +228,11 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
             .and_then(|number| names.get(number.checked_sub(1)?));
         let by_name = || names.iter().find(|(name, _)| *name == typed);
         match typed {
-            "s" | "S" => return Ok(Some(ProviderChoice::Own)),
-            "d" | "D" => return Ok(Some(ProviderChoice::Demo)),
+            "s" | "S" => return Ok(Answered::Given(ProviderChoice::Own)),
+            "d" | "D" => return Ok(Answered::Given(ProviderChoice::Demo)),
             _ => {
                 if let Some((name, _)) = by_number.or_else(by_name) {
-                    return Ok(Some(ProviderChoice::Known(name.clone())));
+                    return Ok(Answered::Given(ProviderChoice::Known(name.clone())));
                 }
                 report_unknown_choice(typed, names.len(), text!("setup-provider-letters"))?;
             }
@@ -215,7 +241,8 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Option<ProviderChoice>
 }
 
 /// Returns the names of the built-in providers. The flag is true if the provider's server on this
-/// machine answers. Answering servers come first, then providers whose key is present.
+/// machine answers. Answering servers come first, then providers whose key is present; servers that
+/// don't answer come last.
 fn list_providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
     let mut known = Vec::new();
     for name in BuiltIn::get().provider_names() {
@@ -232,8 +259,8 @@ fn list_providers(settings: &Settings) -> anyhow::Result<Vec<(String, bool)>> {
             let rank = match state {
                 _ if answers => 0,
                 KeyState::Available | KeyState::Command | KeyState::Keyring => 1,
-                KeyState::NotNeeded => 2,
-                KeyState::Missing => 3,
+                KeyState::Missing => 2,
+                KeyState::NotNeeded => 3,
             };
             (rank, name, answers)
         })
@@ -254,20 +281,40 @@ fn report_unknown_choice(typed: &str, count: usize, others: &str) -> anyhow::Res
     show_line(&text!("setup-unknown-choice", typed, count, others))
 }
 
+/// Returns the host of a base URL.
+fn host_name(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+/// Adds the scheme to an address without one: `http` for this machine, else `https`. Returns `None`
+/// if the text is no address.
+fn complete_url(typed: &str) -> Option<String> {
+    let is_whole = |rest: &str| !rest.is_empty() && !rest.contains(char::is_whitespace);
+    if let Some((scheme, rest)) = typed.split_once("://") {
+        return (matches!(scheme, "http" | "https") && is_whole(rest)).then(|| typed.to_owned());
+    }
+    let host = host_name(typed);
+    let is_local = ["localhost", "127.", "[::1]"]
+        .iter()
+        .any(|local| host.starts_with(local));
+    let is_address = is_whole(typed) && (is_local || host.contains(['.', ':']));
+    let scheme = if is_local { "http" } else { "https" };
+    is_address.then(|| format!("{scheme}://{typed}"))
+}
+
 /// Asks for the address of a server and its API.
-fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
+fn ask_server() -> anyhow::Result<Answered<ProviderConfig>> {
     let url = loop {
-        let Some(typed) = ask_line(text!("setup-url-question"), InputEcho::Visible)? else {
-            return Ok(None);
+        let typed = match ask_line(text!("setup-url-question"), InputEcho::Visible)? {
+            Answered::Given(typed) => typed,
+            Answered::Back => return Ok(Answered::Back),
+            Answered::Left => return Ok(Answered::Left),
         };
-        let url = typed.trim().to_owned();
-        if ["http://", "https://"]
-            .iter()
-            .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme))
-        {
-            break url;
+        match complete_url(typed.trim()) {
+            Some(url) => break url,
+            None => show_line(text!("setup-bad-url"))?,
         }
-        show_line(text!("setup-bad-url"))?;
     };
     let known = [
         Api::OpenaiChat,
@@ -278,14 +325,16 @@ fn ask_server() -> anyhow::Result<Option<ProviderConfig>> {
     let listed = output::join_names(&known.map(|api| api.to_string()));
     show_line(&text!("setup-apis", listed, api = Api::OpenaiChat))?;
     loop {
-        let Some(typed) = ask_line(text!("setup-api-question"), InputEcho::Visible)? else {
-            return Ok(None);
+        let typed = match ask_line(text!("setup-api-question"), InputEcho::Visible)? {
+            Answered::Given(typed) => typed,
+            Answered::Back => return Ok(Answered::Back),
+            Answered::Left => return Ok(Answered::Left),
         };
         match typed.trim() {
-            "" => return Ok(Some(ProviderConfig::new(Api::OpenaiChat, url))),
+            "" => return Ok(Answered::Given(ProviderConfig::new(Api::OpenaiChat, url))),
             typed => {
                 if let Some(api) = known.into_iter().find(|api| api.to_string() == typed) {
-                    return Ok(Some(ProviderConfig::new(api, url)));
+                    return Ok(Answered::Given(ProviderConfig::new(api, url)));
                 }
                 show_line(&text!("setup-unknown-api", typed, listed))?;
             }
@@ -298,16 +347,16 @@ fn ask_key(
     name: &str,
     provider: &ProviderConfig,
     refused: bool,
-) -> anyhow::Result<Option<KeySource>> {
+) -> anyhow::Result<Answered<KeySource>> {
     let file = key_file_path(&settings.places, name);
     let kept = format!("{}\n", text!("setup-key-kept", file = file.display()));
     let state = settings.key_state(provider);
     match state {
         KeyState::Available | KeyState::Command | KeyState::Keyring if !refused => {
-            return Ok(Some(KeySource::Declared));
+            return Ok(Answered::Given(KeySource::Declared));
         }
         KeyState::NotNeeded if name != OWN_PROVIDER && !refused => {
-            return Ok(Some(KeySource::None));
+            return Ok(Answered::Given(KeySource::None));
         }
         KeyState::NotNeeded => show_text(&text!("setup-key-optional", kept))?,
         KeyState::Available | KeyState::Missing | KeyState::Command | KeyState::Keyring => {
@@ -321,13 +370,15 @@ fn ask_key(
         text!("setup-key-question")
     };
     loop {
-        let Some(typed) = ask_line(question, InputEcho::Masked)? else {
-            return Ok(None);
+        let typed = match ask_line(question, InputEcho::Masked)? {
+            Answered::Given(typed) => typed,
+            Answered::Back => return Ok(Answered::Back),
+            Answered::Left => return Ok(Answered::Left),
         };
         match typed.trim() {
-            "" if state == KeyState::NotNeeded => return Ok(Some(KeySource::None)),
+            "" if state == KeyState::NotNeeded => return Ok(Answered::Given(KeySource::None)),
             "" => show_line(text!("setup-empty-key"))?,
-            key => return Ok(Some(KeySource::Typed(key.to_owned()))),
+            key => return Ok(Answered::Given(KeySource::Typed(key.to_owned()))),
         }
     }
 }
@@ -354,12 +405,15 @@ impl KeySource {
 enum ModelChoice {
     Named(String),
     Failed(ModelError),
-    Left,
 }
 
 /// Asks for a model from the models that haft knows, else from the server's list. If there is no
 /// list, asks for a name.
-fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Result<ModelChoice> {
+fn ask_model(
+    settings: &Settings,
+    provider: &str,
+    key: &KeySource,
+) -> anyhow::Result<Answered<ModelChoice>> {
     let front = format!("{provider}/");
     let known: Vec<_> = BuiltIn::get()
         .model_names()
@@ -372,7 +426,9 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
         {
             Ok(names) => names,
             Err(failure) => match choose_retry(&failure) {
-                RetryFrom::Provider | RetryFrom::Key => return Ok(ModelChoice::Failed(failure)),
+                RetryFrom::Provider | RetryFrom::Key => {
+                    return Ok(Answered::Given(ModelChoice::Failed(failure)));
+                }
                 // Not every server can list its models.
                 RetryFrom::Model => Vec::new(),
             },
@@ -400,8 +456,10 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
         text!("setup-model-question")
     };
     loop {
-        let Some(typed) = ask_line(question, InputEcho::Visible)? else {
-            return Ok(ModelChoice::Left);
+        let typed = match ask_line(question, InputEcho::Visible)? {
+            Answered::Given(typed) => typed,
+            Answered::Back => return Ok(Answered::Back),
+            Answered::Left => return Ok(Answered::Left),
         };
         let typed = typed.trim();
         let by_number = typed
@@ -409,14 +467,13 @@ fn ask_model(settings: &Settings, provider: &str, key: &KeySource) -> anyhow::Re
             .ok()
             .and_then(|number| names.get(number.checked_sub(1)?));
         match by_number {
-            Some(name) => return Ok(ModelChoice::Named(name.clone())),
+            Some(name) => return Ok(Answered::Given(ModelChoice::Named(name.clone()))),
             None if typed.is_empty() || !names.is_empty() && typed.parse::<usize>().is_ok() => {
                 report_unknown_choice(typed, names.len(), text!("setup-model-letters"))?;
             }
             None => {
-                return Ok(ModelChoice::Named(
-                    typed.strip_prefix(&front).unwrap_or(typed).to_owned(),
-                ));
+                let name = typed.strip_prefix(&front).unwrap_or(typed);
+                return Ok(Answered::Given(ModelChoice::Named(name.to_owned())));
             }
         }
     }
@@ -528,6 +585,24 @@ mod tests {
             key.map(Path::new),
         )
         .unwrap()
+    }
+
+    #[test]
+    fn complete_url_adds_a_missing_scheme() {
+        for (typed, url) in [
+            ("http://a.test/v1", Some("http://a.test/v1")),
+            ("127.0.0.1:8080/v1", Some("http://127.0.0.1:8080/v1")),
+            ("localhost:1234", Some("http://localhost:1234")),
+            ("api.example.com/v1", Some("https://api.example.com/v1")),
+            ("gpu:8000", Some("https://gpu:8000")),
+            ("ftp://a.test", None),
+            ("http://", None),
+            ("my server", None),
+            ("server", None),
+            ("", None),
+        ] {
+            assert_eq!(complete_url(typed).as_deref(), url, "{typed}");
+        }
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl SideActions {
             Ok(child) => child,
             Err(error) => {
                 return self.ui.send_message(UiMessage::Told {
-                    text: format!("haft: {error}"),
+                    text: text!("interactive-cannot-start", line, error),
                 });
             }
         };
@@ -235,11 +235,25 @@ impl SideActions {
     }
 }
 
+/// Returns the output of haft itself, as part of the interface: without its name before a message,
+/// and without an exit code, which the message explains.
+fn describe_own_output(output: &std::io::Result<Output>) -> String {
+    let Ok(output) = output else {
+        return describe_output(output);
+    };
+    let text = sanitize_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
+    let message = |line: &str| match line.strip_prefix("haft: ") {
+        Some(message) => haft_messages::capitalize(message),
+        None => line.to_owned(),
+    };
+    text.lines().map(message).collect::<Vec<_>>().join("\n")
+}
+
 /// Returns a program's output, followed by a description of the failure if the program failed.
 pub(super) fn describe_output(output: &std::io::Result<Output>) -> String {
     let output = match output {
         Ok(output) => output,
-        Err(error) => return format!("haft: {error}"),
+        Err(error) => return format!("cannot run it: {error}"),
     };
     let text = sanitize_bytes(&[output.stdout.as_slice(), &output.stderr].concat());
     match describe_exit(output.status) {
@@ -251,7 +265,7 @@ pub(super) fn describe_output(output: &std::io::Result<Output>) -> String {
 }
 
 /// Describes how a program ended, or returns `None` if it succeeded.
-fn describe_exit(status: ExitStatus) -> Option<String> {
+pub(super) fn describe_exit(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) | (None, None) => None,
         (Some(code), _) => Some(text!("interactive-exit-code", code)),
@@ -260,16 +274,21 @@ fn describe_exit(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// Lists the files below a folder as relative paths, without hidden and ignored files.
+/// Lists the files and folders below a folder as relative paths, without hidden and ignored ones.
+/// The path of a folder ends with a slash.
 fn list_files(root: &std::path::Path) -> Vec<String> {
     let walk = ignore::WalkBuilder::new(root)
         .hidden(true)
         .require_git(false)
         .build();
-    let files = walk
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let relative =
-        files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_owned()));
+    let relative = walk.filter_map(Result::ok).filter_map(|entry| {
+        let kind = entry.file_type()?;
+        let path = entry.path().strip_prefix(root).ok()?.to_str()?;
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) if !path.is_empty() => Some(format!("{path}/")),
+            (false, true) => Some(path.to_owned()),
+            (true | false, _) => None,
+        }
+    });
     relative.take(MAX_FILES).collect()
 }

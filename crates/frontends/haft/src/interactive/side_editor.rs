@@ -37,6 +37,7 @@ pub(crate) fn edit_text(
         .status()
         .map_err(to_message)?;
     if !status.success() {
+        let status = super::side_actions::describe_exit(status).unwrap_or_default();
         return Err(text!("interactive-editor-ended", editor, status));
     }
     std::fs::read_to_string(&path).map_err(to_message)

@@ -173,7 +173,7 @@ impl TuiSession<'_> {
         self.sources.stop_servers().await;
         self.paths = find_knowledge_and_trust(&self.settings.places, &self.project)?.0;
         self.sources = self.settings.open_prompt_sources(&self.project)?;
-        self.ui.send_message(UiMessage::Completions {
+        self.ui.send_message(UiMessage::Names {
             commands: list_commands(&self.paths, &self.sources),
             resources: self.sources.resources(),
         });

@@ -3,7 +3,7 @@
 
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, ToolStatus};
 
-use super::events::{format_result_lines, summarize_arguments};
+use super::events::{format_call, format_result_lines};
 
 pub(super) fn print_subagent_event(event: &Event, verbose: bool) {
     let agent = &event.agent;
@@ -29,12 +29,7 @@ pub(super) fn print_subagent_event(event: &Event, verbose: bool) {
             arguments,
             ..
         } => {
-            format!(
-                "• {name}{}",
-                arguments
-                    .as_ref()
-                    .map_or_else(String::new, summarize_arguments)
-            )
+            format!("• {}", format_call(name, arguments.as_ref()))
         }
         EventBody::ToolResult { status, text, .. } if verbose || *status == ToolStatus::Error => {
             format!(

@@ -2,6 +2,7 @@
 
 use haft_claude::ClaudeMessages;
 use haft_engine::EventSink;
+use haft_messages::CallHeadline;
 use haft_types::{CallPhase, Event, EventBody, Outcome, SandboxLayer, TaskPhase, ToolStatus};
 use serde_json::Value;
 
@@ -136,12 +137,7 @@ impl Printer {
                 arguments,
                 ..
             } => {
-                format!(
-                    "• {name}{}",
-                    arguments
-                        .as_ref()
-                        .map_or_else(String::new, summarize_arguments)
-                )
+                format!("• {}", format_call(name, arguments.as_ref()))
             }
             EventBody::ToolResult { status, text, .. }
                 if self.verbose || *status == ToolStatus::Error =>
@@ -270,16 +266,11 @@ impl Printer {
     }
 }
 
-/// Returns the most informative argument of a call, shortened to fit a line. The text of a report
-/// is not repeated, because it is the answer.
-pub(super) fn summarize_arguments(arguments: &Value) -> String {
+/// Returns what a call does, shortened to fit a line.
+pub(super) fn format_call(tool: &str, arguments: Option<&Value>) -> String {
     const MAX_COLUMNS: usize = 100;
-    let telling = ["command", "path", "regex"];
-    let argument = telling.iter().find_map(|key| arguments.get(key)?.as_str());
-    let Some(line) = argument.and_then(|argument| argument.lines().next()) else {
-        return String::new();
-    };
-    format!(" {}", haft_text::truncate_to_width(line, MAX_COLUMNS))
+    let headline = CallHeadline::new(tool, arguments.unwrap_or(&Value::Null)).to_line();
+    haft_text::truncate_to_width(&headline, MAX_COLUMNS).into_owned()
 }
 
 pub(super) fn format_result_lines(status: ToolStatus, text: &str, most: usize) -> String {

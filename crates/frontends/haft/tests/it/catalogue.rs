@@ -78,7 +78,7 @@ fn commands_add_keeps_the_folder_trusted() {
     assert!(
         unknown
             .stderr()
-            .contains("no command `/reviw`; there are /review"),
+            .contains("unknown command `/reviw`: /help lists the commands; yours are /review"),
         "{}",
         unknown.stderr()
     );

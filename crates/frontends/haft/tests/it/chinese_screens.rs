@@ -59,7 +59,7 @@ impl Walk<'_> {
     fn step_with_approval(&mut self, what: &str, prompt: &str, answer: &str, until: &str) {
         self.terminal.press(prompt);
         self.terminal.until_armed();
-        self.step(what, "", "允许吗");
+        self.step(what, "", "是，仅此一次");
         self.step(&format!("{what}: {answer}"), answer, until);
     }
 }
@@ -107,15 +107,14 @@ fn record_screens(columns: u16) -> String {
     walk.terminal.until_text("秒后");
     walk.step("interrupted", "\u{1b}", "已中断");
     walk.step("context", "/context\r", "为回复预留");
-    walk.step("undo", "/undo\r", "撤销最近一次修改");
+    walk.step("undo", "/undo\r", "撤销：写入 a.txt");
     walk.step("mode", "\u{1b}/mode\r", "只读取和规划");
-    walk.step("model", "\u{1b}/model\r", "使用哪个模型");
+    walk.step("model", "\u{1b}/model\r", "切换模型");
     walk.step("resume", "\u{1b}/resume\r", "继续哪个会话");
     walk.step("rewind", "\u{1b}/rewind\r", "哪条消息之前");
     walk.step("edit the context", "\u{1b}/context edit\r", "会发送的消息");
     walk.step("files", "\u{1b}/files\r", "没有发送文档");
-    walk.step("a whole result", "\u{f}", "▾");
-    walk.step("all results", "\u{f}", "关闭");
+    walk.step("results", "\u{f}", "关闭");
     walk.step("a search", "/zz\r", "没有匹配");
     walk.step("commands", "\u{1b}/", "▸ /");
     walk.step("a file to mention", "\u{7f}看 @a", "▸ @a.txt");

@@ -558,8 +558,8 @@ const ENGLISH: (&str, &str) = (
     "| there | haft |",
 );
 const CHINESE: (&str, &str) = (
-    "# 从其他代理转来\n\n[English](../coming-from.md) | 简体中文\n\n在那边第一天会输入什么，在这里怎样做。每一行都经过测试；本页由 \
-     `crates/frontends/haft/tests/it/fixtures/coming_from` 生成。\n\n其他代理的会话可以导入：`haft conversations import --help`。\n",
+    "# 从其他智能体转来\n\n[English](../coming-from.md) | 简体中文\n\n在那边第一天会输入什么，在这里怎样做。每一行都经过测试；本页由 \
+     `crates/frontends/haft/tests/it/fixtures/coming_from` 生成。\n\n其他智能体的会话可以导入：`haft conversations import --help`。\n",
     "| 那边 | haft |",
 );
 

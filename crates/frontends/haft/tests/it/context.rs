@@ -413,7 +413,7 @@ fn why_matches_the_prefix_break_events() {
         }
         let text = rig.run(&["context", "why"]).stdout();
         assert!(
-            text.contains("the reminders moved") && text.contains("tokens were sent again, $"),
+            text.contains("the reminders moved") && text.contains("tokens were resent, $"),
             "{text}"
         );
     }
@@ -589,7 +589,7 @@ fn diff_lists_removed_and_added_segments() {
     request N → N: N → N tokens
     = N segments, N tokens kept
     + N reminder:todo ID user (N tokens) <system-reminder> ## TODO List Keep this list current. - [~…
-      N segments, N tokens unchanged but sent again
+      N segments, N tokens unchanged but resent
     + N history ID assistant (N tokens) (thinking) The picture is one pixel. Ünïcödé and 漢字 must …
     + N history ID tool (N tokens) ← todo_write (ok) [~] write the file [ ] check it ✓
     ");
@@ -627,7 +627,7 @@ fn diff_shows_a_changed_message_line_by_line() {
         -- [ ] a
         +- [x] a
          </system-reminder>
-      N segments, N tokens unchanged but sent again
+      N segments, N tokens unchanged but resent
     + N history ID assistant (N tokens) → todo_write {"todos":[{"content":"a","status":"completed"}…
         → todo_write {"todos":[{"content":"a","status":"completed"}]}
     + N history ID tool (N tokens) ← todo_write (ok) [x] a

@@ -272,7 +272,7 @@ fn dry_run_quotes_the_price_and_changes_nothing() {
     let text = told.stdout();
     assert!(text.starts_with("Drops 3 messages: "), "{text}");
     assert!(
-        text.contains(" to write again. Every request is ") && text.contains(", $"),
+        text.contains("The next request resends ") && text.contains(" ($"),
         "{text}"
     );
     assert!(text.ends_with("Nothing was changed.\n"), "{text}");
@@ -347,11 +347,7 @@ fn edit_fails_while_the_conversation_is_locked() {
         "store.lock_timeout_ms=100",
     ]);
     assert_eq!(ran.code(), 1, "{}", ran.stdout());
-    assert!(
-        ran.stderr().contains("stayed locked by"),
-        "{}",
-        ran.stderr()
-    );
+    assert!(ran.stderr().contains("is locked by"), "{}", ran.stderr());
     let listed = rig.run(&["context", "edit", "list", "--json"]);
     assert_eq!(
         listed.code(),
@@ -399,12 +395,12 @@ fn quote_precedes_a_model_switch_and_a_cold_cache() {
     let priced = format!("models.\"mock/{MODEL}\".cache.ttl=\"0s\"");
     let cold = quoted(&rig.task(&["-c", "cold", "--set", &priced]));
     assert!(
-        cold.len() == 1 && cold[0].starts_with("the cache is cold: ≈") && cold[0].contains('$'),
+        cold.len() == 1 && cold[0].starts_with("the cache has expired: ≈") && cold[0].contains('$'),
         "{cold:?}"
     );
     let other = quoted(&rig.task(&["-c", "-m", "mock/other", "switched"]));
     let words = format!(
-        "`mock/other` has seen nothing of this conversation, which was with `mock/{MODEL}`: ≈"
+        "`mock/other` has no cache for this conversation, which was with `mock/{MODEL}`: ≈"
     );
     assert!(
         other.len() == 1 && other[0].starts_with(&words),

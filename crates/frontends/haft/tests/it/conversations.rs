@@ -176,7 +176,7 @@ fn conversations_commands_explain_an_empty_store() {
     haft: there is no current conversation in this project; give an id
     -- exit 2
     ");
-    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "list"]), @"No backups yet. `haft run` makes one when it starts, `haft conversations backup` now.");
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "list"]), @"No backups yet. `haft run` makes one at its start, `haft conversations backup` makes one now.");
     insta::assert_snapshot!(rig.screen(&["conversations", "search", "word"]), @"Nothing found in this project; `--all` searches every one.");
 }
 
@@ -296,7 +296,7 @@ fn search_finds_messages_by_their_words() {
     insta::assert_snapshot!(rig.screen(&["conversations", "search", "login", "--namespace", "other"]), @"Nothing found in this project; `--all` searches every one.");
     insta::assert_snapshot!(rig.screen(&["conversations", "search", "?!"]), @"
     -- errors
-    haft: `?!` holds no word to search for
+    haft: `?!` contains no word to search for
     -- exit 2
     ");
 }
@@ -475,7 +475,7 @@ fn backup_can_be_restored() {
         &["conversations", "backup", "restore", &name(made - 1)],
     );
     assert_eq!(rig.export()["messages"].as_array().unwrap().len(), 2);
-    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "restore", "newest"]), @"restored HOME/data/backups/haft-000002-TIME-replaced.db; what was there before is the newest backup now");
+    insta::assert_snapshot!(rig.screen(&["conversations", "backup", "restore", "newest"]), @"restored HOME/data/backups/haft-000002-TIME-replaced.db; the previous state is now the newest backup");
     assert_eq!(
         rig.export()["messages"].as_array().unwrap().len(),
         4,

@@ -24,7 +24,7 @@ fn assert_fixed(ran: &Ran) {
     assert_eq!(
         (
             shown("\nsandbox: commands "),
-            shown("needs your permission")
+            shown("Not covered by any rule.")
         ),
         (1, 1),
         "{out}"

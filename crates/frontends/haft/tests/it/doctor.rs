@@ -64,14 +64,14 @@ fn exit_code_is_0_for_a_sound_store_without_network() {
     insta::assert_snapshot!(screen_of_store(&rig), @"
     ok  configuration  HOME/config.toml is valid
     ok  environment  every variable that begins with `HAFT_` has an effect
-    ok  files  HOME/data is for its owner only
-    ok  database  pages and trees are whole (SIZE)
-    ok  messages  6 messages are what was stored
+    ok  files  HOME/data: only its owner can read it
+    ok  database  pages and trees are intact (SIZE)
+    ok  messages  6 messages match their checksums
     ok  references  no message is missing
-    ok  requests  3 logged requests can be made whole
-    -  search index  it is made with the first search
-    ok  backups  2 are whole, the newest of TIME UTC
-    -  file versions  no file was changed yet
+    ok  requests  3 logged requests are complete
+    -  search index  built at the first search
+    ok  backups  2 intact, the newest from TIME UTC
+    -  file versions  no file changes recorded yet
     -  outputs  no output was too long yet
     ok  commands  commands run under their supervisor
     ok  model  the server of `mock/gemini-3-scripted` answers and lists 1 model
@@ -189,12 +189,12 @@ fn damage_exits_with_1_and_salvage_can_be_imported() {
     insta::assert_snapshot!(screen_of_store(&rig), @"
     ok  configuration  HOME/config.toml is valid
     ok  environment  every variable that begins with `HAFT_` has an effect
-    ok  files  HOME/data is for its owner only
+    ok  files  HOME/data: only its owner can read it
     DAMAGED  database  HOME/data/conversations.db is not a haft database; move it away or choose another file
                 `haft doctor --salvage` exports what can still be read, `haft conversations backup list` shows the backups
-    -  search index  it is made with the first search
-    ok  backups  2 are whole, the newest of TIME UTC
-    -  file versions  no file was changed yet
+    -  search index  built at the first search
+    ok  backups  2 intact, the newest from TIME UTC
+    -  file versions  no file changes recorded yet
     -  outputs  no output was too long yet
     ok  commands  commands run under their supervisor
     ok  model  the server of `mock/gemini-3-scripted` answers and lists 1 model
@@ -259,15 +259,15 @@ fn salvage_reports_unreadable_messages() {
     insta::assert_snapshot!(screen_of_store(&rig), @"
     ok  configuration  HOME/config.toml is valid
     ok  environment  every variable that begins with `HAFT_` has an effect
-    ok  files  HOME/data is for its owner only
-    ok  database  pages and trees are whole (SIZE)
-    DAMAGED  messages  1 of 6 messages cannot be read as they were stored
+    ok  files  HOME/data: only its owner can read it
+    ok  database  pages and trees are intact (SIZE)
+    DAMAGED  messages  1 of 6 messages do not match their checksums
                 - message 4 of conversation `ID`: its content is not what was stored
     ok  references  no message is missing
-    ok  requests  3 logged requests can be made whole
-    -  search index  it is made with the first search
-    ok  backups  2 are whole, the newest of TIME UTC
-    -  file versions  no file was changed yet
+    ok  requests  3 logged requests are complete
+    -  search index  built at the first search
+    ok  backups  2 intact, the newest from TIME UTC
+    -  file versions  no file changes recorded yet
     -  outputs  no output was too long yet
     ok  commands  commands run under their supervisor
     ok  model  the server of `mock/gemini-3-scripted` answers and lists 1 model

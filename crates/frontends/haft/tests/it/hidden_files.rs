@@ -328,7 +328,7 @@ fn readable_paths_and_the_path_variable_show_programs_below_tmp() {
     let status = rig.run(&["sandbox", "status"]).stdout();
     let line = status
         .lines()
-        .find(|line| line.starts_with("readable nevertheless: "))
+        .find(|line| line.starts_with("also readable: "))
         .unwrap_or_else(|| panic!("{status}"));
     assert!(line.ends_with(&single.display().to_string()), "{line}");
 }

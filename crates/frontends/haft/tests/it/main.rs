@@ -126,6 +126,7 @@ mod terminal_kept;
 mod terminal_plain;
 mod terminal_results;
 mod terminal_rules;
+mod terminal_screens;
 mod terminal_setup;
 mod terminal_start;
 mod terminal_state;

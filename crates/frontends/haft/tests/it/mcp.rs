@@ -191,7 +191,7 @@ fn tool_calls_need_approval_and_match_rules_by_name() {
     };
     assert_eq!(explain()["decision"], "ask");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "--tool", "mcp__web__echo"]), @"
-    ask: `use_mcp_tool` calls `echo` of the MCP server `web`, and no rule allows it
+    ask: not covered by any rule
 
     To allow exactly this: haft permissions add 'mcp__web__echo'
     ");

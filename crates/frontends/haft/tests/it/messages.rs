@@ -7,17 +7,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Front ends whose texts lie in `messages/LANGUAGE/NAME.ftl`.
-const SURFACES: [&str; 5] = ["tui", "haft", "serve", "inspect", "worker"];
+const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 36] = [
+const SAME_IN_CHINESE: [&str; 38] = [
     "config-reason",
     "config-reason-between",
     "app-agent-says",
+    "app-alert-question",
+    "approval-mark",
     "app-comma",
     "app-menu-place",
     "app-picker-place",
-    "app-search-in",
     "app-tokens",
     "app-tokens-out",
     "context-report-end",
@@ -38,9 +39,10 @@ const SAME_IN_CHINESE: [&str; 36] = [
     "output-retry-limit",
     "permissions-verdict",
     "replay-kept",
+    "run-permission",
     "serve-and-cost",
     "serve-cause",
-    "setup-api-question",
+    "setup-key-question",
     "table-api",
     "table-id",
     "table-tokens",
@@ -59,8 +61,13 @@ fn read_files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     let paths = ignore::WalkBuilder::new(folder)
         .build()
         .map(|entry| entry.unwrap().into_path());
+    // Texts of libraries are found by their English text, not by a key.
+    let is_keyed = |path: &PathBuf| {
+        let name = path.file_stem().unwrap_or_default();
+        name != "library" && name != "reworded"
+    };
     let mut all: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|given| given == ending))
+        .filter(|path| path.extension().is_some_and(|given| given == ending) && is_keyed(path))
         .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
         .collect();
     all.sort();

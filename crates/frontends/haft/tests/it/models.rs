@@ -305,9 +305,9 @@ fn models_test_distinguishes_bad_addresses_from_failures() {
     let dead = "providers.mock.base_url=\"http://127.0.0.1:1/v1\"";
     insta::assert_snapshot!(rig.screen(&["models", "test", "--set", dead]), @"
     mock/gemini-3-scripted over openai-chat at http://127.0.0.1:1/v1
-    list  none: cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check `base_url` and the network
+    list  none: cannot connect to http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check that the server is running and that `base_url` is correct
     cache  declared as automatic, from 1024 tokens, for 5m (`--cache` tries it)
-    failed  cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check `base_url` and the network
+    failed  cannot connect to http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check that the server is running and that `base_url` is correct
     -- exit 2
     ");
     let failing = Rig::new(
@@ -318,7 +318,7 @@ fn models_test_distinguishes_bad_addresses_from_failures() {
     mock/gemini-3-scripted over openai-chat at http://127.0.0.1:PORT/v1
     list  1 model, not this one
     cache  declared as automatic, from 1024 tokens, for 5m (`--cache` tries it)
-    failed  the provider answered status 503 (server_error): Overloaded.
+    failed  the provider returned status 503 (server_error): Overloaded.
     -- exit 1
     ");
 }

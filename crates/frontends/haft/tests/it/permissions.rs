@@ -81,7 +81,7 @@ fn explain_reports_decision_rule_and_parts() {
     let told = explain(&rig, &["--permission-mode", "plan", "git status"]);
     assert_eq!(told["decision"], "deny");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "make check"]), @"
-    ask: no rule allows `make check`
+    ask: not covered by any rule
 
     To allow exactly this: haft permissions add 'execute_command(make check)'
     ");
@@ -129,7 +129,7 @@ fn explain_says_why_a_line_cannot_be_judged() {
     let rig = rig([], "allow = [\"execute_command(echo:*)\"]");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo 'open"]), @"ask: the line has a quote without its end");
     insta::assert_snapshot!(rig.screen(&["permissions", "explain", "echo $(make) > log"]), @"
-    ask: no rule allows `make`; it writes `log`, which no rule on a command covers; `write_to_file(…)` would
+    ask: not covered by any rule; it writes `log`; only a `write_to_file(…)` rule can allow that
 
     DECISION  PART  RULE
     ask  make  (none)
@@ -143,7 +143,7 @@ fn explain_in_plan_mode_denies_commands_that_may_write() {
     let rig = rig([], "");
     insta::assert_snapshot!(
         rig.screen(&["permissions", "explain", "--permission-mode", "plan", "make"]),
-        @"deny: `execute_command` runs commands, and this run may only read (permission mode `plan`)"
+        @"deny: `execute_command` runs commands, and this run is read-only (permission mode `plan`)"
     );
 }
 
@@ -165,7 +165,7 @@ fn explain_reports_invalid_arguments() {
     }
     insta::assert_snapshot!(
         rig.screen(&["permissions", "explain", "--tool", "read_file", "--args", "{\"path\": 1}"]),
-        @r#"invalid: `read_file` would refuse these arguments: 1 is not of type "string" at `/path`"#
+        @r#"invalid: `read_file` would reject these arguments: 1 is not of type "string" at `/path`"#
     );
     let arguments = json!({ "command": "ls", "requires_approval": false }).to_string();
     assert_eq!(
@@ -370,7 +370,7 @@ fn ask_flag_yes_allows_one_call() {
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(rig.project().join("made").exists());
     assert!(
-        shown.contains("execute_command needs your permission: no rule allows `touch made`"),
+        shown.contains("Run touch made? Not covered by any rule."),
         "{shown}"
     );
 }
@@ -388,7 +388,7 @@ fn ask_flag_always_saves_a_rule() {
     };
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert_eq!(
-        shown.matches("needs your permission").count(),
+        shown.matches("Run touch made?").count(),
         1,
         "the second call is not asked: {shown}"
     );

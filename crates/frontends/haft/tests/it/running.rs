@@ -202,7 +202,7 @@ fn running_task_is_killed_at_the_end_and_announced_later() {
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "It runs.\n"));
     assert!(
         ran.stderr()
-            .contains("haft: background task t1 (`echo up; sleep 1000`) was killed after"),
+            .contains("haft: background task t1 (`echo up; sleep 1000`) was stopped after"),
         "{}",
         ran.stderr()
     );

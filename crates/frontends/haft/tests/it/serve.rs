@@ -208,7 +208,10 @@ fn pages_escape_the_text_of_conversations() {
             "Compare",
         ),
         (format!("/c/{id}/r/1"), "Body as it was sent"),
-        (format!("/c/{id}/r/2"), "Difference to the request before"),
+        (
+            format!("/c/{id}/r/2"),
+            "Difference from the previous request",
+        ),
     ];
     for (path, expected) in pages {
         let html = page.get_page(&path);

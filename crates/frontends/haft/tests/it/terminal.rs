@@ -247,7 +247,7 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until_idle(&self) {
         self.until("the end of the turn", |screen| {
-            !["Esc interrupts", "Esc 中断"]
+            !["Esc to interrupt", "Esc 中断"]
                 .iter()
                 .any(|working| screen.contents().contains(working))
         });
@@ -329,7 +329,7 @@ fn task_with_approval_runs_from_first_key_to_exit() {
     terminal.until_armed();
     let asked = terminal.text();
     assert!(
-        asked.contains("I will write it.") && asked.contains("+++ a.txt"),
+        asked.contains("I will write it.") && asked.contains("? Write a.txt (+2 −0)?"),
         "{asked}"
     );
     assert!(asked.contains("+one") && asked.contains("+two"), "{asked}");
@@ -356,7 +356,7 @@ fn approval_denied_with_reason_reaches_the_model() {
     let mut terminal = Terminal::start(&rig, &["write a file"], (60, 20));
     terminal.until_armed();
     terminal.press("w");
-    terminal.until_text("Enter refuses");
+    terminal.until_text("Enter to refuse");
     terminal.press("not in this folder\r");
     terminal.until_text("not allowed: not in this folder");
     terminal.until_text("I will not.");
@@ -459,7 +459,7 @@ fn ctrl_d_during_a_reply_keeps_its_text() {
     terminal.press("\u{4}");
     let (code, left) = terminal.wait_for_exit();
     assert!(
-        code == 0 && left.contains("unfinished words") && !left.contains("Esc interrupts"),
+        code == 0 && left.contains("unfinished words") && !left.contains("Esc to interrupt"),
         "{left}"
     );
 }
@@ -537,7 +537,7 @@ fn slash_and_shell_commands_run_beside_the_conversation() {
     terminal.press("hi\r");
     terminal.until_text("Hello.");
     terminal.press("/context\r");
-    terminal.until_text("no prefix break so far");
+    terminal.until_text("No cache breaks.");
     assert!(terminal.text().contains("█ system"), "{}", terminal.text());
     terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit().0, 0);

@@ -85,7 +85,7 @@ fn text_that_arrives_at_once_is_a_reason() {
         let mut terminal = Terminal::start(&rig, &["--", "go"], (100, 30));
         terminal.until_armed();
         terminal.press(text);
-        terminal.until_text("Enter refuses with this reason");
+        terminal.until_text("Enter to refuse with this reason");
         assert!(!rig.project().join("made").exists(), "{text:?}");
         terminal.press("\u{1b}");
         terminal.until_text("press a key");

@@ -105,7 +105,9 @@ fn rule_is_edited_before_it_is_saved() {
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 30));
     terminal.until_armed();
     assert!(
-        terminal.text().contains("such as execute_command(touch:*)"),
+        terminal
+            .text()
+            .contains("custom rule: execute_command(touch:*)"),
         "{}",
         terminal.text()
     );
@@ -141,7 +143,7 @@ fn session_approval_of_edits_excludes_commands() {
     terminal.until_text("Allow all edits until the session ends?");
     terminal.press("\r");
     terminal.until("the edit that steers later runs", |screen| {
-        screen.contents().contains("+++ AGENTS.md")
+        screen.contents().contains("Write AGENTS.md")
     });
     terminal.until_armed();
     assert!(
@@ -154,7 +156,7 @@ fn session_approval_of_edits_excludes_commands() {
         "what is always asked offers no rule"
     );
     terminal.press("n");
-    terminal.until_text("? execute_command");
+    terminal.until_text("? Run touch c.txt?");
     terminal.until_armed();
     terminal.press("n");
     terminal.until_text("Done.");
@@ -184,7 +186,7 @@ fn approval_outside_the_sandbox_offers_no_rules() {
     if shown.contains("outside the sandbox") {
         for key in ["a", "s", "r"] {
             terminal.press(key);
-            terminal.until_text("Enter refuses with this reason");
+            terminal.until_text("Enter to refuse with this reason");
             terminal.press("\u{1b}");
             terminal.until_text("press a key");
         }
@@ -231,7 +233,7 @@ fn plain_mode_and_ask_flag_name_leaving_the_sandbox() {
     terminal.until_text("answer:");
     let shown = terminal.text();
     assert!(
-        shown.contains("approval: execute_command outside the sandbox")
+        shown.contains("approval: Run touch made outside the sandbox?")
             && !shown.contains("always"),
         "{shown}"
     );
@@ -279,7 +281,7 @@ fn subagent_approval_names_leaving_the_sandbox() {
     terminal.until_armed();
     let shown = terminal.text();
     assert!(
-        shown.contains("? execute_command outside the sandbox of the sub-agent scout"),
+        shown.contains("? Run touch made outside the sandbox (sub-agent scout)?"),
         "{shown}"
     );
     terminal.press("n");
@@ -413,7 +415,7 @@ fn plain_mode_approves_for_the_session_and_by_rule() {
 fn approval_reasons_are_translated_to_chinese() {
     let rig = rig([write_a(), Reply::text("So be it.")]);
     let mut terminal = Terminal::start(&rig, &["--set", "language=zh-CN", "--", "go"], (80, 30));
-    terminal.until_text("允许吗？`write_to_file` 会修改文件，但没有规则允许 `a.txt`");
+    terminal.until_text("没有规则涵盖它");
     terminal.until_armed();
     terminal.press("n");
     terminal.until_text("So be it.");

@@ -197,7 +197,7 @@ fn shift_tab_changes_the_mode_and_announces_plan_mode() {
         "the prefix stays"
     );
     terminal.press("/context\r");
-    terminal.until_text("no prefix break so far");
+    terminal.until_text("No cache breaks.");
     quit(terminal);
 }
 
@@ -287,7 +287,7 @@ fn model_command_shows_the_price_and_switches() {
     terminal.until_text("> ");
     send_prompt(&mut terminal, "one", "One.");
     terminal.press("/model other\r");
-    terminal.until_text("Use which model?");
+    terminal.until_text("Switch model");
     let shown = terminal.text();
     assert!(
         shown.contains("▸ mock/other") && shown.contains(" tokens, $0."),
@@ -298,7 +298,7 @@ fn model_command_shows_the_price_and_switches() {
         "the filter holds: {shown}"
     );
     terminal.press("\r");
-    terminal.until_text("`mock/other` is used from the next request on");
+    terminal.until_text("Switched to mock/other.");
     send_prompt(&mut terminal, "two", "Two.");
     assert_eq!(request_body(&rig, 0)["model"], MODEL);
     assert_eq!(request_body(&rig, 1)["model"], "other");
@@ -358,7 +358,7 @@ fn compact_command_archives_older_rounds() {
     send_prompt(&mut terminal, "two", "Two.");
     send_prompt(&mut terminal, "three", "Three.");
     terminal.press("/compact the name of the whale\r");
-    terminal.until_text("2 older rounds are archived");
+    terminal.until_text("Archived 2 older rounds");
     terminal.until_text("instead of");
     assert!(
         !terminal.text().contains("has 0 tokens"),
@@ -483,7 +483,7 @@ fn context_edit_command_shows_the_price_and_masks() {
     terminal.press("\r");
     terminal.until_text("Mask its content?");
     assert!(
-        terminal.text().contains("to write again"),
+        terminal.text().contains("The next request resends"),
         "{}",
         terminal.text()
     );
@@ -545,7 +545,7 @@ fn diff_undo_and_redo_commands_apply_to_changes() {
     let mut terminal = Terminal::start(&rig, &["--permission-mode", "accept-edits"], (80, 40));
     terminal.until_text("> ");
     terminal.press("/undo\r");
-    terminal.until_text("this conversation is still empty");
+    terminal.until_text("This conversation is still empty.");
     send_prompt(&mut terminal, "write a file", "Written.");
     terminal.press("/diff\r");
     terminal.until("the change in colour", |screen| {
@@ -559,22 +559,22 @@ fn diff_undo_and_redo_commands_apply_to_changes() {
         })
     });
     terminal.press("/undo\r");
-    terminal.until_text("Undo the last change?");
-    assert!(terminal.text().contains("Would undo") && rig.project().join("a.txt").exists());
+    terminal.until_text("Undo: Write a.txt?");
+    assert!(terminal.text().contains("removed") && rig.project().join("a.txt").exists());
     terminal.press(DOWN);
-    terminal.until_text("▸ change nothing");
+    terminal.until_text("▸ Cancel");
     terminal.press("\r");
     terminal.until("the input again", |screen| {
         !screen.contents().contains("Esc cancels")
     });
     assert!(rig.project().join("a.txt").exists(), "it was left");
     terminal.press("/undo\r");
-    terminal.until_text("▸ undo it");
+    terminal.until_text("▸ Undo");
     terminal.press("\r");
     terminal.until_text("Undid");
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("/redo\r");
-    terminal.until_text("▸ redo it");
+    terminal.until_text("▸ Redo");
     terminal.press("\r");
     terminal.until_text("Redid");
     assert_eq!(

@@ -81,7 +81,7 @@ fn ctrl_v_attaches_the_clipboard_image_or_reports_none() {
     let mut terminal = Terminal::start_with(&rig, &[], (110, 30), &[("PATH", &path)]);
     terminal.until_text("> ");
     terminal.press("\u{16}");
-    terminal.until_text("The clipboard holds no image.");
+    terminal.until_text("The clipboard contains no image.");
     gives(&format!("cat {}", tools.join("picture").display()));
     terminal.press("\u{16}");
     terminal.until_text("> [image clipboard-1.png 64×48]");

@@ -25,7 +25,7 @@ fn plain_mode_runs_a_task_with_approval() {
         "todo, in progress: Write it",
         "I will write it.",
         "call: write_to_file a.txt",
-        "approval: write_to_file",
+        "approval: Write a.txt",
         "+one",
     ] {
         assert!(

@@ -108,7 +108,7 @@ fn long_diff_is_folded_and_numbered() {
     terminal.press("\u{c}/diff\r");
     terminal.until("the change, folded", |screen| {
         let text = screen.contents();
-        text.contains("more rows; Ctrl-O shows all")
+        text.contains("more rows; Ctrl-O for all")
             && !text.contains("+row 80")
             && text.contains("\n48 +row 48\n")
     });
@@ -140,12 +140,12 @@ fn approval_rings_and_notifies_if_supported_and_enabled() {
         terminal.press("\u{4}");
         let written = terminal.written();
         assert_eq!(
-            written.contains("\u{1b}]9;haft: write_to_file needs"),
+            written.contains("\u{1b}]9;haft: Write a.txt?"),
             sequences,
             "{written:?}"
         );
         assert_eq!(
-            written.contains("\u{1b}]2;haft: a question waits"),
+            written.contains("\u{1b}]2;haft: waiting for you"),
             sequences
         );
         assert_eq!(written.contains('\u{7}'), bell, "{written:?}");

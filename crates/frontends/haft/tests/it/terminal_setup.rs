@@ -26,7 +26,11 @@ fn rig_without_config(replies: impl IntoIterator<Item = Reply>) -> Rig {
 /// Starts the setup, and answers up to the question for the key of a custom server.
 fn start_setup_up_to_key(rig: &Rig, address: &str) -> Terminal {
     let mut terminal = Terminal::start(rig, &[], SIZE);
-    for (question, answer) in [("s or d:", "s"), ("Address", address), ("API, Enter", "")] {
+    for (question, answer) in [
+        ("s or d:", "s"),
+        ("URL, such", address),
+        ("API type, Enter", ""),
+    ] {
         terminal.until_text(question);
         terminal.press(&format!("{answer}\r"));
     }
@@ -51,7 +55,7 @@ fn setup_with_server_key_and_model_starts_a_session() {
     terminal.until_text("Number or name: ");
     assert!(terminal.text().contains("2  small"), "{}", terminal.text());
     terminal.press("2\r");
-    terminal.until_text("It answers.");
+    terminal.until_text("Connected.");
     terminal.until_text("/help");
     terminal.press("hi\r");
     terminal.until_text("Hello.");
@@ -97,7 +101,7 @@ fn setup_asks_again_after_a_wrong_key() {
     terminal.press("sk-wrong\r");
     terminal.until_text("Number or name: ");
     terminal.press("big\r");
-    terminal.until_text("refused the key (status 401): no such key");
+    terminal.until_text("Connection failed: invalid API key (status 401): no such key");
     terminal.until("the question again", |screen| {
         screen.contents().matches("Key, Enter for none: ").count() == 2
     });
@@ -122,7 +126,7 @@ fn setup_reports_an_unreachable_server_and_starts_over() {
     let mut terminal = start_setup_up_to_key(&rig, "http://127.0.0.1:1/v1");
     terminal.until_text("Key, Enter for none: ");
     terminal.press("\r");
-    terminal.until_text("cannot reach http://127.0.0.1:1/v1");
+    terminal.until_text("cannot connect to http://127.0.0.1:1/v1");
     terminal.until("the first question again", |screen| {
         screen.contents().matches("s or d:").count() == 2
     });
@@ -138,8 +142,8 @@ fn setup_writes_no_file_after_esc() {
         let address = rig.server.base_url(Api::OpenaiChat);
         let questions = [
             "s or d:",
-            "Address",
-            "API, Enter",
+            "URL, such",
+            "API type, Enter",
             "Key, Enter",
             "Number or name",
         ];
@@ -151,6 +155,12 @@ fn setup_writes_no_file_after_esc() {
         }
         terminal.until_text(questions[steps]);
         terminal.press("\u{1b}");
+        if steps > 0 {
+            terminal.until("the first question again", |_| {
+                terminal.written().matches("s or d:").count() == 2
+            });
+            terminal.press("\u{1b}");
+        }
         assert_eq!(terminal.wait_for_exit().0, 0);
         assert!(config_text(&rig).is_empty() && !rig.home().join("keys").exists());
         assert!(rig.server.generation_requests().is_empty());
@@ -207,7 +217,7 @@ fn setup_keeps_keys_typed_between_two_questions() {
         std::thread::sleep(std::time::Duration::from_micros(round * 200));
         terminal.press("99\r");
         terminal.until("both answers", |screen| {
-            screen.contents().matches("There is no choice `99`").count() as u64 == round + 1
+            screen.contents().matches("Not an option: 99").count() as u64 == round + 1
         });
     }
     terminal.until("the last question", |screen| {
@@ -223,9 +233,9 @@ fn setup_reports_unknown_choices() {
     let address = rig.server.base_url(Api::OpenaiChat);
     let mut terminal = Terminal::start(&rig, &[], SIZE);
     let wrong = [
-        ("s or d:", "99", "There is no choice `99`"),
-        ("s or d:", "", "Type a number from 1 to"),
-        ("s or d:", "nobody", "There is no choice `nobody`"),
+        ("s or d:", "99", "Not an option: 99"),
+        ("s or d:", "", "Enter a number from 1 to"),
+        ("s or d:", "nobody", "Not an option: nobody"),
     ];
     let asked = |terminal: &Terminal, question: &str| {
         terminal.until(question, |screen| {
@@ -239,19 +249,19 @@ fn setup_reports_unknown_choices() {
     }
     asked(&terminal, "s or d:");
     terminal.press("s\r");
-    terminal.until_text("Address");
+    terminal.until_text("URL, such");
     terminal.press(&format!("{address}\r"));
-    terminal.until_text("API, Enter");
+    terminal.until_text("API type, Enter");
     terminal.press("soap\r");
-    terminal.until_text("There is no API `soap`");
+    terminal.until_text("Not an API type: soap");
     asked(&terminal, ":");
     terminal.press("\r");
     terminal.until_text("Key, Enter for none: ");
     terminal.press("\r");
     terminal.until_text("Number or name: ");
     terminal.press("7\r");
-    terminal.until_text("There is no choice `7`. Type a number from 1 to 2");
+    terminal.until_text("Not an option: 7. Enter a number from 1 to 2");
     asked(&terminal, "Number or name: ");
-    terminal.press("\u{1b}");
+    terminal.press("\u{3}");
     assert_eq!(terminal.wait_for_exit().0, 0);
 }

@@ -90,7 +90,7 @@ fn context_command_shows_each_part_of_the_window() {
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("/context\r");
-    terminal.until_text("no prefix break so far");
+    terminal.until_text("No cache breaks.");
     let shown = terminal.text();
     for part in [
         "system prompt",
@@ -99,7 +99,7 @@ fn context_command_shows_each_part_of_the_window() {
         "rules and AGENTS.md",
         "messages",
         "free",
-        "kept for the reply",
+        "reserved for the reply",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

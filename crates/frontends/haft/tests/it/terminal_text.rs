@@ -108,7 +108,7 @@ fn approval_wraps_between_words_in_a_narrow_terminal() {
     terminal.press("/models\r");
     terminal.until_text("USD/M IN:");
     terminal.press("/context\r");
-    terminal.until_text("kept for the reply");
+    terminal.until_text("reserved for the reply");
     let shown = terminal.text();
     assert!(
         shown.contains("WINDOW: ") && !shown.contains('…'),
@@ -189,7 +189,7 @@ fn hostile_approval_subject_is_escaped() {
         let rows: Vec<_> = shown.lines().collect();
         let question = rows
             .iter()
-            .position(|row| row.starts_with("Allow this?"))
+            .position(|row| row.starts_with("Not covered by any rule"))
             .unwrap();
         assert!(
             rows[question..]

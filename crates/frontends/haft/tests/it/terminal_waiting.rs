@@ -49,10 +49,10 @@ fn shell_command_is_shown_and_stopped_with_its_children() {
         terminal.until_text("> ");
         terminal.press(&format!("!{line}\r"));
         let pid = wait_for_child(&rig, &terminal);
-        terminal.until_text("s, Esc stops it");
+        terminal.until_text("s, Esc to stop");
         terminal.press(key);
         terminal.until("its end", |screen| {
-            !screen.contents().contains("Esc stops it")
+            !screen.contents().contains("Esc to stop")
         });
         terminal.until("no program", |_| !is_running(&pid));
         terminal.until_text("begun");
@@ -119,7 +119,7 @@ fn custom_command_shell_line_can_be_stopped() {
         terminal.until_text("> ");
         terminal.press("/wait\r");
         wait_for_child(&rig, &terminal);
-        terminal.until_text("s, Esc stops it");
+        terminal.until_text("s, Esc to stop");
         terminal.press(key);
         terminal.until_text("interrupted while");
         terminal.until_idle();

@@ -204,7 +204,7 @@ fn undo_and_redo_apply_to_edits_and_commands() {
     assert_eq!(file_text(&rig, "a.txt"), "one\n");
     insta::assert_snapshot!(rig.screen(&["undo"]), @"
     -- errors
-    haft: there is nothing to undo: no changes of files are recorded, or all of them were taken back
+    haft: nothing to undo
     ");
     insta::assert_snapshot!(rig.screen(&["changes"]), @"Everything this conversation changed was undone.");
 
@@ -220,7 +220,7 @@ fn undo_and_redo_apply_to_edits_and_commands() {
     assert_eq!(rig.run(&["changes"]).stdout(), table);
     insta::assert_snapshot!(rig.screen(&["redo"]), @"
     -- errors
-    haft: there is nothing to redo: no undo is left to be reversed
+    haft: nothing to redo
     ");
     assert_eq!(rig.run(&["undo", "--session"]).code(), 0);
     assert_eq!(
@@ -263,7 +263,7 @@ fn undo_keeps_files_changed_since_and_exits_with_3() {
     rig.write("a.txt", "by hand\n");
     insta::assert_snapshot!(rig.screen(&["undo"]), @"
     Undid the changes of `execute_command` (toolu_1_1_1):
-      left  a.txt: someone else changed it since
+      left  a.txt: it was changed since
       removed  b.txt
     Files that were skipped are unchanged. Change them by hand, or undo other calls first.
     -- exit 3
@@ -421,7 +421,7 @@ fn undo_reports_uncovered_files_once() {
     );
     insta::assert_snapshot!(rig.screen(&["undo"]), @"
     Undid the changes of `execute_command` (toolu_3_2_1):
-      left  large.bin: what it held before was not saved: it was too large, unreadable or ignored
+      left  large.bin: its earlier content was not saved: it was too large, unreadable or ignored
     Files that were skipped are unchanged. Change them by hand, or undo other calls first.
     -- exit 3
     ");
@@ -438,7 +438,7 @@ fn run_without_changes_stores_no_versions() {
     insta::assert_snapshot!(rig.screen(&["changes"]), @"This conversation has changed no files.");
     insta::assert_snapshot!(rig.screen(&["undo"]), @"
     -- errors
-    haft: there is nothing to undo: no changes of files are recorded, or all of them were taken back
+    haft: nothing to undo
     ");
     assert!(
         !Path::new(&rig.home().join("data/versions")).exists(),

@@ -785,14 +785,12 @@ fn step_approvals_are_asked_in_turn_and_denied_headless() {
     assert!(rig.project().join("a").exists() && rig.project().join("b").exists());
     for name in ["first", "second"] {
         assert!(
-            shown.contains(&format!(
-                "execute_command of the sub-agent {name} needs your permission"
-            )),
+            shown.contains(&format!("(sub-agent {name})? Not covered by any rule.")),
             "{shown}"
         );
     }
     // A question is answered before the next one is shown.
-    let second = shown.rfind("needs your permission").unwrap();
+    let second = shown.rfind("Not covered by any rule").unwrap();
     let first_choice = shown.find("y = ").unwrap();
     assert!(first_choice < second, "{shown}");
     let rig = make();

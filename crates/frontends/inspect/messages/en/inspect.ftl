@@ -3,9 +3,9 @@
 inspect-requests-compared = request { $before } → { $after }: { $before_tokens } → { $after_tokens } tokens
 inspect-model-changed = model: { $old_model } in { $old_api } → { $new_model } in { $new_api }
 inspect-tools-changed = tools: { $tools }
-inspect-tools-reordered = tools: in another order
+inspect-tools-reordered = tools: reordered
 inspect-diff-kept = { $segments }, { $tokens } tokens kept
-inspect-diff-again = { $segments }, { $tokens } tokens unchanged but sent again
+inspect-diff-again = { $segments }, { $tokens } tokens unchanged but resent
 inspect-diff-line = { $place } ({ $tokens } tokens) { $text }
 inspect-no-other-change = Nothing else changed.
 inspect-imported = This conversation was imported from { $agent }. Its requests are put together from its messages: the system prompt, the tools and the body as it was sent are not recorded.

@@ -1133,3 +1133,4 @@ library-sandbox-refused-hosts = [The sandbox refused the network access to { $a 
 library-sandbox-has-no-network = [The sandbox has no network. If the task needs it, send the call again with `sandbox` set to `outside`, which asks the user. The user can add hosts to `[sandbox] network`.]
 library-sandbox-only-proxy = [The sandbox reaches the network only through the proxy in `http_proxy` and `https_proxy`. If the task needs it, send the call again with `sandbox` set to `outside`, which asks the user. The user can add hosts to `[sandbox] network`.]
 library-sandbox-read-only = [The sandbox keeps commands from writing there. If the task needs it, send the call again with `sandbox` set to `outside`, which asks the user. The user can add folders to `[sandbox] writable`.]
+library-expect-initialized-result = expect initialized result, but received: { $a }

@@ -8,6 +8,7 @@ use haft_acp::{
     DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
 };
 use haft_agent::ApprovalReply;
+use haft_messages::CallHeadline;
 use haft_store::{Locked, StoreError};
 use haft_text::{format_thousands, reveal_controls};
 use haft_types::{ConversationId, PermissionMode};
@@ -398,6 +399,7 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
         approval_id,
         agent,
         tool,
+        arguments,
         subject,
         reason,
         ..
@@ -437,7 +439,7 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
                 text!(
                     "serve-approval",
                     agent = reveal_controls(agent),
-                    tool = reveal_controls(tool)
+                    call = reveal_controls(&CallHeadline::new(tool, arguments).to_line())
                 ),
             ),
             Markup::text_element("p", format!("{reason} {outside}")),

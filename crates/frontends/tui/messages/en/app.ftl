@@ -1,23 +1,25 @@
 # The terminal interface: input, status line, calls, lists.
 
 app-comma = ,{" "}
-app-working = working, Esc interrupts
-app-working-for = working { $elapsed }, Esc interrupts
+app-working = Working
+app-working-for = Working { $elapsed }
+app-interrupt-key = Esc to interrupt
+app-send-key = Esc to interrupt and send
 app-tokens-out =
     { $count ->
         [one] { $tokens } token
        *[other] { $tokens } tokens
     }
 app-silent = no data from the server for { $elapsed }
-app-shell-running = { $elapsed }, Esc stops it
-app-shell-held = done, its output follows the answer
+app-shell-running = { $elapsed }, Esc to stop
+app-shell-held = done; its output follows the answer
 app-interrupting = interrupting…
 app-quit-again = Press Ctrl-C again to quit
 app-rewind-again = Press Esc again to go back to an earlier message
-app-nothing-to-open = nothing to open yet
-app-turn-running = a turn is running; Esc interrupts it
+app-nothing-to-open = Nothing to show yet
+app-turn-running = A turn is running; Esc to interrupt it.
 app-search = search:
-app-nothing-found = no match
+app-nothing-found = No match
 app-queued = next:
 app-more-lines =
     { $more ->
@@ -26,8 +28,8 @@ app-more-lines =
     }
 app-more-rows =
     { $extra ->
-        [one] … 1 more row; Ctrl-O shows all
-       *[other] … { $extra } more rows; Ctrl-O shows all
+        [one] … 1 more row; Ctrl-O for all
+       *[other] … { $extra } more rows; Ctrl-O for all
     }
 app-pasted-characters =
     { $count ->
@@ -40,36 +42,36 @@ app-pasted-lines =
        *[other] [pasted { $lines } lines]
     }
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
-app-yolo-refused = this mode has no sandbox and cannot be switched on in a session; `auto` asks nothing inside the sandbox
+app-yolo-refused = yolo has no sandbox and cannot be switched on in a session; auto asks nothing inside the sandbox.
 app-title-working = haft: working
-app-title-question = haft: a question waits
-app-alert-question = haft: { $tool } needs your permission
+app-title-question = haft: waiting for you
+app-alert-question = haft: { $call }?
 app-alert-form = haft: a server asks for input
 app-alert-asks = haft: the model asks for an answer
-app-alert-done = haft: the turn has ended
+app-alert-done = haft: done
 app-changes = changes
 app-viewer-place = result { $at } of { $count }
 app-viewer-match = match { $at } of { $count }
-app-viewer-keys = Esc closes, ← → other results, / searches, n N matches, Enter prints
-app-placeholder = Describe a task; ? shows the keys
+app-viewer-keys = Esc to close, ← → other results, / to search, n N next and previous match, Enter to print
+app-placeholder = Describe a task; ? for keys
 app-more-keys = /help shows all
 app-help-path = name a file for the model
 app-help-shell = run a command in your shell; the model reads the output
 app-edit-unchanged = Nothing was changed in the editor, so nothing was allowed.
-app-lost-names = The lines with the file names were changed, so nothing was used of the edit.
+app-lost-names = The lines with the file names were changed, so the edit was discarded.
 
 ## What a permission mode means
-app-mode-plan = the model reads and plans, nothing is changed
+app-mode-plan = reads and plans, changes nothing
 app-mode-ask = asks before it changes files or runs commands
 app-mode-accept-edits = edits files without asking, asks before it runs commands
 app-mode-auto = asks nothing inside the sandbox
-app-mode-yolo = asks nothing, and there is no sandbox
+app-mode-yolo = asks nothing, without a sandbox
 app-mode-title = Permission mode
 app-mode-current = { $mode } (current)
 
 ## The end of a plan
 app-plan-title = Carry out this plan?
-app-plan-note = Type what to change to go on planning.
+app-plan-note = To keep planning, type what to change.
 app-plan-accept = yes, and edit files without asking
 app-plan-ask = yes, and ask before each change
 app-plan-more = no, keep planning
@@ -87,10 +89,10 @@ app-leave-quit = yes, end and quit
 
 ## What happens in a turn
 app-retry = { $attempt } in { $wait } s: { $reason }
-app-retry-now = { $attempt }, waiting for the answer: { $reason }
+app-retry-now = { $attempt }, waiting for a response: { $reason }
 app-retry-of = retry { $attempt } of { $limit }
 app-retry-unlimited = retry { $attempt }
-app-answer-again = (the answer above was cut off; it starts again)
+app-answer-again = (the answer above was cut off; it starts over)
 app-call-waits = waiting
 app-call-cancelled = cancelled
 app-lines =
@@ -115,15 +117,15 @@ app-resume =
        *[other] { $requests } requests
     }
 app-interrupted = Interrupted. Tell haft what to do instead.
-app-see-result = to see it: { $command }
+app-see-result = See it with: { $command }
 app-agent-says = { $agent }: { $message }
 app-outcome = { $outcome }: { $message }
 app-subagent-ended = { $agent } ended
 app-subagent-outcome = { $agent } { $outcome } ({ $elapsed }, { $tokens } tokens)
 app-thought =
     { $count ->
-        [one] thought 1 word; Ctrl-O shows it
-       *[other] thought { $words } words; Ctrl-O shows them
+        [one] Thoughts: 1 word · Ctrl-O to view
+       *[other] Thoughts: { $words } words · Ctrl-O to view
     }
 app-thoughts = thoughts
 app-todo-done = TODO { $done } of { $all } done
@@ -140,20 +142,20 @@ app-not-allowed = not allowed
 app-not-allowed-because = not allowed: { $reason }
 
 ## Tokens and cost
-app-nothing-sent = no request was sent yet
+app-nothing-sent = No request sent yet.
 app-tokens = { $used } of { $window } tokens
-app-prefix-break = { $message } ({ $tokens } tokens sent again)
-app-last-prefix-break = last prefix break: { $last }
-app-no-prefix-break = no prefix break so far
+app-prefix-break = { $message } ({ $tokens } tokens resent)
+app-last-prefix-break = Last cache break: { $last }
+app-no-prefix-break = No cache breaks.
 app-no-price = no price known
 app-cost =
     { $requests ->
         [one] 1 request
        *[other] { $requests } requests
     }: { $input } new input tokens, { $cached } read from the cache, { $written } written to it, { $output } output tokens; { $money }
-app-context-next = The next request: { $percent } of the window, { $used } of { $window } tokens
+app-context-next = Next request: { $percent } of the window, { $used } of { $window } tokens
 app-context-free = free
-app-context-reserve = kept for the reply
+app-context-reserve = reserved for the reply
 app-no-sandbox = no sandbox
 app-sandbox = sandbox { $layer }
 app-cache = cache { $percent }%
@@ -164,12 +166,11 @@ app-layer-reminders = reminders
 app-layer-current = current
 
 ## Lists to choose from
-app-picker-empty = no match
-app-search-in = "{ $pattern }" in { $path }
+app-picker-empty = No match
 app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
 app-picker-question-keys = ↑ ↓ or a number, Enter selects, Esc closes, other text is your message
-app-picker-keys = Enter selects, Esc cancels
+app-picker-keys = Enter to select, Esc to cancel
 
 # An error or a notice, as whoever made it worded it, by its code.
 app-coded =

@@ -5,7 +5,7 @@ familiar-login = keys are read from the environment or the configuration: see `h
 familiar-theme = haft uses the colors of your terminal; NO_COLOR=1 switches them off
 familiar-keys = /help lists the keys; Alt-Enter or Ctrl-J begins a new line, Ctrl-G opens your editor
 familiar-editor = Ctrl-G opens your editor (VISUAL or EDITOR)
-familiar-details = Ctrl-O shows all of the last result or reasoning; again: any result, with search
+familiar-details = Ctrl-O opens any result or reasoning, with search
 familiar-effort = set it as `extra_body` of the model in the configuration: [models."PROVIDER/MODEL"] extra_body = {"{"} reasoning_effort = "high" {"}"}
 familiar-todos = Ctrl-T shows or hides the TODO list
 familiar-memory = instructions are read from AGENTS.md or CLAUDE.md in the project, and from rules: /rules

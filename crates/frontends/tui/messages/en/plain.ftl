@@ -14,15 +14,15 @@ plain-several-lines = ignored: several lines at once answer no question
 plain-interrupting = interrupting
 plain-retry = retry { $attempt } in { $wait } s: { $reason }
 plain-quit-again = Press Ctrl-C again to quit
-plain-call = call: { $name } { $about }
-plain-call-of = { $agent } calls: { $name } { $about }
+plain-call = call: { $call }
+plain-call-of = { $agent } calls: { $call }
 plain-todo =
     { $status ->
         [in_progress] todo, in progress: { $content }
        *[other] todo, { $status }: { $content }
     }
-plain-approval = approval: may { $tool } run? { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
-plain-approval-always = approval: may { $tool } run? { $reason }; answer y for this once, s for { $session }, a for always, which saves { $rules } in { $file }, r for a rule of your own, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
+plain-approval = { $reason }; answer y for this once, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
+plain-approval-always = { $reason }; answer y for this once, s for { $session }, a for always, which saves { $rules } in { $file }, r for a rule of your own, n for no, w for no with a reason, or e to edit it first; any other text refuses with this reason
 plain-rules-and = and
 plain-session = this session
 plain-session-edits = all edits of this session
@@ -43,5 +43,5 @@ plain-chosen = chosen:
 plain-quote = quote:
 
 ## How everything of a folded result is shown: the key elsewhere, and the command here
-plain-open-key = Ctrl-O shows
-plain-open-command = /open shows
+plain-open-key = Ctrl-O
+plain-open-command = /open

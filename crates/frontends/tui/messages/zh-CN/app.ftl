@@ -1,8 +1,10 @@
 # The terminal interface: input, status line, calls, lists.
 
 app-comma = ，
-app-working = 工作中，Esc 中断
-app-working-for = 工作中 { $elapsed }，Esc 中断
+app-working = 工作中
+app-working-for = 工作中 { $elapsed }
+app-interrupt-key = Esc 中断
+app-send-key = Esc 中断并发送
 app-tokens-out =
     { $count ->
        *[other] { $tokens } token
@@ -13,23 +15,23 @@ app-shell-held = 已完成，输出将在回答之后显示
 app-interrupting = 正在中断…
 app-quit-again = 再按一次 Ctrl-C 退出
 app-rewind-again = 再按一次 Esc 回到之前的消息
-app-nothing-to-open = 还没有可展开的内容
-app-turn-running = 回合正在进行；Esc 中断
+app-nothing-to-open = 还没有可查看的内容
+app-turn-running = 当前一轮正在进行；Esc 中断。
 app-search = 搜索：
 app-nothing-found = 没有匹配
 app-queued = 接下来：
 app-more-lines = … 还有 { $more } 行
-app-more-rows = … 还有 { $extra } 行；Ctrl-O 显示全部
+app-more-rows = … 还有 { $extra } 行；Ctrl-O 查看全部
 app-pasted-characters = [已粘贴 { $count } 个字符]
 app-pasted-lines = [已粘贴 { $lines } 行]
 app-files-usage = 用法：`/files`、`/files add PATH…`、`/files remove PATH…` 或 `/files clear`
 app-yolo-refused = 此模式没有沙箱，不能在会话中开启；`auto` 在沙箱内不询问
 app-title-working = haft：工作中
-app-title-question = haft：有问题等你回答
-app-alert-question = haft：{ $tool } 需要你的许可
+app-title-question = haft：等待你的回答
+app-alert-question = haft：{ $call }？
 app-alert-form = haft：服务器请求你填写信息
 app-alert-asks = haft：模型在等你回答
-app-alert-done = haft：回合已结束
+app-alert-done = haft：本轮已完成
 app-changes = 改动
 app-viewer-place = 结果 { $at }/{ $count }
 app-viewer-match = 匹配 { $at }/{ $count }
@@ -66,7 +68,7 @@ app-leave-quit = 是，结束并退出
 
 ## What happens in a turn
 app-retry = { $wait } 秒后{ $attempt }：{ $reason }
-app-retry-now = { $attempt }，等待回答：{ $reason }
+app-retry-now = { $attempt }，等待应答：{ $reason }
 app-retry-of = 重试（第 { $attempt }/{ $limit } 次）
 app-retry-unlimited = 重试（第 { $attempt } 次）
 app-answer-again = （上面的回答被截断，下面重新开始）
@@ -89,7 +91,7 @@ app-subagent-outcome =
     }
 app-thought =
     { $count ->
-       *[other] 思考了 { $words } 字；Ctrl-O 显示内容
+       *[other] 思考过程：{ $words } 词 · Ctrl-O 查看
     }
 app-thoughts = 思考
 app-todo-done = TODO 已完成 { $done }/{ $all }
@@ -109,8 +111,8 @@ app-not-allowed-because = 已拒绝：{ $reason }
 app-nothing-sent = 还没有发送请求
 app-tokens = { $used } / { $window } token
 app-prefix-break = { $message }（重新发送 { $tokens } token）
-app-last-prefix-break = 最近一次前缀失效：{ $last }
-app-no-prefix-break = 目前没有前缀失效
+app-last-prefix-break = 最近一次缓存失效：{ $last }
+app-no-prefix-break = 没有缓存失效。
 app-no-price = 价格未知
 app-cost = { $requests } 次请求：新输入 { $input } token，读自缓存 { $cached }，写入缓存 { $written }，输出 { $output }；{ $money }
 app-context-next = 下一次请求：占窗口的 { $percent }，{ $used } / { $window } token
@@ -118,7 +120,7 @@ app-context-free = 空闲
 app-context-reserve = 为回复预留
 app-no-sandbox = 无沙箱
 app-sandbox =
-    沙箱 { $layer ->
+    沙箱：{ $layer ->
         [namespace] 命名空间
        *[other] { $layer }
     }
@@ -149,7 +151,6 @@ app-entries =
     { $count ->
        *[other] { $shown } 项
     }
-app-search-in = "{ $pattern }"（{ $path }）
 app-menu-place = { $at }/{ $count }
 app-resume = haft -r { $id } 继续本会话；{ $requests } 次请求
 app-interrupted = 已中断。请告诉 haft 接下来做什么。
@@ -157,7 +158,7 @@ app-interrupted = 已中断。请告诉 haft 接下来做什么。
 # An error or a notice, as whoever made it worded it, by its code.
 app-coded =
     { $code ->
-        [unauthorized] 密钥无效或没有权限：{ $message }
+        [unauthorized] API Key 无效或没有权限：{ $message }
         [unreachable] 无法连接模型服务器：{ $message }
         [not_an_api] 该地址不是模型的 API：{ $message }
         [provider_config] 服务商的配置有误：{ $message }
@@ -181,8 +182,8 @@ app-coded =
         [untrusted] 目录未受信任：{ $message }
         [model_switched] 已换用其他模型：{ $message }
         [model_role] 设置了没有用到的模型角色：{ $message }
-        [agent_model] 代理指定的模型不可用：{ $message }
-        [agent_tools] 代理指定的部分工具不可用：{ $message }
+        [agent_model] 智能体指定的模型不可用：{ $message }
+        [agent_tools] 智能体指定的部分工具不可用：{ $message }
         [image_left_out] 图片没有发送：{ $message }
         [context_warning] 上下文即将用满：{ $message }
         [hook_blocked] 钩子阻止了操作：{ $message }

@@ -1,16 +1,18 @@
 # The question before a tool call runs.
 
 approval-outside = 在沙箱之外
-approval-of-subagent = （子代理 { $agent }）
-approval-question = 允许吗？{ $reason }
-approval-not-allowed-yet = 尚未允许：
+approval-of-subagent = （子智能体 { $agent }）
+approval-mark = ？
+approval-command = 这条命令
+approval-question = 允许吗？
+approval-not-allowed-yet = 需要批准：
 approval-always-allows = “始终”将允许：
 approval-yes = 是，仅此一次
 approval-always = 始终：{ $rules }
 approval-session = 是，本次会话内
 approval-all-edits = 是，并允许本次会话的所有编辑
-approval-rule = 始终，先编辑规则
-approval-rule-such-as = 始终，先编辑规则，例如 { $rule }
+approval-rule = 始终，使用自定义规则
+approval-rule-such-as = 始终，使用自定义规则：{ $rule }
 approval-choice-keys = 按键选择，或用 ↑ ↓ 和 Enter
 approval-rule-keys = Enter 保存规则并运行此调用，Esc 返回
 approval-no-rule = 请输入规则，例如 execute_command(cargo test:*)
@@ -33,8 +35,9 @@ approval-confirm-session = 在本次会话内允许吗？
 approval-confirm-edits = 允许本次会话的所有编辑吗？
 approval-saved-in = 保存到 { $file }
 approval-not-saved = 不保存任何内容
-approval-edits-meaning = accept-edits 模式：修改项目文件时不再询问；不保存任何内容
+approval-edits-meaning = 切换到 accept-edits 模式：修改项目文件时不再询问；不保存任何内容
 approval-always-keys = Enter 保存规则并运行此调用，Esc 返回
 approval-session-keys = Enter 允许，Esc 返回
 approval-saved = 始终允许：{ $rules }（已保存到 { $file }）
 approval-other-rule = 这些规则都不针对此调用使用的 { $tool }
+approval-wide-rule = 此规则允许所有命令。再按一次 Enter 仍会保存。

@@ -5,7 +5,7 @@ familiar-login = 密钥取自环境变量或配置：见 `haft models list`，�
 familiar-theme = haft 使用终端的颜色；NO_COLOR=1 关闭颜色
 familiar-keys = /help 列出快捷键；Alt-Enter 或 Ctrl-J 换行，Ctrl-G 打开外部编辑器
 familiar-editor = Ctrl-G 打开外部编辑器（VISUAL 或 EDITOR）
-familiar-details = Ctrl-O 显示最近一个结果或思考的全部内容；再按一次：任意结果，可搜索
+familiar-details = Ctrl-O 查看任意结果或思考过程，可搜索
 familiar-effort = 在配置中设置该模型的 `extra_body`：[models."PROVIDER/MODEL"] extra_body = {"{"} reasoning_effort = "high" {"}"}
 familiar-todos = Ctrl-T 显示或隐藏 TODO 列表
 familiar-memory = 指令来自项目中的 AGENTS.md 或 CLAUDE.md，以及规则：/rules

@@ -14,8 +14,8 @@ plain-several-lines = 已忽略：一次输入多行不能回答问题
 plain-interrupting = 正在中断
 plain-retry = { $wait } 秒后重试（第 { $attempt } 次）：{ $reason }
 plain-quit-again = 再按一次 Ctrl-C 退出
-plain-call = 调用：{ $name } { $about }
-plain-call-of = { $agent } 调用：{ $name } { $about }
+plain-call = 调用：{ $call }
+plain-call-of = { $agent } 调用：{ $call }
 plain-todo =
     { $status ->
         [pending] 待办，未开始：{ $content }
@@ -23,8 +23,8 @@ plain-todo =
         [completed] 待办，已完成：{ $content }
        *[other] 待办，{ $status }：{ $content }
     }
-plain-approval = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
-plain-approval-always = 请求批准：允许运行 { $tool } 吗？{ $reason }；y 仅此一次，s { $session }，a 始终（将 { $rules } 保存到 { $file }），r 自定规则，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
+plain-approval = { $reason }；y 仅此一次，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
+plain-approval-always = { $reason }；y 仅此一次，s { $session }，a 始终（将 { $rules } 保存到 { $file }），r 自定规则，n 否，w 否并说明理由，e 先编辑；输入其他文字则以此为由拒绝
 plain-rules-and = 和
 plain-session = 本次会话
 plain-session-edits = 本次会话的所有编辑
@@ -45,5 +45,5 @@ plain-chosen = 已选：
 plain-quote = 引用：
 
 ## How everything of a folded result is shown: the key elsewhere, and the command here
-plain-open-key = Ctrl-O 显示
-plain-open-command = /open 显示
+plain-open-key = Ctrl-O
+plain-open-command = /open

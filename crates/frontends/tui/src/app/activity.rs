@@ -14,6 +14,9 @@ use crate::line::{StyledLine, TextStyle};
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The estimated number of bytes per token, used for text that the server has not counted yet.
 const TOKEN_BYTES: u64 = 4;
+/// The images of the sign that moves while a turn runs, each shown for [`FRAME_TIME`].
+const FRAMES: [&str; 10] = ["⠋ ", "⠙ ", "⠹ ", "⠸ ", "⠼ ", "⠴ ", "⠦ ", "⠧ ", "⠇ ", "⠏ "];
+pub(crate) const FRAME_TIME: Duration = Duration::from_millis(120);
 
 #[derive(Debug, Default)]
 pub(super) struct Activity {
@@ -28,6 +31,8 @@ pub(super) struct Activity {
     bytes: u64,
     shells: Vec<ShellRun>,
     retry: Option<PendingRetry>,
+    /// True if a sign moves while the turn runs.
+    is_animated: bool,
 }
 
 /// A command in the user's shell.
@@ -51,6 +56,14 @@ struct PendingRetry {
 impl Activity {
     pub(super) fn set_time(&mut self, now: Duration) {
         self.now = now;
+    }
+
+    pub(super) fn enable_animation(&mut self) {
+        self.is_animated = true;
+    }
+
+    pub(super) fn is_animated(&self) -> bool {
+        self.is_animated
     }
 
     pub(super) fn now(&self) -> Duration {
@@ -181,8 +194,9 @@ impl Activity {
     }
 
     /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
-    /// `waits` is true if the turn waits for the server, not for a tool.
-    pub(super) fn draw_working_line(&self, waits: bool) -> StyledLine {
+    /// `waits` is true if the turn waits for the server, not for a tool; `is_queued` is true if
+    /// input waits for the end of the turn.
+    pub(super) fn draw_working_line(&self, waits: bool, is_queued: bool) -> StyledLine {
         let mut parts = vec![text!("app-working").to_owned()];
         let since = self.now.saturating_sub(self.turn);
         if since >= Duration::from_secs(1) {
@@ -197,11 +211,25 @@ impl Activity {
                 count = tokens
             ));
         }
-        let line = StyledLine::new(parts.join(text!("app-comma")), TextStyle::Accent);
+        parts.push(
+            if is_queued {
+                text!("app-send-key")
+            } else {
+                text!("app-interrupt-key")
+            }
+            .to_owned(),
+        );
+        let sign = if self.is_animated {
+            let frame = self.now.as_millis() / FRAME_TIME.as_millis();
+            FRAMES[frame as usize % FRAMES.len()]
+        } else {
+            ""
+        };
+        let line = StyledLine::new(format!("{sign}{}", parts.join(" · ")), TextStyle::Accent);
         let silence = self.now.saturating_sub(self.heard);
         if waits && silence >= SILENCE_TIMEOUT && self.retry.is_none() {
             let text = text!("app-silent", elapsed = format_elapsed(silence));
-            return line.with_text(format!("{}{text}", text!("app-comma")), TextStyle::Warning);
+            return line.with_text(format!(" · {text}"), TextStyle::Warning);
         }
         line
     }
@@ -256,7 +284,7 @@ mod tests {
         activity.set_time(Duration::from_secs(3));
         assert_eq!(
             row(&activity),
-            "retry 2 of 5, waiting for the answer: too many requests"
+            "retry 2 of 5, waiting for a response: too many requests"
         );
         activity.note_activity();
         assert_eq!(row(&activity), "");
@@ -270,19 +298,19 @@ mod tests {
         activity.note_text(&"x".repeat(400));
         activity.note_activity();
         assert_eq!(
-            activity.draw_working_line(true).plain(),
-            "working 34 s, Esc interrupts, ~100 tokens"
+            activity.draw_working_line(true, false).plain(),
+            "Working 34 s · ~100 tokens · Esc to interrupt"
         );
         activity.set_time(Duration::from_secs(46));
         assert!(
             activity
-                .draw_working_line(true)
+                .draw_working_line(true, false)
                 .plain()
                 .ends_with("no data from the server for 12 s")
         );
         assert!(
             !activity
-                .draw_working_line(false)
+                .draw_working_line(false, false)
                 .plain()
                 .contains("no data"),
             "a command runs"

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use haft_agent::{Approval, MAIN_AGENT};
+use haft_messages::CallHeadline;
 use haft_types::ToolStatus;
 use serde_json::Value;
 
 use super::scrollback::Scrollback;
-use crate::call::{ToolCallView, extract_call_subject};
+use crate::call::ToolCallView;
 use crate::line::StyledLine;
 
 #[derive(Debug, Default)]
@@ -43,7 +44,9 @@ impl CallList {
     pub(super) fn add_complete(&mut self, id: &str, name: &str, arguments: Option<&Value>) {
         let link = arguments.and_then(|arguments| self.file_link(arguments));
         let call = self.find_or_add(id, name);
-        call.about = arguments.map(extract_call_subject).unwrap_or_default();
+        if let Some(arguments) = arguments {
+            call.describe(arguments);
+        }
         call.link = link;
     }
 
@@ -129,10 +132,10 @@ impl CallList {
             return;
         }
         let link = self.file_link(arguments);
-        let asked = extract_call_subject(&approval.arguments);
+        let asked = CallHeadline::new(&approval.tool, &approval.arguments).object;
         let is_asked = |call: &&mut ToolCallView| call.tool == approval.tool && call.about == asked;
         if let Some(call) = self.running.iter_mut().find(is_asked) {
-            call.about = extract_call_subject(arguments);
+            call.describe(arguments);
             call.link = link;
             call.edited = true;
         }

@@ -15,14 +15,21 @@ pub(super) fn describe_mode(mode: PermissionMode) -> &'static str {
     }
 }
 
-/// Returns the mode that follows `current` when the user cycles through the modes. `yolo` is
-/// included only if haft was started in that mode.
+/// Returns the mode that follows `current` when the user cycles through the modes. The modes that
+/// run commands without asking are included only if haft was started in one of them, so that nobody
+/// passes through them on the way to another mode.
 pub(super) fn next_mode(current: PermissionMode, started_in: PermissionMode) -> PermissionMode {
     match current {
         PermissionMode::Ask => PermissionMode::AcceptEdits,
-        PermissionMode::AcceptEdits => PermissionMode::Auto,
+        PermissionMode::AcceptEdits
+            if matches!(started_in, PermissionMode::Auto | PermissionMode::Yolo) =>
+        {
+            PermissionMode::Auto
+        }
         PermissionMode::Auto if started_in == PermissionMode::Yolo => PermissionMode::Yolo,
-        PermissionMode::Auto | PermissionMode::Yolo => PermissionMode::Plan,
+        PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Yolo => {
+            PermissionMode::Plan
+        }
         PermissionMode::Plan => PermissionMode::Ask,
     }
 }
@@ -50,9 +57,11 @@ pub(super) fn list_modes(current: PermissionMode, started_in: PermissionMode) ->
         PermissionMode::Auto,
     ];
     let yolo = (started_in == PermissionMode::Yolo).then_some(PermissionMode::Yolo);
+    let modes: Vec<_> = modes.into_iter().chain(yolo).collect();
     PickerList {
         title: text!("app-mode-title").to_owned(),
-        rows: modes.into_iter().chain(yolo).map(row).collect(),
+        selected: modes.iter().position(|mode| *mode == current).unwrap_or(0),
+        rows: modes.into_iter().map(row).collect(),
         ..PickerList::default()
     }
 }
@@ -122,7 +131,7 @@ pub(super) fn list_plan_options(options: &[String]) -> PickerList {
         title: text!("app-plan-title").to_owned(),
         notes: vec![text!("app-plan-note").to_owned()],
         rows,
-        filter: String::new(),
         is_question: true,
+        ..PickerList::default()
     }
 }

@@ -1,12 +1,17 @@
 //! The completion menu of the input line, and the names it offers.
 
 use crate::commands::{COMMANDS, is_command};
-use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove};
+use crate::complete::{self, CompletionItem, CompletionMenu, MenuMove, is_same_path};
 use crate::editor::Editor;
 use crate::line::{StyledLine, TextStyle};
 
 /// The maximum number of rows of the completion menu.
-const MENU_ROWS: usize = 6;
+const MENU_ROWS: usize = 8;
+/// Commands that are offered first until the user has a history, by how often they are needed.
+const FIRST_COMMANDS: [&str; 14] = [
+    "model", "mode", "resume", "clear", "context", "cost", "diff", "undo", "rewind", "compact",
+    "commit", "files", "help", "quit",
+];
 
 /// The completion menu, if it is open, and the names that can be completed.
 #[derive(Debug)]
@@ -39,15 +44,6 @@ impl Completions {
         }
     }
 
-    /// Replaces the resources that can be mentioned, and the user's own slash commands.
-    pub(super) fn set_sources(
-        &mut self,
-        resources: Vec<String>,
-        user_commands: Vec<(String, String)>,
-    ) {
-        (self.resources, self.user_commands) = (resources, user_commands);
-    }
-
     /// Returns the names and descriptions of the user's own slash commands.
     pub(super) fn user_commands(&self) -> &[(String, String)] {
         &self.user_commands
@@ -55,6 +51,11 @@ impl Completions {
 
     pub(super) fn has_user_command(&self, name: &str) -> bool {
         self.user_commands.iter().any(|(own, _)| own == name)
+    }
+
+    pub(super) fn set_names(&mut self, commands: Vec<(String, String)>, resources: Vec<String>) {
+        self.user_commands = commands;
+        self.resources = resources;
     }
 
     pub(super) fn set_files(&mut self, files: Vec<String>, editor: &Editor) {
@@ -91,17 +92,21 @@ impl Completions {
 
     /// Accepts the selected item if that changes the input, and closes the menu.
     ///
-    /// A command name that was typed in full is submitted as it is, unless the user moved the
+    /// A command name or path that was typed in full is submitted as it is, unless the user moved the
     /// selection. A completed command is submitted at once; other completed words are not.
     pub(super) fn accept_on_enter(&mut self, editor: &mut Editor) -> EnterAction {
         let is_full_name = editor
             .text()
             .strip_prefix('/')
             .is_some_and(|name| is_command(name) || self.has_user_command(name));
+        let word = editor.word_before_cursor();
         let changes_input = self.menu.as_ref().is_some_and(|menu| {
-            menu.selected_item()
-                .is_some_and(|item| item.text != editor.word_before_cursor())
-                && !(is_full_name && menu.chosen == 0)
+            let is_whole_path = menu
+                .items
+                .iter()
+                .any(|item| word.starts_with('@') && is_same_path(&item.text, word));
+            menu.selected_item().is_some_and(|item| item.text != word)
+                && !((is_full_name || is_whole_path) && menu.chosen == 0)
         });
         if changes_input {
             let is_slash_command = editor.text().starts_with('/');
@@ -137,7 +142,9 @@ impl Completions {
             .user_commands
             .iter()
             .map(|(name, help)| (&**name, &**help));
-        let all: Vec<_> = built_in.chain(user).collect();
+        let mut all: Vec<_> = built_in.chain(user).collect();
+        let place = |name: &str| FIRST_COMMANDS.iter().position(|first| *first == name);
+        all.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST_COMMANDS.len()));
         let used = |name: &str| editor.count_uses(name);
         complete::rank_commands(name, all.iter().map(|command| command.0), used)
             .into_iter()
@@ -174,15 +181,23 @@ impl Completions {
         let Some(menu) = &self.menu else {
             return Vec::new();
         };
+        let widest = |item: &CompletionItem| haft_text::display_width(&item.text);
+        let width = menu.items.iter().map(widest).max().unwrap_or(0);
+        let width = width.min(columns / 2);
         let row = |(at, item): (usize, &CompletionItem)| {
             let (mark, style) = if at == menu.chosen {
                 ("▸ ", TextStyle::Accent)
             } else {
                 ("  ", TextStyle::Plain)
             };
-            StyledLine::new(mark, style)
-                .with_text(haft_text::reveal_controls(&item.text), style)
-                .with_text(format!("  {}", item.help), TextStyle::Dim)
+            let line = StyledLine::new(mark, style)
+                .with_text(haft_text::reveal_controls(&item.text), style);
+            if item.help.is_empty() {
+                return line.cut(columns);
+            }
+            let blank = " ".repeat((width + 4).saturating_sub(line.width()).max(2));
+            line.with_text(blank, TextStyle::Plain)
+                .with_text(&item.help, TextStyle::Dim)
                 .cut(columns)
         };
         let count = menu.items.len();

@@ -117,18 +117,14 @@ impl Composer {
         self.completions.close_menu();
     }
 
-    /// Replaces the resources that can be mentioned, and the user's own slash commands.
-    pub(super) fn set_completions(
-        &mut self,
-        resources: Vec<String>,
-        user_commands: Vec<(String, String)>,
-    ) {
-        self.completions.set_sources(resources, user_commands);
-    }
-
     /// Sets the file paths that can be mentioned in a prompt.
     pub(super) fn set_files(&mut self, files: Vec<String>) {
         self.completions.set_files(files, &self.editor);
+    }
+
+    /// Sets the names of the user's commands and of MCP resources.
+    pub(super) fn set_names(&mut self, commands: Vec<(String, String)>, resources: Vec<String>) {
+        self.completions.set_names(commands, resources);
     }
 
     /// Closes the completion menu. Returns false if the menu wasn't open.
@@ -331,6 +327,11 @@ impl Composer {
     /// Removes and returns the queued input that starts the next turn.
     pub(super) fn take_next_input(&mut self) -> Option<String> {
         self.queue.pop_front().map(|queued| queued.text)
+    }
+
+    /// Returns true if input waits to join the turn or to start the next one.
+    pub(super) fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     /// Moves all queued input back into the editor. Returns false if no input was queued.

@@ -285,6 +285,11 @@ impl Dialogs {
                 dialog.move_selection(MenuMove::Down);
                 ApprovalKey::Used
             }
+            // The next mode would not ask this: the user confirms it as the choice that means it.
+            KeyCode::BackTab if dialog.armed && dialog.offers_all_edits() => {
+                let choice = Some(ApprovalChoice::Confirm(Grant::AllEdits));
+                self.apply_choice(choice, composer, effects)
+            }
             // Enter neither submits input nor allows the call while nothing is selected.
             KeyCode::Enter => {
                 let choice = dialog.selected_choice().filter(|_| dialog.armed);
@@ -317,7 +322,7 @@ impl Dialogs {
                 self.open_input(ApprovalStage::Reason, &text, composer);
                 ApprovalKey::Used
             }
-            KeyCode::Enter | KeyCode::Up | KeyCode::Down => ApprovalKey::Used,
+            KeyCode::Enter | KeyCode::Up | KeyCode::Down | KeyCode::BackTab => ApprovalKey::Used,
             _ => ApprovalKey::Unused,
         }
     }

@@ -1,14 +1,15 @@
 //! The effects of the engine's events.
 
 use haft_agent::MAIN_AGENT;
+use haft_messages::CallHeadline;
 use haft_text::format_thousands;
 use haft_types::{CallPhase, Event, EventBody, SubagentPhase, TurnResult};
+use serde_json::Value;
 
 use super::App;
 use super::activity::format_elapsed;
 use super::panes::AgentWork;
 use super::turn_view::translate_message;
-use crate::call::extract_call_subject;
 use crate::line::{StyledLine, TextStyle};
 
 /// The number of characters at the start of an id that are enough to name a conversation.
@@ -62,7 +63,7 @@ impl App {
             } => {
                 let work = self.turn.remove_agent(agent);
                 let text = describe_agent_end(agent, result.as_deref(), work);
-                self.scrollback.print_note(&text, TextStyle::Dim);
+                self.scrollback.print_notice(&text, TextStyle::Dim);
                 let answer = result.as_deref().map_or("", |result| result.text.as_str());
                 if let Some(first) = answer.lines().find(|line| !line.trim().is_empty()) {
                     let columns = self.scrollback.columns();
@@ -77,12 +78,8 @@ impl App {
                 arguments,
                 ..
             } => {
-                let about = arguments
-                    .as_ref()
-                    .map(extract_call_subject)
-                    .unwrap_or_default();
-                self.turn
-                    .add_agent_call(agent, id, format!("{name} {about}"));
+                let headline = CallHeadline::new(name, arguments.as_ref().unwrap_or(&Value::Null));
+                self.turn.add_agent_call(agent, id, headline.to_line());
             }
             EventBody::ToolCall {
                 id,
@@ -99,7 +96,7 @@ impl App {
             EventBody::Error { message, code } | EventBody::Notice { message, code } => {
                 let message = translate_message(code, message);
                 let text = text!("app-agent-says", agent, message);
-                self.scrollback.print_note(&text, TextStyle::Warning);
+                self.scrollback.print_notice(&text, TextStyle::Warning);
             }
             EventBody::Conversation { .. }
             | EventBody::Thinking { .. }

@@ -6,8 +6,10 @@ use crate::wrap::draw_definition_rows;
 
 /// The width of the first column, which contains names of keys and commands.
 const NAME_COLUMNS: usize = 17;
+/// The width of the names in the help on keys, which has several columns.
+const KEY_NAME_COLUMNS: usize = 10;
 /// The minimum width of a column that contains a key and its description.
-const KEY_COLUMNS: usize = 62;
+const KEY_COLUMNS: usize = 38;
 
 /// Draws the text of `/help`. `user_commands` are the names and descriptions of the user's own
 /// commands.
@@ -40,7 +42,7 @@ pub(super) fn draw_key_help(columns: usize, max_rows: usize) -> Vec<StyledLine> 
     let room = columns / beside;
     let entries: Vec<_> = keys
         .iter()
-        .map(|(key, help)| draw_definition_rows(key, help, NAME_COLUMNS, room - 1))
+        .map(|(key, help)| draw_definition_rows(key, help, KEY_NAME_COLUMNS, room - 1))
         .collect();
     let shown = entries.concat();
     let height = shown.len().div_ceil(beside);

@@ -7,7 +7,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use haft_agent::ApprovalReply;
+use haft_messages::CallHeadline;
 use haft_types::{FormOutcome, PermissionMode};
+use serde_json::Value;
 
 use super::choices::{describe_mode, next_mode};
 use super::dialogs::{ApprovalKey, FormKey};
@@ -69,7 +71,7 @@ impl App {
             }
             KeyCode::Char('l') if control => effects.push(Effect::Redraw),
             KeyCode::Char('z') if control => effects.push(Effect::Suspend),
-            KeyCode::Char('o') if control => self.open_last_result(hint),
+            KeyCode::Char('o') if control => self.open_last_result(),
             KeyCode::Char('t') if control => self.turn.toggle_todo(),
             KeyCode::Char('r') if control => self.composer.start_search(),
             KeyCode::Esc => self.handle_escape(hint, effects),
@@ -97,6 +99,7 @@ impl App {
             return;
         }
         if self.turn.is_busy() {
+            self.sends_queue |= self.composer.has_queue();
             self.interrupt_turn(effects);
         } else if hint == Some(Hint::RewindAgain) {
             effects.push(Effect::Do(Operation::Offer(ListRequest::Messages)));
@@ -317,7 +320,7 @@ impl App {
             ApprovalReply::Changed { arguments } => (
                 text!(
                     "app-allowed-as",
-                    call = crate::call::extract_call_subject(arguments)
+                    call = self.describe_edited_call(arguments)
                 ),
                 TextStyle::Good,
             ),
@@ -333,6 +336,16 @@ impl App {
         };
         self.scrollback.print_note(&format!("  {text}"), style);
         self.send_approval_answer(reply, effects);
+    }
+
+    /// Returns the object of the call that needs approval, with the arguments that the user edited.
+    fn describe_edited_call(&self, arguments: &Value) -> String {
+        let tool = self
+            .dialogs
+            .approval()
+            .map_or("", |dialog| &*dialog.approval.tool);
+        let object = CallHeadline::new(tool, arguments).object;
+        haft_text::reveal_controls(&object).into_owned()
     }
 
     /// Closes the open approval and sends the answer.
@@ -374,17 +387,12 @@ impl App {
         }
     }
 
-    /// Prints the last result in full, or opens the viewer for all results if the key is pressed
-    /// again.
-    fn open_last_result(&mut self, hint: Option<Hint>) {
-        match self.turn.results().last() {
-            Some(_) if hint == Some(Hint::Opened) => self.dialogs.open_viewer(),
-            Some((call, text)) => {
-                let rows = call.draw_opened(text, self.scrollback.columns());
-                self.scrollback.print_separated(rows);
-                self.hint = Some(Hint::Opened);
-            }
-            None => self.hint = Some(Hint::NothingToOpen),
+    /// Opens the viewer at the last result.
+    fn open_last_result(&mut self) {
+        if self.turn.results().last().is_some() {
+            self.dialogs.open_viewer();
+        } else {
+            self.hint = Some(Hint::NothingToOpen);
         }
     }
 }

@@ -86,9 +86,14 @@ impl Reply {
         !self.held.is_empty()
     }
 
+    /// Records that text of the model was printed by the caller.
+    pub(super) fn note_printed_text(&mut self) {
+        self.after_text = true;
+    }
+
     /// Prints the rows of a tool call, below a blank row if text was printed before.
     pub(super) fn print_call(&mut self, rows: Vec<StyledLine>, out: &mut Scrollback) {
-        if std::mem::take(&mut self.after_text) {
+        if std::mem::take(&mut self.after_text) || out.is_after_notice() {
             out.print_separated(rows);
         } else {
             out.print_rows(rows);

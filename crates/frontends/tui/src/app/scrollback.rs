@@ -20,6 +20,8 @@ pub(super) struct Scrollback {
     /// The rows of the input that opened a list, printed only if the user chooses something in the
     /// list.
     echo: Option<Vec<StyledLine>>,
+    /// True if the last printed row belongs to a notice.
+    after_notice: bool,
 }
 
 impl Scrollback {
@@ -28,6 +30,7 @@ impl Scrollback {
             columns,
             rows: Vec::new(),
             echo: None,
+            after_notice: false,
         }
     }
 
@@ -41,13 +44,33 @@ impl Scrollback {
 
     pub(super) fn print_rows(&mut self, rows: Vec<StyledLine>) {
         self.print_echo();
+        self.after_notice &= rows.is_empty();
         self.rows.extend(rows);
+    }
+
+    /// Returns true if the last printed row belongs to a notice.
+    pub(super) fn is_after_notice(&self) -> bool {
+        self.after_notice
+    }
+
+    /// Prints a notice, wrapped to the width of the terminal. A blank row separates the notice from
+    /// other output, but not from another notice.
+    pub(super) fn print_notice(&mut self, text: &str, style: TextStyle) {
+        if text.trim().is_empty() {
+            return;
+        }
+        if !self.after_notice {
+            self.print_rows(vec![StyledLine::empty()]);
+        }
+        self.print_note(text, style);
+        self.after_notice = true;
     }
 
     /// Prints rows below a blank row; prints nothing if there are no rows.
     pub(super) fn print_separated(&mut self, rows: Vec<StyledLine>) {
         if !rows.is_empty() {
             self.print_echo();
+            self.after_notice = false;
             self.rows.push(StyledLine::empty());
             self.rows.extend(rows);
         }

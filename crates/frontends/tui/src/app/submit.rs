@@ -200,6 +200,11 @@ impl App {
     }
 
     fn print_cost(&mut self) {
+        if self.status.requests == 0 {
+            return self
+                .scrollback
+                .print_note(text!("app-nothing-sent"), TextStyle::Plain);
+        }
         let total = self.status.total;
         let money = self
             .status

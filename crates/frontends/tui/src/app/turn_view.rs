@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use haft_agent::{Approval, ApprovalReply};
+use haft_agent::ApprovalReply;
+use haft_messages::is_dialogue_tool;
 use haft_types::{
     CallPhase, CompactionPhase, EventBody, Outcome, TaskPhase, ToolStatus, TurnResult, Usage,
 };
@@ -17,8 +18,8 @@ use super::panes::{AgentWork, Panes};
 use super::reply::Reply;
 use super::scrollback::{Scrollback, layout_prompt};
 use crate::approval::ApprovalDialog;
-use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut_rows, extract_call_subject, wrap_text};
-use crate::diff;
+use crate::call::{DIFF_ROWS, OmittedEnd, ToolCallView, cut_rows, wrap_text};
+use crate::diff::{self, DiffHeaders};
 use crate::line::{StyledLine, TextStyle};
 use crate::link::{EarlierMessage, RunningTask};
 use crate::markdown;
@@ -88,6 +89,11 @@ impl TurnView {
     /// Returns true if the view must be redrawn regularly because it shows times.
     pub(super) fn changes_over_time(&self) -> bool {
         self.busy || self.activity.changes_over_time() || self.panes.changes_over_time()
+    }
+
+    /// Returns true if a sign moves while the turn runs.
+    pub(super) fn is_animated(&self) -> bool {
+        self.busy && self.activity.is_animated()
     }
 
     pub(super) fn results(&self) -> &ResultList {
@@ -193,7 +199,7 @@ impl TurnView {
     pub(super) fn print_text(&mut self, text: &str, out: &mut Scrollback) {
         let text = text.trim_end();
         let rows = if diff::is_diff(text) {
-            let rows = diff::draw_diff_rows("", text.lines(), out.columns());
+            let rows = diff::draw_diff_rows("", DiffHeaders::Paths, text.lines(), out.columns());
             if rows.len() > DIFF_ROWS {
                 let call = ToolCallView::new("", text!("app-changes"));
                 self.results.push(call, text);
@@ -223,20 +229,53 @@ impl TurnView {
                 EarlierMessage::User(text) => out.print_prompt(&text),
                 EarlierMessage::Model(text) => {
                     out.print_separated(markdown::draw_block(&text, out.columns()));
+                    self.reply.note_printed_text();
                 }
+                EarlierMessage::Call {
+                    tool,
+                    arguments,
+                    status,
+                    text,
+                } => self.print_earlier_call(&tool, &arguments, status, &text, out),
                 EarlierMessage::Result {
                     tool,
                     arguments,
                     text,
                 } => {
-                    let call = ToolCallView {
-                        about: extract_call_subject(&arguments),
-                        ..ToolCallView::new("", &tool)
-                    };
+                    let mut call = ToolCallView::new("", &tool);
+                    call.describe(&arguments);
                     self.results.push(call, &text);
                 }
             }
         }
+    }
+
+    /// Prints a call of a conversation that was resumed.
+    fn print_earlier_call(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        status: ToolStatus,
+        text: &str,
+        out: &mut Scrollback,
+    ) {
+        if tool == TODO_TOOL {
+            return self.panes.set_todo(arguments);
+        }
+        let shown = ["result", "question", "response"];
+        if is_dialogue_tool(tool)
+            && let Some(text) = shown.iter().find_map(|name| arguments.get(name)?.as_str())
+        {
+            out.print_separated(markdown::draw_block(text, out.columns()));
+            return self.reply.note_printed_text();
+        }
+        let now = self.activity.now();
+        let mut call = ToolCallView::new("", tool);
+        call.describe(arguments);
+        // How long the call took is not known any more.
+        call.since = now;
+        let rows = call.draw_finished(status, text, now, out.columns());
+        self.reply.print_call(rows, out);
     }
 
     /// Prints the part of the reply that has arrived so far.
@@ -317,18 +356,18 @@ impl TurnView {
     fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
         match body {
             EventBody::Pruning { message, .. } => {
-                out.print_note(&haft_messages::translate_error(message), TextStyle::Dim);
+                out.print_notice(&haft_messages::translate_error(message), TextStyle::Dim);
             }
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
                     CompactionPhase::Failed => TextStyle::Warning,
                 };
-                out.print_note(&haft_messages::translate_error(message), style);
+                out.print_notice(&haft_messages::translate_error(message), style);
             }
             EventBody::Error { message, code } => {
                 self.finish_text(out);
-                out.print_note(&translate_message(code, message), TextStyle::Warning);
+                out.print_notice(&translate_message(code, message), TextStyle::Warning);
                 self.last_error = Some(message.clone());
             }
             // Printed before the terminal was switched to raw mode.
@@ -338,7 +377,7 @@ impl TurnView {
                     self.discard_reply();
                 }
                 self.finish_text(out);
-                out.print_note(&translate_message(code, message), TextStyle::Warning);
+                out.print_notice(&translate_message(code, message), TextStyle::Warning);
                 if code == UNTRUSTED {
                     out.print_note(text!("app-trust-hint"), TextStyle::Dim);
                 }
@@ -421,8 +460,9 @@ impl TurnView {
         self.finish_text(out);
         let call = self.calls.remove(id, name);
         let text = call.strip_edit_note(text);
-        // The TODO list itself is on the screen.
-        if name != TODO_TOOL || status != ToolStatus::Success {
+        // The TODO list itself is on the screen, and so is the text that a tool shows to the user.
+        let is_shown = name == TODO_TOOL || is_dialogue_tool(name);
+        if !is_shown || status != ToolStatus::Success {
             let now = self.activity.now();
             let rows = self
                 .calls
@@ -444,7 +484,9 @@ impl TurnView {
             Outcome::Waiting if result.code == "denied" => return,
             Outcome::Waiting => TextStyle::Dim,
             Outcome::Aborted => {
-                return out.print_note(text!("app-interrupted"), TextStyle::Warning);
+                // The calls that the sentence explains come first.
+                self.calls.cancel_all(self.activity.now(), out);
+                return out.print_notice(text!("app-interrupted"), TextStyle::Warning);
             }
             Outcome::Exhausted => TextStyle::Warning,
             Outcome::Failed => TextStyle::Bad,
@@ -460,7 +502,7 @@ impl TurnView {
         };
         if !has_asked && !is_repeated {
             let message = translate_message(&result.code, &result.message);
-            out.print_note(
+            out.print_notice(
                 &text!("app-outcome", outcome = result.outcome.name(), message),
                 style,
             );
@@ -522,11 +564,6 @@ impl TurnView {
             .collect()
     }
 
-    /// Shows a call with the arguments that the user edited.
-    pub(super) fn show_edited_call(&mut self, approval: &Approval, arguments: &Value) {
-        self.calls.set_edited(approval, arguments);
-    }
-
     /// Updates the calls after the user has answered an approval.
     pub(super) fn note_approval_answer(
         &mut self,
@@ -566,9 +603,16 @@ impl TurnView {
         rows
     }
 
-    /// Draws the time and the tokens that the turn has taken.
-    pub(super) fn draw_working_line(&self) -> StyledLine {
-        self.activity.draw_working_line(self.calls.is_empty())
+    /// Draws the time and the tokens that the turn has taken. `is_queued` is true if input waits for
+    /// the end of the turn.
+    pub(super) fn draw_working_line(&self, is_queued: bool) -> StyledLine {
+        self.activity
+            .draw_working_line(self.calls.is_empty(), is_queued)
+    }
+
+    /// Animates the working line.
+    pub(super) fn enable_animation(&mut self) {
+        self.activity.enable_animation();
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Setup {
     pub links: Option<String>,
     /// The display path of the file in which approval rules are saved.
     pub rules_file: String,
+    /// True if a sign may move while a turn runs.
+    pub animates: bool,
 }
 
 /// An input of [`App::update`](super::App::update).

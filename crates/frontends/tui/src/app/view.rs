@@ -85,10 +85,10 @@ impl App {
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
             Some(Hint::NothingToOpen) => text!("app-nothing-to-open"),
-            None | Some(Hint::Opened) if self.turn.is_busy() && !self.dialogs.has_question() => {
+            None if self.turn.is_busy() && !self.dialogs.has_question() => {
                 let line = self
                     .turn
-                    .draw_working_line()
+                    .draw_working_line(self.composer.has_queue())
                     .with_text(" · ", TextStyle::Dim);
                 let room = columns.saturating_sub(line.width());
                 let status = self.status.draw_line(room);
@@ -100,7 +100,7 @@ impl App {
                     .collect::<StyledLine>()
                     .cut(columns);
             }
-            None | Some(Hint::Opened) => return self.status.draw_line(columns),
+            None => return self.status.draw_line(columns),
         };
         StyledLine::new(hint, TextStyle::Warning).cut(columns)
     }

@@ -7,9 +7,13 @@
 use haft_text::sanitize;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::table::draw_table;
 use crate::highlight::Highlighter;
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::wrap::{MIN_COLUMNS, wrap_code, wrap_hanging};
+use crate::wrap::{MIN_COLUMNS, has_wide_address, wrap_code, wrap_hanging};
+
+/// The mark of an item in a list without numbers.
+const BULLET: &str = "• ";
 
 /// Draws one complete block of Markdown, with highlighted code.
 pub(crate) fn draw_block(text: &str, columns: usize) -> Vec<StyledLine> {
@@ -103,7 +107,8 @@ impl MarkdownRenderer {
                 self.end_block();
             }
             Event::TaskListMarker(done) => {
-                self.push_text(if done { "[x] " } else { "[ ] " }, TextStyle::Accent);
+                let mark = if done { "☑ " } else { "☐ " };
+                self.mark_task(mark);
             }
         }
     }
@@ -174,7 +179,7 @@ impl MarkdownRenderer {
                 *number = number.saturating_add(1);
                 mark
             }
-            Some(None) | None => "• ".to_owned(),
+            Some(None) | None => BULLET.to_owned(),
         };
         let width = haft_text::display_width(&mark);
         self.inside.push(ContainerBlock::Item {
@@ -254,16 +259,30 @@ impl MarkdownRenderer {
             CodeLayout::Highlighted => Highlighter::for_language(&language),
         };
         for line in code.lines() {
-            for row in wrap_code(
-                &highlighter.highlight_line(line),
-                self.remaining_columns().saturating_sub(2),
-            ) {
-                let mut code = StyledLine::new("  ", TextStyle::Plain);
-                row.spans().iter().for_each(|span| code.push(span.clone()));
-                self.push_line(&code);
+            let indent = StyledLine::new("  ", TextStyle::Plain);
+            let line = highlighter.highlight_line(line);
+            let room = self.remaining_columns().saturating_sub(indent.width());
+            let rows = if has_wide_address(&line, room) {
+                vec![line]
+            } else {
+                wrap_code(&line, room)
+            };
+            for row in rows {
+                self.push_line(&indent.clone().joined_with(&row));
             }
         }
         self.gap = true;
+    }
+
+    /// Replaces the bullet of the current item with the box of a task. A numbered item keeps its
+    /// number, and the box follows.
+    fn mark_task(&mut self, task_mark: &str) {
+        match self.inside.last_mut() {
+            Some(ContainerBlock::Item {
+                mark: Some(mark), ..
+            }) if mark == BULLET => task_mark.clone_into(mark),
+            _ => self.push_text(task_mark, TextStyle::Accent),
+        }
     }
 
     fn push_text(&mut self, text: &str, style: TextStyle) {
@@ -325,79 +344,4 @@ impl MarkdownRenderer {
         self.rows
             .extend(wrap_hanging(line, &first, &rest, self.columns));
     }
-}
-
-/// Draws a table. If its columns don't fit, each row is drawn as a list of cells.
-fn draw_table(
-    rows: &[Vec<StyledLine>],
-    alignments: &[Alignment],
-    columns: usize,
-) -> Vec<StyledLine> {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let wide = |at: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(at))
-            .map(StyledLine::width)
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..count).map(wide).collect();
-    let total = widths.iter().sum::<usize>() + 2 * count.saturating_sub(1);
-    let Some((head, body)) = rows.split_first() else {
-        return Vec::new();
-    };
-    if total > columns {
-        return draw_table_as_list(head, body);
-    }
-    let mut laid = Vec::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = StyledLine::empty();
-        for (at, cell) in row.iter().enumerate() {
-            let blank = widths[at] - cell.width();
-            let before = match alignments.get(at) {
-                Some(Alignment::Right) => blank,
-                Some(Alignment::Center) => blank / 2,
-                Some(Alignment::Left | Alignment::None) | None => 0,
-            };
-            line.push(StyledSpan::new(" ".repeat(before), TextStyle::Plain));
-            for span in cell.spans() {
-                let style = if number == 0 {
-                    TextStyle::Strong
-                } else {
-                    span.style()
-                };
-                line.push(StyledSpan::new(span.text(), style));
-            }
-            if at + 1 < row.len() {
-                line.push(StyledSpan::new(
-                    " ".repeat(blank - before + 2),
-                    TextStyle::Plain,
-                ));
-            }
-        }
-        laid.push(line);
-        if number == 0 {
-            laid.push(StyledLine::new("─".repeat(total), TextStyle::Dim));
-        }
-    }
-    laid
-}
-
-fn draw_table_as_list(head: &[StyledLine], body: &[Vec<StyledLine>]) -> Vec<StyledLine> {
-    let mut laid = Vec::new();
-    for row in body {
-        if !laid.is_empty() {
-            laid.push(StyledLine::empty());
-        }
-        for (at, cell) in row.iter().enumerate() {
-            let name = head.get(at).map(StyledLine::plain).unwrap_or_default();
-            let mut line = StyledLine::new(format!("{name}: "), TextStyle::Strong);
-            cell.spans().iter().for_each(|span| line.push(span.clone()));
-            laid.push(line);
-        }
-    }
-    if body.is_empty() {
-        laid.extend(head.iter().cloned());
-    }
-    laid
 }

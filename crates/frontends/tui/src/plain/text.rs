@@ -88,10 +88,9 @@ pub(super) fn sanitize_text(text: &str) -> String {
 /// Returns the question of an approval, and the keys that answer it.
 pub(super) fn format_question(asking: &ApprovalDialog) -> String {
     let approval = &asking.approval;
-    let tool = &approval.tool;
-    let reason = haft_messages::translate_error(&approval.reason);
+    let reason = asking.reason_text();
     let text = match approval.shown_rules().as_slice() {
-        [] => text!("plain-approval", tool, reason),
+        [] => text!("plain-approval", reason),
         rules => {
             let rules = rules.join(&format!(" {} ", text!("plain-rules-and")));
             let session = match asking.choice_for_key('s') {
@@ -100,7 +99,6 @@ pub(super) fn format_question(asking: &ApprovalDialog) -> String {
             };
             text!(
                 "plain-approval-always",
-                tool,
                 reason,
                 session,
                 rules,
@@ -155,9 +153,9 @@ mod tests {
     #[test]
     fn row_text_spells_symbols() {
         let row = StyledLine::new("✓ ", TextStyle::Good)
-            .with_text("read_file", TextStyle::Strong)
+            .with_text("Read", TextStyle::Strong)
             .with_text(" a.rs", TextStyle::Plain);
-        assert_eq!(row_to_text(&row), "done: read_file a.rs");
+        assert_eq!(row_to_text(&row), "done: Read a.rs");
         assert_eq!(
             row_to_text(&StyledLine::new("  • item", TextStyle::Plain)),
             "  - item"

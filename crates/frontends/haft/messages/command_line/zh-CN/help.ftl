@@ -17,7 +17,7 @@ help-groups =
     .help = 显示某个命令的帮助
 help-shared =
     .add_dir = 允许工具同时访问这个目录；可多次指定
-    .agent = 使用这个代理的角色、工具和模型（见 `haft agents list`）
+    .agent = 使用这个智能体的角色、工具和模型（见 `haft agents list`）
     .allow = 仅在这次运行中允许与规则匹配的操作；可多次指定。见 `haft permissions add --help`
     .allowed_tools = 只提供这些工具：名称、分组或配置档（见 `haft tools list`）、`*` 或 `none`
     .api = 接口协议：openai-chat、openai-responses、anthropic 或 gemini
@@ -64,13 +64,13 @@ help-shared =
     .prompt = 任务；省略或为 `-` 时从标准输入读取
     .request = 请求编号，从 1 开始
     .resume = 继续指定的会话：id、id 的开头或名称。在终端上省略值时，从列表中选择
-    .resume_current = 继续本项目的当前会话；没有提示词时，接着执行被中断的回合
+    .resume_current = 继续本项目的当前会话；没有提示词时，接着执行被中断的一轮
     .set = 设置一个配置值，如 `retry.attempts=2`；可多次指定
     .system_prompt = 用这段系统提示词代替内置角色
     .system_prompt_file = 从文件读取系统提示词
     .user = 对你的所有项目生效
     .verbose = 显示推理过程和完整的工具结果
-help-haft = 终端里的编程代理，以上下文引擎为核心
+help-haft = 终端里的编程智能体，以上下文引擎为核心
     .print = 执行一个任务后退出，等同于 `haft run PROMPT`
     .plain = 只输出纯文本行，不重绘屏幕；适合屏幕阅读器
     .model = 模型，写作 `provider/model`
@@ -105,9 +105,9 @@ help-commit = 为已暂存的改动写提交说明，并提交
     .dry_run = 只显示提交说明，不提交
     .yes = 不询问，直接提交
     .model = 模型，写作 `provider/model`，代替角色 `commit` 的模型
-help-workflows = 运行由代理步骤组成的工作流；列出、查看、添加和删除工作流
+help-workflows = 运行由智能体步骤组成的工作流；列出、查看、添加和删除工作流
     .long =
-        运行由代理步骤组成的工作流；列出、查看、添加和删除工作流。
+        运行由智能体步骤组成的工作流；列出、查看、添加和删除工作流。
 
         工作流是 YAML 文件，放在项目的 `.haft/workflows` 和你自己的 `workflows` 目录里：<https://github.com/haft-agent/haft/blob/main/docs/workflows.md>。
 help-workflows-run = 运行工作流，或接着上次继续
@@ -117,7 +117,7 @@ help-workflows-run = 运行工作流，或接着上次继续
         互不依赖的步骤同时运行。某个步骤失败时，只有依赖它的步骤停止。
     .inputs = 设置一个输入；可多次指定
     .resume = 继续本项目中的上一次运行：只执行尚未完成的步骤
-    .model = 步骤及其代理都没有指定模型时使用的模型，写作 `provider/model`
+    .model = 步骤及其智能体都没有指定模型时使用的模型，写作 `provider/model`
     .ask = 需要权限或需要回答问题时，在终端上询问而不是拒绝；一次执行一个步骤
     .max_turns = 每个步骤的模型回复达到这个次数后停止
     .max_budget_usd = 所有步骤合计花费达到这个金额后停止
@@ -157,7 +157,7 @@ help-queue-add = 添加一个任务，或为文件中的每个仓库各添加一
     .each = 为这个文件中的每个仓库添加一个任务，每行一个；`#` 之后是注释
     .commit = 检出这个提交、标签或分支；省略时用仓库的默认分支
     .push = 把改动推送到仓库的这个分支
-    .agent = 使用这个代理的角色、工具和模型
+    .agent = 使用这个智能体的角色、工具和模型
     .model = 模型，写作 `provider/model`；省略时用工作节点的模型
     .permission_mode = 权限模式：plan、ask、accept-edits 或 auto；省略时用工作节点的模式
     .allow = 允许符合这条规则的操作；可多次指定
@@ -221,7 +221,7 @@ help-demo = 运行一个修复 bug 的演示，不需要密钥和网络
     .long =
         运行一个修复 bug 的演示，不需要密钥和网络。
 
-        由脚本模型驱动真实的代理。
+        由脚本模型驱动真实的智能体。
     .keep = 保留示例项目并打印其路径
 help-conversations = 列出、查看、搜索、修订、分叉、彻底删除、导出和导入会话
 help-conversations-new = 新建一个空会话，并设为当前会话
@@ -261,7 +261,7 @@ help-conversations-purge = 彻底删除会话，包括其请求、撤销步骤�
     .long =
         彻底删除会话，包括其请求、撤销步骤和备份中的副本。
 
-        子代理的会话一并彻底删除。之后 haft 的任何文件中都不再有其中的内容；日志中它们运行期间的行也会删除。会询问两次。
+        子智能体的会话一并彻底删除。之后 haft 的任何文件中都不再有其中的内容；日志中它们运行期间的行也会删除。会询问两次。
     .ids = id、id 的开头或名称；也包括回收站中的
     .forks = 同时彻底删除从它们分叉出来、共用其消息的会话
     .force = 不询问
@@ -282,12 +282,12 @@ help-conversations-fork = 分叉会话：复制到某条消息为止
 help-conversations-export = 把会话导出为 JSON，或把全部会话导出到目录
     .id = id、id 的开头或名称
     .all = 把每个会话写成此目录下的一个文件，另写 `current_conversations.json`
-help-conversations-import = 从 haft 的导出文件或其他代理的文件导入会话
+help-conversations-import = 从 haft 的导出文件或其他智能体的文件导入会话
     .long =
-        从 haft 的导出文件或其他代理的文件导入会话。
+        从 haft 的导出文件或其他智能体的文件导入会话。
 
         重复导入只添加新增的部分。目录会逐个文件读取；其中的 `current_conversations.json` 说明每个命名空间的当前会话。
-    .paths = 文件或目录；`-` 表示标准输入；代理的名称表示它的常用目录
+    .paths = 文件或目录；`-` 表示标准输入；智能体的名称表示它的常用目录
     .format = 格式：document（haft 的导出）、openai-chat、claude-code、codex、codex-exec、gemini-cli、opencode、goose、kimi-cli、auto-coder、pi、openhands、swe-agent、cline 或 trajectory；省略时按内容判断
 help-conversations-stats = 显示存储的统计信息
 help-conversations-namespaces = 列出命名空间（项目）及其当前会话
@@ -348,8 +348,8 @@ help-context-replay = 按其他策略重放已记录的会话：token、缓存�
         后悔次数统计被省略后又被要回来的内容：重读同样的行、重跑同样的命令、取回消息。必留项
         统计最后一个请求中还保留多少用户的规则、改动的文件和失败的命令。归档会逐字
         保留必留项：不请求模型写摘要，但会计入写摘要的费用。
-    .from_file = 从文件读取会话（`-` 表示标准输入）：导出文件、每行一个的聊天记录、其他代理的会话；可以是 gzip 压缩的
-    .import = 从一个文件或目录下的所有文件读取会话，例如其他代理的会话
+    .from_file = 从文件读取会话（`-` 表示标准输入）：导出文件、每行一个的聊天记录、其他智能体的会话；可以是 gzip 压缩的
+    .import = 从一个文件或目录下的所有文件读取会话，例如其他智能体的会话
     .policy = 要比较的策略，用逗号分隔
     .model = 采用这个模型的窗口、缓存和价格，写作 `provider/model`；`assumed` 是文档表格中的模型。省略时依次为：配置的、记录的、假定的模型
     .rule = 假定的缓存：anthropic、openai、openai-breakpoints、gemini、deepseek、vllm、llama-cpp、automatic 或 none
@@ -382,14 +382,14 @@ help-context-edit-summarise = 概括这些消息：用摘要代替它们发送
     .no_model = 不请求模型：只保留必留内容的原文
 help-context-edit-undo = 撤销最近的编辑
     .number = 撤销多少次编辑
-help-proxy = 记录并解释另一个代理发给模型的内容
+help-proxy = 记录并解释另一个智能体发给模型的内容
     .long =
-        记录并解释另一个代理发给模型的内容。
+        记录并解释另一个智能体发给模型的内容。
 
-        请求和回复原样通过。每个请求都会记录（不含密钥），并用一行说明：与前一个请求相比有什么变化、缓存应当读到多少、计费多少。如何让代理经过它：<https://github.com/haft-agent/haft/blob/main/docs/proxy.md>。
+        请求和回复原样通过。每个请求都会记录（不含密钥），并用一行说明：与前一个请求相比有什么变化、缓存应当读到多少、计费多少。如何让智能体经过它：<https://github.com/haft-agent/haft/blob/main/docs/proxy.md>。
     .upstream = 请求发往哪里；省略时为各 API 自己的服务商
     .port = 在 127.0.0.1 上监听的端口；0 表示选一个空闲端口。给出命令时默认为 0
-    .command = 要经过代理服务器运行的代理程序，其 base URL 变量会自动设好
+    .command = 要经过代理服务器运行的智能体程序，其 base URL 变量会自动设好
 help-serve = 用本地网页查看会话和发送的内容
     .long =
         用本地网页查看会话和发送的内容。
@@ -431,17 +431,17 @@ help-commands-list = 列出所有条目及其来源
 help-commands-show = 查看一个条目
 help-commands-add = 向本项目添加条目；加 `--user` 则对你的所有项目生效
 help-commands-remove = 从 haft 的目录中删除一个条目
-help-agents = 管理子代理：模型可以委派任务的角色
+help-agents = 管理子智能体：模型可以委派任务的角色
 help-agents-list = 列出所有条目及其来源
     .verbose = 同时显示被遮蔽的条目（同名条目优先）和搜索过的目录
 help-agents-show = 查看一个条目
 help-agents-add = 向本项目添加条目；加 `--user` 则对你的所有项目生效
 help-agents-remove = 从 haft 的目录中删除一个条目
-help-worktrees = 列出和删除子代理工作过的项目副本
+help-worktrees = 列出和删除子智能体工作过的项目副本
     .long =
-        列出和删除子代理工作过的项目副本。
+        列出和删除子智能体工作过的项目副本。
 
-        带 `worktree: true` 的子代理在 git 工作树中工作；无法合并时，该工作树会保留。
+        带 `worktree: true` 的子智能体在 git 工作树中工作；无法合并时，该工作树会保留。
 help-worktrees-list = 列出保留的副本，最近使用的在前
 help-worktrees-remove = 删除副本；未合并的修改会保存为补丁
     .ids = 它们的 id，或 id 的开头
@@ -532,9 +532,9 @@ help-mcp-test = 启动 MCP 服务器，显示其工具、提示词和资源，�
     .cwd = 项目目录
 help-mcp-login = 在浏览器中登录 MCP 服务器
     .name = 服务器名称
-help-mcp-serve = 让 haft 充当 MCP 服务器，以便其他代理向它派发任务
+help-mcp-serve = 让 haft 充当 MCP 服务器，以便其他智能体向它派发任务
     .long =
-        让 haft 充当 MCP 服务器，以便其他代理向它派发任务。
+        让 haft 充当 MCP 服务器，以便其他智能体向它派发任务。
 
         通过标准输入和输出，或用 `--http` 通过 HTTP。
     .http = 在这个地址上通过 HTTP 提供服务；省略地址时为 127.0.0.1 的空闲端口。bearer 令牌取自 `HAFT_MCP_TOKEN`，否则自动生成并打印
@@ -679,5 +679,5 @@ help-completions = 打印 shell 补全脚本
     .long =
         打印 shell 补全脚本。
 
-        可以补全会话、模型、代理、规则和配置的键。bash：在 `~/.bashrc` 中写 `source <(haft completions bash)`；zsh：在 `~/.zshrc` 中写同样的内容；fish：在其 `config.fish` 中写 `haft completions fish | source`。
+        可以补全会话、模型、智能体、规则和配置的键。bash：在 `~/.bashrc` 中写 `source <(haft completions bash)`；zsh：在 `~/.zshrc` 中写同样的内容；fish：在其 `config.fish` 中写 `haft completions fish | source`。
     .shell = shell 的名称

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use haft_changes::versions::FileVersion;
 use haft_changes::{Mode, Report, ReversedPath, Target, UndoError};
+use haft_messages::CallHeadline;
 use haft_types::{Message, MessageId, Role};
 use serde_json::{Value, json};
 
@@ -33,6 +34,42 @@ pub(crate) fn undo_or_redo_last(
         UndoDirection::Redo => opened.record.redo(mode),
     };
     Ok(report_to_text(opened, &report?, mode, direction))
+}
+
+/// The effect of undoing the last change, or of redoing the most recently undone change.
+pub(crate) struct UndoPreview {
+    /// The change, such as `Edit src/main.rs`.
+    pub(crate) headline: String,
+    /// The effect on each file, one per line.
+    pub(crate) files: String,
+}
+
+/// Returns what [`undo_or_redo_last`] would do.
+pub(crate) fn preview_undo_or_redo(
+    opened: &ConversationChanges,
+    direction: UndoDirection,
+) -> Result<UndoPreview, UndoError> {
+    let report = match direction {
+        UndoDirection::Undo => opened.record.undo(&Target::LastCall, None, Mode::DryRun),
+        UndoDirection::Redo => opened.record.redo(Mode::DryRun),
+    }?;
+    let mut verbs: Vec<_> = report
+        .calls
+        .iter()
+        .map(|call| CallHeadline::new(&call.tool, &Value::Null).verb)
+        .collect();
+    verbs.dedup();
+    let paths: Vec<_> = report
+        .paths
+        .iter()
+        .map(|taken| opened.display_path(&taken.path))
+        .collect();
+    let text = report_to_text(opened, &report, Mode::DryRun, direction);
+    let files = text.split_once('\n').map_or("", |(_, files)| files);
+    Ok(UndoPreview {
+        headline: format!("{} {}", verbs.join(", "), paths.join(", ")),
+        files: files.to_owned(),
+    })
 }
 
 pub(super) async fn undo(haft: &Haft, args: &UndoArgs) -> anyhow::Result<ProcessExit> {

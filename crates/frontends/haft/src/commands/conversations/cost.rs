@@ -17,21 +17,25 @@ struct PricedRequest<'a> {
 impl PricedRequest<'_> {
     /// Returns the request's cost, or `None` if the model had no price.
     fn cost(&self) -> Option<Cost> {
-        let made = self.metadata;
-        let input = made.input_cost?;
-        let output = made.output_cost?;
-        let cached_input = made.cached_input_cost.unwrap_or(0.0);
-        let cache_write = made.cache_write_cost.unwrap_or(0.0);
-        let total = input + cached_input + cache_write + output;
-        Some(Cost {
-            input,
-            cached_input,
-            cache_write,
-            output,
-            total,
-            incomplete: false,
-        })
+        cost_of_request(self.metadata)
     }
+}
+
+/// Returns the cost of a request, or `None` if the model had no price.
+pub(crate) fn cost_of_request(made: &LlmMetadata) -> Option<Cost> {
+    let input = made.input_cost?;
+    let output = made.output_cost?;
+    let cached_input = made.cached_input_cost.unwrap_or(0.0);
+    let cache_write = made.cache_write_cost.unwrap_or(0.0);
+    let total = input + cached_input + cache_write + output;
+    Some(Cost {
+        input,
+        cached_input,
+        cache_write,
+        output,
+        total,
+        incomplete: false,
+    })
 }
 
 /// Totals over all requests. The cost covers only requests with a price; `unpriced` counts the

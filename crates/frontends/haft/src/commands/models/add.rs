@@ -192,7 +192,7 @@ mod tests {
         );
         let error = add("", "anthropic/claude-next --base-url http://127.0.0.1:1").unwrap_err();
         assert!(
-            error.contains("provider `anthropic` exists already; leave `--base-url` out"),
+            error.contains("provider `anthropic` already exists; leave `--base-url` out"),
             "{error}"
         );
     }

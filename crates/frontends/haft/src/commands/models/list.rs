@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use haft_agent::KeyState;
 use haft_agent::config::Config;
 use haft_model::{BuiltIn, Catalogue, Declared};
+use haft_text::format_thousands;
 use serde_json::{Value, json};
 
 use super::format_number;
@@ -172,10 +173,10 @@ fn rows_to_table(rows: &[ModelRow]) -> String {
             format!("{}{mark}", model.full_name()),
             model.api.to_string(),
             output::localize_text(row.key.name()),
-            model.context_window.to_string(),
+            format_thousands(model.context_window),
             model
                 .max_output_tokens
-                .map_or_else(|| UNKNOWN.to_owned(), |tokens| tokens.to_string()),
+                .map_or_else(|| UNKNOWN.to_owned(), format_thousands),
         ];
         cells.extend(price_cells(&row.declared));
         table.add_row(cells);

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::Places;
 use haft_engine::{Approval, ApprovalReply, Approver, MAIN_AGENT};
-use haft_text::{reveal_controls, show_exactly};
+use haft_messages::CallHeadline;
+use haft_text::reveal_controls;
 use haft_types::{Decision, Form, FormOutcome};
 
 use crate::commands::permissions;
@@ -87,11 +88,13 @@ fn prompt_approval(
     let _paused = pause_line();
     let mut out = terminal;
     let mut input = BufReader::new(terminal);
-    out.write_all(format_question(approval).as_bytes())?;
+    let question = haft_tui::wrap_to_terminal(&format_question(approval));
+    out.write_all(question.as_bytes())?;
     out.flush()?;
     haft_tui::wait_and_discard_typed_ahead(terminal);
     loop {
-        out.write_all(format_choices(approval, rules_file).as_bytes())?;
+        let choices = haft_tui::wrap_to_terminal(&format_choices(approval, rules_file));
+        out.write_all(choices.as_bytes())?;
         out.flush()?;
         let mut line = String::new();
         if input.read_line(&mut line)? == 0 {
@@ -116,6 +119,7 @@ pub(crate) fn format_question(approval: &Approval) -> String {
     let Approval {
         agent,
         tool,
+        arguments,
         reason,
         parts,
         ..
@@ -129,9 +133,9 @@ pub(crate) fn format_question(approval: &Approval) -> String {
         "\n{}\n\n",
         text!(
             "run-permission",
-            tool,
+            call = CallHeadline::new(tool, arguments).to_line(),
             whose,
-            reason = haft_messages::translate_error(reason)
+            reason = haft_messages::capitalize(&haft_messages::translate_error(reason))
         )
     );
     let mut text = reveal_controls(&text).into_owned();
@@ -215,15 +219,13 @@ mod tests {
     fn format_question_shows_all_without_control_sequences() {
         let text = format_question(&approval(&[]));
         assert!(text.contains("    ls; make␍\n    clean ␛[2K\n"), "{text}");
-        assert!(text.contains("Not allowed yet:\n    make\n"), "{text}");
+        assert!(text.contains("Needs approval:\n    make\n"), "{text}");
         assert!(!text.contains('\u{1b}'));
         let of_another = Approval {
             agent: "tester".into(),
             ..approval(&[])
         };
-        assert!(
-            format_question(&of_another).contains("execute_command of the sub-agent tester needs")
-        );
+        assert!(format_question(&of_another).contains("(sub-agent tester)?"));
     }
 
     #[test]

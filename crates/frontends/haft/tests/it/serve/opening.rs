@@ -160,7 +160,7 @@ fn open_continues_without_a_browser() {
         token: token.to_owned(),
         child,
     };
-    assert!(told.contains("open the address yourself"), "{told}");
+    assert!(told.contains("open the URL in a browser"), "{told}");
     assert!(page.get_page("/").starts_with("HTTP/1.1 200 "));
     let left = std::fs::read_dir(rig.home().join("state")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();

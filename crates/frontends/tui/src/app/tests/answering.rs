@@ -133,7 +133,7 @@ fn all_edits_are_confirmed_before_the_mode_changes() {
     assert!(
         terminal
             .live_region()
-            .contains("accept-edits: files of the project"),
+            .contains("accept-edits: project files"),
         "{}",
         terminal.live_region()
     );
@@ -274,7 +274,7 @@ fn paste_is_a_reason() {
     assert_eq!(without_arming(terminal.take_effects()), []);
     assert!(
         terminal.live_region().contains("> y\n")
-            && terminal.live_region().contains("Enter refuses"),
+            && terminal.live_region().contains("Enter to refuse"),
         "{}",
         terminal.live_region()
     );
@@ -329,7 +329,7 @@ fn rule_for_another_tool_is_not_kept() {
     assert!(
         terminal
             .full_screen()
-            .contains("no rule here is for execute_command"),
+            .contains("none of these rules is for execute_command"),
         "{}",
         terminal.full_screen()
     );
@@ -341,7 +341,7 @@ fn edit_that_is_not_saved_leaves_the_question_open() {
     terminal.update(AppInput::CallNotEdited("Nothing was changed.".into()));
     assert_eq!(terminal.take_effects(), [Effect::Arm]);
     assert!(
-        terminal.live_region().contains("Allow this?")
+        terminal.live_region().contains("Not covered by any rule")
             && terminal.full_screen().contains("Nothing was changed.")
     );
     terminal.write("y");
@@ -364,7 +364,7 @@ fn edited_command_is_shown_as_it_ran() {
     terminal.write("e");
     terminal.say(" --lib");
     assert!(
-        terminal.live_region().contains("… cargo test --lib"),
+        terminal.live_region().contains("… Run cargo test --lib"),
         "{}",
         terminal.live_region()
     );
