@@ -91,8 +91,12 @@ fn build_command_rule(tool: &str, part: &str) -> Result<String, String> {
         })
     };
     let words: Vec<String> = simple.words.iter().map(literal).collect::<Result<_, _>>()?;
-    if words.is_empty() || !simple.assignments.is_empty() {
+    if !simple.assignments.is_empty() {
         return Err("no rule is offered for a command that sets variables".to_owned());
+    }
+    // A redirect has no words.
+    if words.is_empty() {
+        return Err(NOT_COVERED.to_owned());
     }
     let module = effects::find_module(&simple.words);
     let is_named = |risk: &effects::Risk| match risk.at {

@@ -143,9 +143,7 @@ impl TuiSession<'_> {
             self.show_text(&text!("trust-already", folder));
             return Ok(());
         }
-        self.show_text(&haft_text::reveal_controls(
-            &question.describe(&self.project),
-        ));
+        self.show_text(&reveal_controls(&question.describe(&self.project)));
         self.trust_question = Some(question);
         self.ui
             .send_message(UiMessage::Pick(TrustQuestion::choices()));

@@ -104,7 +104,9 @@ impl EventSink for Printer {
                     live.handle_event(event);
                 }
                 self.print_body(&event.body);
-                if let (EventBody::Result(result), Some(live)) = (&event.body, self.live.take()) {
+                if let EventBody::Result(result) = &event.body
+                    && let Some(live) = self.live.take()
+                {
                     live.finish(result);
                 }
             }

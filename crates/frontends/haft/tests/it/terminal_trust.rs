@@ -88,8 +88,11 @@ fn trust_shows_command_lines_of_what_would_run() {
     let asked = terminal.text();
     let (before, after) = asked.split_once("Would run:").unwrap();
     let (runs, read) = after.split_once("Files that would be read:").unwrap();
+    let before: Vec<_> = before.split_whitespace().collect();
     assert!(
-        before.contains("runs the commands below by itself"),
+        before
+            .join(" ")
+            .contains("runs the commands below by itself"),
         "{asked}"
     );
     assert!(
@@ -170,7 +173,10 @@ fn trust_question_in_chinese() {
     let mut terminal = Terminal::start(&rig, &arguments, (60, 24));
     terminal.until_text("信任此目录吗？");
     assert!(
-        terminal.text().contains("其中没有会自行运行的内容"),
+        terminal
+            .text()
+            .replace('\n', "")
+            .contains("其中没有会自行运行的内容"),
         "{}",
         terminal.text()
     );
