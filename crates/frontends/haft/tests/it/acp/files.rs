@@ -136,7 +136,8 @@ fn read_file_ignores_a_text_that_came_from_outside_by_a_swapped_folder() {
             Reply::text("Done."),
         ]);
         rig.write("a/d/file.txt", "in the project\n");
-        let outside = rig.project().parent().unwrap().join("outside");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let outside = elsewhere.path().join("outside");
         std::fs::create_dir_all(outside.join("d")).unwrap();
         for file in ["file.txt", "d/file.txt"] {
             std::fs::write(outside.join(file), "outside text\n").unwrap();
@@ -171,7 +172,8 @@ fn write_to_file_saves_and_writes_nothing_outside_by_a_swapped_folder() {
             Reply::text("Done."),
         ]);
         rig.write("a/d/file.txt", "in the project\n");
-        let outside = rig.project().parent().unwrap().join("outside");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let outside = elsewhere.path().join("outside");
         std::fs::create_dir_all(outside.join("d")).unwrap();
         for file in ["file.txt", "d/file.txt"] {
             std::fs::write(outside.join(file), "outside text\n").unwrap();
