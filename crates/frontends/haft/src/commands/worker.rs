@@ -196,8 +196,9 @@ enum WorkerEnd {
 }
 
 fn run_worker(worker: Worker) -> anyhow::Result<WorkerEnd> {
-    let runtime = wiring::build_runtime()?;
-    let done = runtime.block_on(async move {
+    // A thread that waits for a dead connection does not keep the process: the runtime is shut down
+    // without waiting for it.
+    wiring::build_runtime()?.block_on(async move {
         let requests = WorkerStop::default();
         handle_signals(&requests.stop, &requests.at_once);
         let abandoned = requests.abandoned.clone();
@@ -206,10 +207,7 @@ fn run_worker(worker: Worker) -> anyhow::Result<WorkerEnd> {
             ended = running => Ok(WorkerEnd::Done(ended??)),
             () = abandoned.cancelled() => Ok(WorkerEnd::Abandoned),
         }
-    });
-    // A thread that waits for a dead connection does not keep the process.
-    runtime.shutdown_background();
-    done
+    })
 }
 
 /// Returns the exit code of a worker that was started for one task: that of the task's outcome. A

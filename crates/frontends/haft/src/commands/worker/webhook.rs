@@ -26,8 +26,8 @@ pub(super) fn build_webhook(
         None => None,
         Some(name) => {
             let value = environment.variable(name).ok_or_else(|| {
-                    usage_error(text!("worker-no-authorization", name = name.as_str()))
-                })?;
+                usage_error(text!("worker-no-authorization", name = name.as_str()))
+            })?;
             Some(HeaderValue::from_str(&value)?)
         }
     };
@@ -37,8 +37,9 @@ pub(super) fn build_webhook(
         .timeout(REQUEST_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent("haft")
+        // Each request has a runtime of its own, with which its connection ends.
+        .pool_max_idle_per_host(0)
         .build()?;
-    let runtime = wiring::build_runtime()?;
     let send = move |document: &serde_json::Value| {
         let mut request = client
             .post(url.clone())
@@ -47,6 +48,7 @@ pub(super) fn build_webhook(
         if let Some(value) = &authorization {
             request = request.header(AUTHORIZATION, value.clone());
         }
+        let runtime = wiring::build_runtime().map_err(|error| format!("{error:#}"))?;
         let sent = runtime.block_on(async { request.send().await?.error_for_status() });
         // The address may contain a secret.
         sent.map(drop)
