@@ -158,6 +158,8 @@ struct Goal<'a> {
     zone: u64,
     /// The safe zone in counted tokens.
     target: u64,
+    /// The counted tokens above which the model's prices rise, or `u64::MAX`.
+    dear: u64,
     /// The decisions of earlier requests that still hold.
     decided: Option<&'a Cleared>,
     reduction: Reduction,
@@ -169,13 +171,17 @@ impl<'a> Goal<'a> {
         let model = snapshot.model;
         let room = InputRoom::new(model, policy).limited_to(snapshot.most, policy);
         let target = policy.safe_zone_tokens(model)?.min(room.nominal_soft);
-        let target = Scale::for_model(model).to_counted_tokens(target);
+        let scale = Scale::for_model(model);
+        let target = scale.to_counted_tokens(target);
+        let long = model.price.and_then(|price| price.long);
+        let dear = long.map_or(u64::MAX, |long| scale.to_counted_tokens(long.above));
         let zone = policy.nominal_zone(model)?.min(room.nominal_soft);
         let decided = Cleared::valid_for_target(snapshot.cleared, zone);
         Ok(Self {
             room,
             zone,
             target,
+            dear,
             decided,
             reduction: policy.reduction(model),
         })
@@ -351,6 +357,7 @@ fn prune_to_goal(
         fixed,
         target: goal.target,
         urgent: goal.room.soft,
+        dear: goal.dear,
         was_over,
         policy,
         reduction: goal.reduction,

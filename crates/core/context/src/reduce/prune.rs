@@ -39,6 +39,11 @@ pub(crate) const MIN_SAVING_DIVISOR: u64 = 10;
 /// and again would break the prefix every time; an archive is better there.
 const MIN_SAVING_DIVISOR_TIGHT: u64 = 4;
 
+/// The safe zone divided by this is the distance below the size at which prices rise that clearing
+/// must reach. With a smaller distance, the next requests would be above that size again, and each
+/// would break the prefix.
+const PRICE_MARGIN_DIVISOR: u64 = 32;
+
 /// The safe zone divided by this is the maximum number of tokens for the newest views of files
 /// being worked on.
 const WORKING_SHARE: u64 = 4;
@@ -63,6 +68,9 @@ pub(crate) struct PruneLimits<'a> {
     pub(crate) target: u64,
     /// The number of tokens above which messages are cleared even if that saves little.
     pub(crate) urgent: u64,
+    /// The number of tokens above which the model's prices rise, or `u64::MAX`. Clearing that brings
+    /// the request below it is done even if it saves few tokens.
+    pub(crate) dear: u64,
     /// True if the request exceeded the target before results were compressed. In that case the
     /// prefix is broken already, so whatever would soon have to be cleared is cleared now.
     pub(crate) was_over: bool,
@@ -179,7 +187,9 @@ fn clear(
         } else {
             MIN_SAVING_DIVISOR
         };
-    let worth = total - left - free_tokens >= enough || total > limits.urgent;
+    let gets_cheaper =
+        total > limits.dear && left + limits.target / PRICE_MARGIN_DIVISOR <= limits.dear;
+    let worth = total - left - free_tokens >= enough || total > limits.urgent || gets_cheaper;
     for (index, cleared, free) in chosen {
         if worth || free {
             let item = &mut line.items[index];

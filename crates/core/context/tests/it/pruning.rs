@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_context::{Assembly, Cleared, Compress, Policy, SafeZone, Snapshot, assemble};
-use haft_types::{Entry, Envelope, Role, ToolStatus};
+use haft_types::{Entry, Envelope, LongPrice, ModelSpec, Price, Role, ToolStatus};
 
 use super::{Words, call, id, model, result, system, text, tools, words};
 
@@ -73,6 +73,58 @@ fn pruning_takes_linear_time() {
             assert_eq!(again.request, pruned.request);
         }
     }
+}
+
+/// Clearing little breaks the prefix for little, unless the request then costs the lower prices.
+#[test]
+fn pruning_clears_little_only_to_get_below_a_price_rise() {
+    let mut history = vec![text(0, Role::User, &words(20_000))];
+    for number in (1..21).step_by(2) {
+        history.push(call(number, "{}"));
+        history.push(result(
+            number + 1,
+            (number, 0),
+            Envelope::success(words(400)),
+        ));
+    }
+    let policy = Policy {
+        safe_zone: Some(SafeZone::Tokens(20_000)),
+        compress: Some(Compress::Never),
+        ..Policy::default()
+    };
+    let (system, tools) = (system(2_000), tools(&["read_file"]));
+    let build = |rises_above: Option<u64>| {
+        let price = Price {
+            input: 1.0,
+            cached_input: Some(0.1),
+            cache_write: None,
+            output: 5.0,
+            long: rises_above.map(|above| LongPrice {
+                above,
+                input: 5.0,
+                cached_input: None,
+                cache_write: None,
+                output: 25.0,
+            }),
+        };
+        let model = ModelSpec {
+            price: Some(price),
+            ..model(100_000_000)
+        };
+        let snapshot = Snapshot::new(&model, &policy, &system, &tools, &history, &Words);
+        let built = assemble(&snapshot).unwrap();
+        (
+            built.request.estimated_tokens(),
+            built.account.pruned_tokens,
+        )
+    };
+    let (whole, pruned) = build(None);
+    assert_eq!(pruned, 0, "less than a tenth of the zone would be saved");
+    let (tokens, pruned) = build(Some(whole - 100));
+    assert!(pruned > 1_000 && tokens + pruned == whole, "{pruned}");
+    assert_eq!(build(Some(whole)), (whole, 0), "the prices have not risen");
+    let (tokens, _) = build(Some(whole - pruned - 100));
+    assert_eq!(tokens, whole, "clearing does not reach the lower prices");
 }
 
 #[test]
