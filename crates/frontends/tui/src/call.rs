@@ -166,6 +166,7 @@ impl ToolCallView {
                 let said = text
                     .strip_prefix("Exit code 0.\n--- stdout ---\n")
                     .unwrap_or(text);
+                let said = said.strip_prefix("Exit code 0. No output.").unwrap_or(said);
                 cut_rows(
                     &layout_indented(&translate_result(said), columns, TextStyle::Dim),
                     OUTPUT_ROWS,

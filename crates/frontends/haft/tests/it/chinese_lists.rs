@@ -147,13 +147,13 @@ fn call_errors_are_shown_in_chinese_and_sent_in_english() {
         (
             "read_file",
             json!({"path": 5}),
-            "`read_file` 的参数无效：类型不对",
+            "参数无效：类型不对",
             "invalid arguments for `read_file`",
         ),
         (
             "edit_file",
             json!({"path": "a.txt", "old_text": "x", "new_text": "y"}),
-            "中没有 `old_text`",
+            "中没有要替换的文本",
             "`old_text` is not in",
         ),
         (

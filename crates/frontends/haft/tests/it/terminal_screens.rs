@@ -34,9 +34,9 @@ fn screen_rows(rig: &Rig, terminal: &Terminal) -> String {
     let rows = text.lines().map(str::trim_end);
     let shown: Vec<_> = rows
         .skip_while(|row| !row.starts_with("> go"))
-        .map(|row| match row.find(" · mock/") {
-            Some(at) => row[..at].to_owned(),
-            None => rig.mask_text(row),
+        .map(|row| match row.split_once(" · ") {
+            Some((mode @ ("ask" | "auto"), _)) => mode.to_owned(),
+            Some(_) | None => rig.mask_text(row),
         })
         .collect();
     shown.join("\n").trim_end().to_owned()
@@ -64,10 +64,63 @@ fn edit_login() -> Reply {
 
 #[test]
 fn question_about_a_command_says_each_thing_once() {
-    insta::assert_snapshot!(question_screen(command_call("pytest -q"), (80, 24)), @"");
-    insta::assert_snapshot!(question_screen(command_call("pytest -q"), (40, 16)), @"");
+    insta::assert_snapshot!(question_screen(command_call("pytest -q"), (80, 24)), @r"
+    > go
+
+    ? Run pytest -q?
+
+    Not covered by any rule
+     y yes, this once
+     s yes, for this session
+     a always: execute_command(pytest -q)
+     r always, with a custom rule: execute_command(pytest:*)
+     n no
+     w no, and tell the model why
+     e edit it first
+    press a key, or ↑ ↓ and Enter
+    >
+    ask
+    ");
+    insta::assert_snapshot!(question_screen(command_call("pytest -q"), (40, 16)), @r"
+    > go
+
+    ? Run pytest -q?
+
+    Not covered by any rule
+     y yes, this once
+     s yes, for this session
+     a always: execute_command(pytest -q)
+     r always, with a custom rule:
+       execute_command(pytest:*)
+     n no
+     w no, and tell the model why
+     e edit it first
+    press a key, or ↑ ↓ and Enter
+    >
+    ask
+    ");
     let long = "cargo test --workspace --all-features -- --nocapture login && cargo clippy";
-    insta::assert_snapshot!(question_screen(command_call(long), (80, 24)), @"");
+    insta::assert_snapshot!(question_screen(command_call(long), (80, 24)), @r"
+    > go
+
+    “always” would allow:
+      execute_command(cargo test --workspace --all-features -- --nocapture login)
+      execute_command(cargo clippy)
+    ? Run this command?
+      cargo test --workspace --all-features -- --nocapture login && cargo clippy
+
+    Not covered by any rule
+     y yes, this once
+     s yes, for this session
+     a always, with the 2 rules above
+     r always, with a custom rule
+     n no
+     w no, and tell the model why
+     e edit it first
+    press a key, or ↑ ↓ and Enter
+    >
+    ask
+    ");
 }
 
 #[test]
@@ -81,7 +134,26 @@ fn question_about_an_edit_has_no_diff_headers() {
             "{shown}"
         );
     }
-    insta::assert_snapshot!(question_screen(edit_login(), (80, 24)), @"");
+    insta::assert_snapshot!(question_screen(edit_login(), (80, 24)), @r"
+    > go
+
+    ? Write new.py (+3 −0)?
+      1 +import os
+      2 +
+      3 +print(os.name)
+
+    Not covered by any rule
+     y yes, this once
+     s yes, and all edits of this session
+     a always: write_to_file(new.py)
+     r always, with a custom rule
+     n no
+     w no, and tell the model why
+     e edit it first
+    press a key, or ↑ ↓ and Enter
+    >
+    ask
+    ");
 }
 
 const TABLE: &str = "| Command | What it does |\n| --- | --- |\n| `haft run` | Runs one task without \
@@ -100,8 +172,40 @@ fn reply_screen(text: &str, size: (u16, u16)) -> String {
 
 #[test]
 fn table_cells_wrap_and_task_lists_have_boxes() {
-    insta::assert_snapshot!(reply_screen(TABLE, (80, 24)), @"");
-    insta::assert_snapshot!(reply_screen(TABLE, (40, 24)), @"");
+    insta::assert_snapshot!(reply_screen(TABLE, (80, 24)), @r"
+    > go
+
+    Command  What it does
+    ────────────────────────────────────────────────────────────────────────────────
+    haft run  Runs one task without asking, prints the answer, and exits with a code
+              that says how the task ended.
+
+    haft  Starts a session.
+
+    ☑ read
+    ☐ write
+
+    >
+    ask
+    ");
+    insta::assert_snapshot!(reply_screen(TABLE, (40, 24)), @r"
+    > go
+
+    Command  What it does
+    ────────────────────────────────────────
+    haft run  Runs one task without asking,
+              prints the answer, and exits
+              with a code that says how the
+              task ended.
+
+    haft  Starts a session.
+
+    ☑ read
+    ☐ write
+
+    >
+    ask
+    ");
     let wide = reply_screen(TABLE, (200, 24));
     assert!(
         wide.contains("`haft run`  Runs one task") || wide.contains("haft run  Runs one task"),
@@ -171,7 +275,21 @@ fn resumed_conversation_shows_calls_window_and_cost() {
         let status = text.lines().last().unwrap_or_default();
         status.contains('%') && status.contains('$')
     });
-    insta::assert_snapshot!(screen_rows(&rig, &terminal), @"");
+    insta::assert_snapshot!(screen_rows(&rig, &terminal), @r"
+    > go
+
+    I look first.
+
+    ✓ Read login.py  2 lines
+    ✓ Write new.py  +3 −0
+    ✗ Run false
+      Exit code 1. No output.
+
+    Done.
+
+    > Describe a task; ? for keys
+    ask
+    ");
     quit(terminal);
 }
 
@@ -217,12 +335,22 @@ fn command_menu_is_aligned_and_ordered_by_use() {
     terminal.until_text("> ");
     terminal.press("/");
     terminal.until_text("1 of ");
-    insta::assert_snapshot!(rows_below_input(&terminal, "> /"), @"");
+    insta::assert_snapshot!(rows_below_input(&terminal, "> /"), @r"
+    > /
+    ▸ /model          switch to another model
+      /mode           choose the permission mode: /mode, /mode plan
+      /resume         continue another conversation
+      /clear          start a new conversation
+      /context        show what fills the window; /context edit
+      /cost           show tokens and cost so far
+      /diff           show the file changes of this conversation
+      /undo           undo the last file changes
+      1 of 24
+    ");
     terminal.press("cost\r");
     terminal.until_text("No request sent yet.");
     terminal.press("/");
     terminal.until_text("▸ /cost");
-    terminal.press(ESC);
     terminal.press("\u{15}");
     quit(terminal);
 }
@@ -238,11 +366,27 @@ fn key_help_has_columns() {
         let text = terminal.text();
         let row = text.lines().find(|row| row.contains("  Enter ")).unwrap();
         let keys = [
-            "Enter", "Ctrl-R", "Tab", "Up, Down", "Ctrl-D", "Ctrl-V", "Ctrl-C",
+            "Enter",
+            "Alt-Enter",
+            "Esc",
+            "Shift-Tab",
+            "Ctrl-C",
+            "Ctrl-D",
+            "Up, Down",
+            "Ctrl-R",
+            "Tab",
+            "Ctrl-O",
+            "Ctrl-T",
+            "Ctrl-G",
+            "Ctrl-V",
         ];
-        let shown = keys.iter().filter(|key| row.contains(*key)).count();
+        let is_shown = |key: &&&str| row.contains(&format!("  {key}  "));
+        let shown = keys.iter().filter(is_shown).count();
         assert_eq!(shown, beside, "{text}");
-        terminal.press(ESC);
+        terminal.press("?");
+        terminal.until("no keys", |screen| {
+            !screen.contents().contains("Shift-Tab  ")
+        });
         quit(terminal);
     }
 }
@@ -259,6 +403,7 @@ fn mode_list_opens_on_the_current_mode_and_shift_tab_skips_auto() {
     terminal.press("/mode\r");
     terminal.until_text("▸ ask (current)");
     terminal.press(ESC);
+    terminal.until("no list", |screen| !screen.contents().contains("(current)"));
     quit(terminal);
 }
 

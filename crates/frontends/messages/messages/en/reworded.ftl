@@ -36,7 +36,7 @@ library-it-changes-nothing-but-hafts = it changes only haft's own notes
 ## Calls that were refused or did not run
 library-the-user-did-not-allow = Not allowed
 library-the-user-did-not-allow-this = Not allowed: { $b }
-library-is-not-permitted-the-user-can = Not permitted: { TRANSLATE($b) }. Allow it with { TRANSLATE($c) }
+library-is-not-permitted-the-user-can = Not permitted: { TRANSLATE($b) }. The user can allow it with { TRANSLATE($c) }
 library-is-not-permitted-do-not = Not permitted: { TRANSLATE($b) }
 library-and-this-run-may-only = `{ $a }` { TRANSLATE($b) }, and this run is read-only (permission mode `plan`)
 library-needs-the-users-permission-and = `{ $a }` needs your permission ({ TRANSLATE($b) }), and this run cannot ask

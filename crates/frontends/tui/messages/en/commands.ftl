@@ -27,7 +27,7 @@ commands-quit = exit
 ## Keys
 commands-key-enter = send
 commands-key-alt-enter = new line; also Ctrl-J
-commands-key-esc = interrupt; send what waits
+commands-key-esc = interrupt; send queued
 commands-key-esc-esc = rewind to a message
 commands-key-shift-tab = next permission mode
 commands-key-ctrl-c = interrupt, clear, or exit
