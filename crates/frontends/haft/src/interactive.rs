@@ -110,7 +110,7 @@ pub(crate) fn run(
             .then(|| plan.project.cwd.display().to_string()),
         rules_file: places.config_file().display().to_string(),
         // A user who wants no colors may be disturbed by motion, too.
-        animates: choose_palette() == Palette::Colour,
+        animates: output::choose_palette() == Palette::Colour,
     };
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);

@@ -250,6 +250,7 @@ pub fn format_markdown(text: &str, columns: usize, palette: Palette) -> String {
     let mut bytes = ScreenWriter {
         text: String::new(),
         palette,
+        draws_links: false,
     };
     for line in markdown::draw_block(text, columns) {
         line.spans().iter().for_each(|span| bytes.write_span(span));

@@ -51,7 +51,7 @@ fn usage() -> EventBody {
 
 fn call(phase: CallPhase) -> EventBody {
     let (arguments, raw) = match phase {
-        CallPhase::Started => (None, None),
+        CallPhase::Started | CallPhase::Running => (None, None),
         CallPhase::Arguments => (None, Some("{\"a\":1}".to_owned())),
         CallPhase::Finished => (Some(json!({"a": 1})), Some("{\"a\":1}".to_owned())),
     };

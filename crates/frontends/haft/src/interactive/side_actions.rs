@@ -145,7 +145,7 @@ impl SideActions {
             SideAction::Haft(arguments) => {
                 let line = commit_question::shown_line(&arguments);
                 let command = self.haft_command(&arguments);
-                self.run_command(command, line, describe_output);
+                self.run_command(command, line, describe_own_output);
             }
             SideAction::Shell(line) => {
                 let mut command = self.shell.command();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_types::{CallPhase, CostSum, Event, EventBody, TurnResult};
 
-use super::events::summarize_arguments;
+use super::events::format_call;
 use super::progress_line::ProgressLine;
 
 /// The width for which Markdown is drawn if the terminal does not tell its own.
@@ -61,10 +61,8 @@ impl LiveRun {
                 arguments,
                 ..
             } => {
-                let about = arguments
-                    .as_ref()
-                    .map_or_else(String::new, summarize_arguments);
-                self.waiting.insert(id.clone(), format!("{name}{about}"));
+                let title = format_call(name, arguments.as_ref());
+                self.waiting.insert(id.clone(), title);
             }
             EventBody::ToolCall {
                 id,
@@ -72,7 +70,7 @@ impl LiveRun {
                 phase: CallPhase::Running,
                 ..
             } => {
-                let title = self.waiting.remove(id).unwrap_or_else(|| name.clone());
+                let title = self.waiting.remove(id).unwrap_or_else(|| format_call(name, None));
                 self.line.start_call(title);
             }
             EventBody::ToolProgress { text, .. } => self.line.set_output(text),

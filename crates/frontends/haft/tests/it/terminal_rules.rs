@@ -69,7 +69,7 @@ fn approval_outside_the_sandbox_says_why_it_has_no_rule() {
         return;
     }
     for arguments in [&["--", "go"][..], &["--set", "language=zh-CN", "--", "go"]] {
-        let mut terminal = Terminal::start(&rig, arguments, (160, 40));
+        let terminal = Terminal::start(&rig, arguments, (160, 40));
         terminal.until_armed();
         let shown = terminal.text();
         assert!(

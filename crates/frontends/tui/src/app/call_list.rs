@@ -168,7 +168,7 @@ impl CallList {
         if approval.agent != MAIN_AGENT {
             return None;
         }
-        let about = extract_call_subject(&approval.arguments);
+        let about = CallHeadline::new(&approval.tool, &approval.arguments).object;
         let waiting = || {
             self.running
                 .iter()

@@ -101,8 +101,8 @@ pub(super) fn list_quit_options(running: &[String]) -> PickerList {
             row(text!("app-leave-stay"), PickerAction::Leave),
             row(text!("app-leave-quit"), PickerAction::Quit),
         ],
-        filter: String::new(),
         is_question: true,
+        ..PickerList::default()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use haft_agent::ApprovalReply;
+use haft_agent::{Approval, ApprovalReply};
 use haft_messages::is_dialogue_tool;
 use haft_types::{
     CallPhase, CompactionPhase, EventBody, Outcome, TaskPhase, ToolStatus, TurnResult, Usage,
@@ -273,7 +273,7 @@ impl TurnView {
         let mut call = ToolCallView::new("", tool);
         call.describe(arguments);
         // How long the call took is not known any more.
-        call.since = now;
+        call.since = Some(now);
         let rows = call.draw_finished(status, text, now, out.columns());
         self.reply.print_call(rows, out);
     }

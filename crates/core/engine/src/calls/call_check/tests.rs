@@ -71,7 +71,12 @@ fn admit_one(
         stop,
         last: calls == 1,
     };
-    match check_call(call, &facts, &registry()) {
+    let registry = registry();
+    let audience = Audience {
+        profile: ModelProfile::Full,
+        registry: &registry,
+    };
+    match check_call(call, &facts, audience) {
         Ok(admitted) => Ok(admitted.arguments),
         Err(refused) => Err(refused
             .envelope

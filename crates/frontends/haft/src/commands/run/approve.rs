@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use haft_agent::Places;
 use haft_engine::{Approval, ApprovalReply, Approver, MAIN_AGENT};
 use haft_messages::CallHeadline;
-use haft_text::reveal_controls;
+use haft_text::{reveal_controls, show_exactly};
 use haft_types::{Decision, Form, FormOutcome};
 
 use crate::commands::permissions;
