@@ -413,7 +413,7 @@ impl ApprovalDialog {
             SubjectKind::Diff => {
                 let headers = DiffHeaders::PathsOfSeveral;
                 diff::draw_diff_rows("", headers, shown.lines(), columns)
-            },
+            }
             SubjectKind::Text => shown
                 .lines()
                 .flat_map(|line| wrap_exact_line(line, columns))

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver, EventSink};
 use haft_types::{
-    BudgetLayer, Cost, Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer, ToolStatus, Usage,
+    BudgetLayer, Cost, Event, Form, FormOutcome, Layer, PermissionMode, SandboxLayer, ToolStatus,
+    Usage,
 };
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

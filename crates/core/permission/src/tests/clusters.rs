@@ -76,11 +76,7 @@ fn denied_files_behind_a_cluster_of_options_are_denied() {
     ] {
         assert_eq!(decide(line, &deny), Decision::Deny, "{line}");
     }
-    for line in [
-        "grep -hn.envx a",
-        "grep -hfout/env a",
-        "cp -ftout/x a",
-    ] {
+    for line in ["grep -hn.envx a", "grep -hfout/env a", "cp -ftout/x a"] {
         assert_eq!(decide(line, &deny), Decision::Allow, "{line}");
     }
 }

@@ -70,7 +70,10 @@ impl LiveRun {
                 phase: CallPhase::Running,
                 ..
             } => {
-                let title = self.waiting.remove(id).unwrap_or_else(|| format_call(name, None));
+                let title = self
+                    .waiting
+                    .remove(id)
+                    .unwrap_or_else(|| format_call(name, None));
                 self.line.start_call(title);
             }
             EventBody::ToolProgress { text, .. } => self.line.set_output(text),

@@ -114,7 +114,10 @@ fn key_command_starts_outside_the_project_without_variables_that_name_code() {
 fn key_command_inherits_no_variable_that_names_a_writable_folder() {
     let outside = TempDir::new().unwrap();
     let noted = outside.path().join("environment");
-    let line = format!("api_key_command = \"env > '{}'; echo key\"", noted.display());
+    let line = format!(
+        "api_key_command = \"env > '{}'; echo key\"",
+        noted.display()
+    );
     let rig = rig_with_key_source(&line);
     let programs = PlantedPrograms::new(&rig, "unused", "true");
     let project = rig.project().display().to_string();
