@@ -67,7 +67,9 @@ impl HostState {
         };
         for project in &policy.projects {
             let found = search_project(policy, project).at_step(ConfinementStep::Search)?;
-            found.into_iter().for_each(|entry| survey.protect(entry));
+            for entry in found {
+                survey.protect(entry);
+            }
         }
         for given in &policy.hidden {
             survey.hide(given);

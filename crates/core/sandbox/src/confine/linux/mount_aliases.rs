@@ -96,15 +96,12 @@ fn unescape_path(text: &[u8]) -> PathBuf {
             .filter(|_| *first == b'\\')
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match octal {
-            Some(byte) => {
-                path.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                path.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = octal {
+            path.push(byte);
+            rest = &after[3..];
+        } else {
+            path.push(*first);
+            rest = after;
         }
     }
     PathBuf::from(OsString::from_vec(path))
