@@ -369,7 +369,7 @@ fn session_updates_show_text_plan_calls_and_diffs() {
     let whole = editor.updates_of_kind("tool_call_update");
     let read = whole
         .iter()
-        .find(|update| update["title"] == "Read a.txt")
+        .find(|update| update["title"] == "Read a.txt, from line 1")
         .unwrap();
     assert_eq!(read["locations"], json!([{"path": path, "line": 1}]));
     let edit = calls[1]["toolCallId"].clone();

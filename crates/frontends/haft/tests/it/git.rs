@@ -54,7 +54,7 @@ impl Trap {
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         fs::write(
             at,
-            format!("#!/bin/sh\ntouch {}\nexit 0\n", self.marker().display()),
+            format!("#!/bin/sh\ntouch '{}'\nexit 0\n", self.marker().display()),
         )
         .unwrap();
         fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
@@ -708,10 +708,7 @@ fn git_is_started_in_one_place() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let text = text
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default();
+        let text = text.split("\nmod tests {").next().unwrap_or_default();
         let starts = [
             "Command::new(\"git",
             "shell(\"git",

@@ -277,7 +277,7 @@ fn readable_paths_and_the_path_variable_show_programs_below_tmp() {
     );
     write_program(&folder.path().join("lib/text"), "it works\n");
     let single = write_program(&folder.path().join("single"), "#!/bin/sh\necho it works\n");
-    let write = format!("touch {}", folder.path().join("written").display());
+    let write = format!("touch '{}'", folder.path().join("written").display());
 
     let Some((rig, _other)) = confined_rig([
         execute("tool-below-tmp"),

@@ -306,7 +306,7 @@ fn haft_in_the_project_is_not_replaced_by_commands() {
     let outside = TempDir::new().unwrap();
     let mark = outside.path().join("planted");
     let plant = format!(
-        "printf '#!/bin/sh\\ntouch {}\\n' > new; chmod +x new;",
+        "printf '#!/bin/sh\\ntouch \"{}\"\\n' > new; chmod +x new;",
         mark.display()
     );
     let lines = [
@@ -360,7 +360,8 @@ fn unconfined_hook_is_not_looked_up_in_folders_that_the_model_can_write() {
             Script::replies([Reply::text("Done.")]).unwrap(),
         );
         let noted = rig.home().join("noted");
-        let programs = PlantedPrograms::new(&rig, "myhook", &format!("touch {}", noted.display()));
+        let programs =
+            PlantedPrograms::new(&rig, "myhook", &format!("touch '{}'", noted.display()));
         let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
         rig.configure(&format!(
             "{config}[[hooks.Stop]]\nhooks = [{{ command = \"myhook\", {sandbox} }}]\n"
@@ -385,7 +386,7 @@ fn key_command_runs_no_link_to_a_program_that_the_model_can_write() {
         let mark = outside.path().join("planted");
         let rig = rig_with_key_source("api_key_env = \"UNUSED\"");
         let planted = rig.project().join("tools/mykey");
-        make_program(&planted, &format!("touch {}; echo key", mark.display()));
+        make_program(&planted, &format!("touch '{}'; echo key", mark.display()));
         fs::create_dir_all(outside.path().join("bin")).unwrap();
         std::os::unix::fs::symlink(&planted, outside.path().join("bin/mykey")).unwrap();
         let line = line.replace("PLANTED", &planted.display().to_string());
@@ -412,7 +413,7 @@ fn proxy_starts_no_agent_that_the_model_can_write() {
         Script::replies([Reply::text("Unused.")]).unwrap(),
     );
     let opened = rig.home().join("opened");
-    let programs = PlantedPrograms::new(&rig, "myagent", &format!("touch {}", opened.display()));
+    let programs = PlantedPrograms::new(&rig, "myagent", &format!("touch '{}'", opened.display()));
     let path = programs.path.replacen(&programs.added(), "/nowhere", 1);
     let ran = rig
         .command(&["proxy", "--", "myagent"])

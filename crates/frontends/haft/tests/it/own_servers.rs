@@ -87,7 +87,7 @@ fn own_server_is_not_looked_up_in_the_project() {
     let venv = rig.project().join(".venv/bin");
     make_program(
         &venv.join("mytool"),
-        &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+        &format!("touch '{}'\n{SHELL_MCP_SERVER}", mark.display()),
     );
     let ran = run_with_path(&rig, &[&venv]);
     let refused = last_result(&ran);
@@ -104,7 +104,7 @@ fn own_server_is_not_looked_up_in_the_project() {
     let venv = rig.project().join(".venv/bin");
     make_program(
         &venv.join("mytool"),
-        &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+        &format!("touch '{}'\n{SHELL_MCP_SERVER}", mark.display()),
     );
     make_program(&outside.path().join("bin/mytool"), SHELL_MCP_SERVER);
     let ran = run_with_path(&rig, &[&venv, &outside.path().join("bin")]);
@@ -118,7 +118,7 @@ fn own_server_does_not_start_in_the_project() {
     let at = |name: &str| outside.path().join(name).display().to_string();
     fs::write(at("server.sh"), SHELL_MCP_SERVER).unwrap();
     let script = format!(
-        "ls -A | grep -q npmrc && touch planted; pwd > cwd; exec sh {}",
+        "ls -A | grep -q npmrc && touch planted; pwd > cwd; exec sh '{}'",
         at("server.sh")
     );
     let entry = format!("command = \"sh\"\nargs = [\"-c\", \"{script}\"]\n");
@@ -196,7 +196,7 @@ fn own_server_is_not_looked_up_in_folders_that_the_model_can_write() {
         let folder = writable.path().display().to_string();
         make_program(
             &writable.path().join("bin/mytool"),
-            &format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+            &format!("touch '{}'\n{SHELL_MCP_SERVER}", mark.display()),
         );
         let rig = rig_with_server("command = \"mytool\"\n", &[]);
         let mut further = vec!["--add-dir", &folder];
@@ -224,7 +224,7 @@ fn own_server_file_in_a_folder_that_the_model_can_write_is_confined() {
         let server = writable.path().join("server.sh");
         fs::write(
             &server,
-            format!("touch {}\n{SHELL_MCP_SERVER}", mark.display()),
+            format!("touch '{}'\n{SHELL_MCP_SERVER}", mark.display()),
         )
         .unwrap();
         let entry = format!("command = \"sh\"\nargs = [\"{}\"]\n", server.display());
@@ -244,7 +244,7 @@ fn own_server_file_in_a_folder_that_the_model_can_write_is_confined() {
 /// A server that leaves a mark if it runs outside the sandbox, in a folder that the model can
 /// write.
 fn marking_server(mark: &Path) -> String {
-    format!("touch {}\n{SHELL_MCP_SERVER}", mark.display())
+    format!("touch '{}'\n{SHELL_MCP_SERVER}", mark.display())
 }
 
 /// The server's entry names a folder and not the file in it that runs.

@@ -183,7 +183,6 @@ fn written_paths_parses_a_strace_log() {
 fn run_traced(rig: &Rig, mode: &str) -> (Ran, BTreeSet<WrittenPath>) {
     let log = rig.home().join("strace.log");
     let options = [
-        "--seccomp-bpf",
         "-y",
         "-s",
         "4096",
