@@ -56,6 +56,7 @@ pub(super) const SEALED_REPOSITORY_ENTRIES: &[&str] = &[
     "modules",
     "worktrees",
 ];
+
 /// An existing protected name, or a folder that leads to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProtectedEntry {
@@ -255,7 +256,7 @@ mod tests {
         assert!(second(Some(folder)) && !second(None));
         assert_eq!(
             second_parts(".github", folder, None),
-            BTreeSet::from(["actions", "workflows"])
+            BTreeSet::from(["actions", "hooks", "workflows"])
         );
     }
 
