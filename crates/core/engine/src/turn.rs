@@ -605,7 +605,14 @@ impl Turn {
         let rounds = MAX_EQUAL_RESULTS as usize;
         self.recent
             .drain(..self.recent.len().saturating_sub(rounds * MAX_CYCLE_LEN));
-        let goes_round = |period: usize| {
+        if self
+            .streaks
+            .values()
+            .any(|streak| *streak >= MAX_EQUAL_RESULTS)
+        {
+            return Some(seen.len());
+        }
+        (2..=MAX_CYCLE_LEN).find(|period| {
             let newest = self
                 .recent
                 .len()
@@ -614,18 +621,10 @@ impl Turn {
             newest.is_some_and(|newest| {
                 newest
                     .iter()
-                    .zip(newest.iter().skip(period))
+                    .zip(newest.iter().skip(*period))
                     .all(|(one, next)| one == next)
             })
-        };
-        if self
-            .streaks
-            .values()
-            .any(|streak| *streak >= MAX_EQUAL_RESULTS)
-        {
-            return Some(seen.len());
-        }
-        (2..=MAX_CYCLE_LEN).find(|period| goes_round(*period))
+        })
     }
 
     fn warn_of_repetition(&mut self, nudge: Nudge) -> Vec<TurnAction> {

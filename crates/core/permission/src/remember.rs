@@ -99,15 +99,15 @@ fn build_command_rule(tool: &str, part: &str) -> Result<String, String> {
         return Err(NOT_COVERED.to_owned());
     }
     let module = effects::find_module(&simple.words);
-    let is_named = |risk: &effects::Risk| match risk.at {
-        effects::RiskPosition::Word(at) => {
-            module.is_some_and(|module| at == module || at + 1 == module)
-        }
-        effects::RiskPosition::Whole | effects::RiskPosition::Input => false,
-    };
     // Words that make a program run or write something are left for the user to allow explicitly.
     let risks = effects::find_risks(&simple.words);
-    if let Some(risk) = risks.iter().find(|risk| !is_named(risk)) {
+    let unnamed = risks.iter().find(|risk| match risk.at {
+        effects::RiskPosition::Word(at) => {
+            module.is_none_or(|module| at != module && at + 1 != module)
+        }
+        effects::RiskPosition::Whole | effects::RiskPosition::Input => true,
+    });
+    if let Some(risk) = unnamed {
         let word = match risk.at {
             effects::RiskPosition::Word(at) => simple.words.get(at).map(|word| &word.source),
             effects::RiskPosition::Whole | effects::RiskPosition::Input => None,

@@ -34,18 +34,17 @@ pub enum ProjectCommandKind {
 
 /// Lists the commands that haft would run if the project were trusted.
 pub fn list_project_commands(root: &Path) -> Vec<ProjectCommand> {
-    let relative = |path: &Path| {
-        path.strip_prefix(root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
-    };
     let hooks = load_declared_hooks(root)
         .into_iter()
         .map(|hook| ProjectCommand {
             kind: ProjectCommandKind::Hook,
             name: hook.point.name().to_owned(),
-            file: relative(&hook.path),
+            file: hook
+                .path
+                .strip_prefix(root)
+                .unwrap_or(&hook.path)
+                .display()
+                .to_string(),
             line: hook.command,
         });
     let servers = read_declared_servers(root)

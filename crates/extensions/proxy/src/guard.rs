@@ -36,17 +36,16 @@ pub(crate) fn check_request(parts: &request::Parts) -> Result<(), Refusal> {
             reason: "this host name is not served",
         });
     }
-    let is_own_origin = |origin: &str| {
-        origin
-            .parse::<Uri>()
-            .is_ok_and(|uri| uri.authority().map(Authority::as_str) == hosts.first().copied())
-    };
     let text = |name: &HeaderName| {
         let values = parts.headers.get_all(name).iter();
         values.map(|value| value.to_str().unwrap_or_default())
     };
-    let is_foreign = text(&ORIGIN).any(|origin| !is_own_origin(origin))
-        || text(&FETCH_SITE).any(|site| !OWN_SITE.contains(&site));
+    let has_foreign_origin = text(&ORIGIN).any(|origin| {
+        !origin
+            .parse::<Uri>()
+            .is_ok_and(|uri| uri.authority().map(Authority::as_str) == hosts.first().copied())
+    });
+    let is_foreign = has_foreign_origin || text(&FETCH_SITE).any(|site| !OWN_SITE.contains(&site));
     if is_foreign {
         return Err(Refusal {
             status: StatusCode::FORBIDDEN,
@@ -58,9 +57,8 @@ pub(crate) fn check_request(parts: &request::Parts) -> Result<(), Refusal> {
 
 /// True if a host, with or without a port, is a name or an address of this machine's loopback.
 fn is_loopback(host: &str) -> bool {
-    let is_port = |port: &str| port.parse::<u16>().is_ok();
     let name = match host.rsplit_once(':') {
-        Some((name, port)) if is_port(port) && !name.ends_with(':') => name,
+        Some((name, port)) if port.parse::<u16>().is_ok() && !name.ends_with(':') => name,
         Some(_) | None => host,
     };
     matches!(

@@ -140,7 +140,7 @@ pub(crate) fn derive_proposed_changes(
 
 /// A hunk of a unified diff that is being parsed.
 #[derive(Default)]
-struct Hunk {
+struct DiffHunk {
     old_lines_left: usize,
     new_lines_left: usize,
     old: String,
@@ -149,7 +149,7 @@ struct Hunk {
     last_sign: Option<char>,
 }
 
-impl Hunk {
+impl DiffHunk {
     /// The marker that follows a last line without a line break.
     const NO_NEWLINE_MARKER: &str = "\\ No newline at end of file";
 
@@ -214,13 +214,13 @@ pub(crate) fn convert_diff_preview(subject: &str, cwd: &Path) -> Option<Vec<Tool
             return None;
         }
         let mut hunks = 0;
-        while let Some(mut hunk) = lines.peek().and_then(|line| Hunk::parse_header(line)) {
+        while let Some(mut hunk) = lines.peek().and_then(|line| DiffHunk::parse_header(line)) {
             lines.next();
             hunks += 1;
             while hunk.old_lines_left + hunk.new_lines_left > 0 {
                 hunk.push_line(lines.next()?)?;
             }
-            if let Some(remark) = lines.next_if(|line| *line == Hunk::NO_NEWLINE_MARKER) {
+            if let Some(remark) = lines.next_if(|line| *line == DiffHunk::NO_NEWLINE_MARKER) {
                 hunk.push_line(remark)?;
             }
             let old_text = (old != NO_FILE).then(|| show_content_exactly(&hunk.old).into_owned());
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn convert_diff_preview_keeps_missing_line_breaks() {
-        let remark = Hunk::NO_NEWLINE_MARKER;
+        let remark = DiffHunk::NO_NEWLINE_MARKER;
         let shown = |hunk: &str| {
             let diffs =
                 convert_diff_preview(&format!("--- a\n+++ a\n{hunk}"), Path::new("/work")).unwrap();

@@ -104,10 +104,10 @@ pub(crate) fn print_to_stderr(line: &str) {
 
 /// Selects the colors of this process's terminal.
 pub(crate) fn choose_palette() -> Palette {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let without_colors = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match std::env::var("TERM").as_deref() {
         Ok("dumb") => Palette::Plain,
-        _ if set("NO_COLOR") => Palette::Attributes,
+        _ if without_colors => Palette::Attributes,
         _ => Palette::Colour,
     }
 }

@@ -238,12 +238,11 @@ impl OpenList {
             .split_whitespace()
             .map(str::to_lowercase)
             .collect();
-        let fits = |row: &PickerRow| {
-            let whole = format!("{} {}", row.text, row.about).to_lowercase();
-            words.iter().all(|word| whole.contains(word))
-        };
         numbered
-            .filter(|(_, row)| fits(row))
+            .filter(|(_, row)| {
+                let whole = format!("{} {}", row.text, row.about).to_lowercase();
+                words.iter().all(|word| whole.contains(word))
+            })
             .map(|(at, row)| (at + 1, row))
             .collect()
     }

@@ -15,10 +15,9 @@ pub(crate) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some((start, scheme)) = find_scheme(text, from) {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || ADDRESS_SIGNS.contains(c);
         let behind = start + scheme.len();
         let length = text[behind..]
-            .find(|c| !is_part(c))
+            .find(|c: char| !c.is_ascii_alphanumeric() && !ADDRESS_SIGNS.contains(c))
             .unwrap_or(text.len() - behind);
         let end = behind + trim_punctuation(&text[behind..behind + length]).len();
         if end > behind {

@@ -194,25 +194,32 @@ impl Worker {
             None
         };
         let workspace = self.workspaces.create_workspace(task, bundle.as_deref())?;
-        let fill = || {
-            if task.base.is_none() {
-                self.queue
-                    .set_base_commit(slot.lease, &workspace.base)
-                    .map_err(trouble)?;
-            }
-            self.runner.trust_clone(task, &workspace.folder)?;
-            // Nothing was changed before the first run.
-            if slot.lease.epoch > 1 {
-                workspace.restore_files(&self.queue.read_files(task.id).map_err(trouble)?)?;
-            }
-            Ok(())
-        };
-        if let Err(end) = fill() {
+        if let Err(end) = self.fill_workspace(&workspace, task, slot) {
             self.runner.revoke_trust(&workspace.folder);
             self.workspaces.remove_workspace(workspace);
             return Err(end);
         }
         Ok(workspace)
+    }
+
+    fn fill_workspace(
+        &self,
+        workspace: &TaskWorkspace,
+        task: &QueuedTask,
+        slot: &Slot,
+    ) -> Result<(), RunEnd> {
+        let trouble = |error: StoreError| RunEnd::Trouble(error.to_string());
+        if task.base.is_none() {
+            self.queue
+                .set_base_commit(slot.lease, &workspace.base)
+                .map_err(trouble)?;
+        }
+        self.runner.trust_clone(task, &workspace.folder)?;
+        // Nothing was changed before the first run.
+        if slot.lease.epoch > 1 {
+            workspace.restore_files(&self.queue.read_files(task.id).map_err(trouble)?)?;
+        }
+        Ok(())
     }
 
     /// Returns the report about a run that ended by itself: with its patch, which is also pushed if

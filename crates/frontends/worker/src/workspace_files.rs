@@ -13,10 +13,6 @@ impl TaskWorkspace {
     /// Restores the changes of earlier runs in the clone. Deletions are made first, beginning with
     /// the deepest path; then the changed files are written.
     pub fn restore_files(&self, kept: &[KeptFile]) -> Result<(), WorkspaceError> {
-        let failed = |file: &KeptFile, source| WorkspaceError::File {
-            at: file.path.clone(),
-            source,
-        };
         for file in kept
             .iter()
             .rev()
@@ -26,7 +22,10 @@ impl TaskWorkspace {
         }
         for file in kept.iter().filter(|file| file.kind != KeptKind::Absent) {
             let at = self.resolve_path(file)?;
-            write_kept_file(file, &at).map_err(|source| failed(file, source))?;
+            write_kept_file(file, &at).map_err(|source| WorkspaceError::File {
+                at: file.path.clone(),
+                source,
+            })?;
         }
         Ok(())
     }

@@ -137,10 +137,12 @@ fn diff_as_content_error(tool: &str, arguments: &Value) -> Option<Envelope> {
         _ => return None,
     };
     let path = text("path").unwrap_or_default();
-    let is_heading = |line: &str| line.starts_with("@@ -") && line[4..].contains(" @@");
     let mut hunk = content
         .lines()
-        .skip_while(|line| !is_heading(line))
+        .skip_while(|line| {
+            line.strip_prefix("@@ -")
+                .is_none_or(|rest| !rest.contains(" @@"))
+        })
         .peekable();
     let is_diff = hunk.peek().is_some()
         && hunk.all(|line| line.is_empty() || line.starts_with([' ', '+', '-', '@', '\\']));

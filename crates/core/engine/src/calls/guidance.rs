@@ -323,7 +323,8 @@ impl Session {
     ) -> Option<Guidance> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let path = text("path").filter(|_| tool == "edit_file")?;
-        let (old, new) = (text("old_text")?, text("new_text")?);
+        let old = text("old_text")?;
+        let new = text("new_text")?;
         let is_named = self.transcript.round_prompt().contains(path);
         if is_named && self.prompt.registry().offers_tool(names::WRITE_TOOL) {
             return Some(Guidance::call(

@@ -174,25 +174,25 @@ pub(crate) fn count_effect(
     let name = found.tool.spec().name.as_str();
     let kind = match found.tool.access() {
         Access::Read | Access::State => return,
-        Access::Execute if name == names::EXECUTE_TOOL => EffectKind::Recorded,
-        Access::Write if !names::CONDITIONAL_TOOLS.contains(&name) => EffectKind::Attempt,
-        Access::Execute | Access::Write => EffectKind::Unknown,
+        Access::Execute if name == names::EXECUTE_TOOL => CallEffectKind::Recorded,
+        Access::Write if !names::CONDITIONAL_TOOLS.contains(&name) => CallEffectKind::Attempt,
+        Access::Execute | Access::Write => CallEffectKind::Unknown,
     };
     match (outcome, kind) {
         (CallOutcome::ChangedFiles, _)
-        | (CallOutcome::Succeeded, EffectKind::Attempt | EffectKind::Unknown) => {
+        | (CallOutcome::Succeeded, CallEffectKind::Attempt | CallEffectKind::Unknown) => {
             counts.took_effect += 1;
         }
-        (CallOutcome::Failed, EffectKind::Attempt) => counts.failed += 1,
+        (CallOutcome::Failed, CallEffectKind::Attempt) => counts.failed += 1,
         (CallOutcome::Refused, _) => counts.refused += 1,
-        (CallOutcome::Succeeded, EffectKind::Recorded)
-        | (CallOutcome::Failed, EffectKind::Recorded | EffectKind::Unknown) => {}
+        (CallOutcome::Succeeded, CallEffectKind::Recorded)
+        | (CallOutcome::Failed, CallEffectKind::Recorded | CallEffectKind::Unknown) => {}
     }
 }
 
 /// The way in which a call can change files.
 #[derive(Clone, Copy)]
-enum EffectKind {
+enum CallEffectKind {
     /// The call is a write or an edit.
     Attempt,
     /// The call is a command. The files that it changed are recorded.

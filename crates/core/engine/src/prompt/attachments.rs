@@ -183,7 +183,6 @@ pub(crate) fn find_path_words(text: &str) -> Vec<String> {
     let separates = |c: char| {
         c.is_whitespace() || "\"'`()[]{}<>,;:!?，。；：！？、（）《》「」“”‘’…".contains(c)
     };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let mut words = Vec::new();
     let mut add = |word: &str| {
         let word = word.trim_start_matches('@').trim_end_matches('.');
@@ -194,7 +193,8 @@ pub(crate) fn find_path_words(text: &str) -> Vec<String> {
     for word in text.split(separates).filter(|word| !word.is_empty()) {
         add(word);
         if !word.is_ascii() {
-            word.split(|c| !is_plain(c)).for_each(&mut add);
+            word.split(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c))
+                .for_each(&mut add);
         }
     }
     words.truncate(MAX_WORDS);

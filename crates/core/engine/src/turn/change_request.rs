@@ -105,18 +105,16 @@ fn strip_polite_opening(sentence: &str) -> (&str, bool) {
 
 fn requests_change_in_english(sentence: &str) -> bool {
     let words: Vec<&str> = split_words(sentence).collect();
-    let is_verb = |at: usize| {
-        let before = at.checked_sub(1).and_then(|before| words.get(before));
-        is_listed("verbs", words[at])
-            && before.is_none_or(|before| !is_listed("not verbs after", before))
-            && words.get(at + 1) != Some(&"nothing")
-    };
     let asks_for_words = words
         .first()
         .is_some_and(|first| is_listed("questions", first));
     (0..words.len()).any(|at| {
-        let is_joined = at > 0 && is_listed("joins", words[at - 1]);
-        is_verb(at) && (!asks_for_words || is_joined)
+        let before = at.checked_sub(1).and_then(|before| words.get(before));
+        let is_verb = is_listed("verbs", words[at])
+            && before.is_none_or(|before| !is_listed("not verbs after", before))
+            && words.get(at + 1) != Some(&"nothing");
+        let is_joined = before.is_some_and(|before| is_listed("joins", before));
+        is_verb && (!asks_for_words || is_joined)
     })
 }
 
@@ -185,8 +183,7 @@ fn has_file_extension(path: &str) -> bool {
 /// Returns true if `path` contains a listed file name, or the path of an existing file. Chinese
 /// text may surround the path.
 fn is_named_file(path: &str, is_file: &dyn Fn(&str) -> bool) -> bool {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    path.split(|c| !is_inner(c))
+    path.split(|c: char| !c.is_ascii_alphanumeric() && !"_-./".contains(c))
         .chain([path])
         .map(|name| name.trim_end_matches('.'))
         .filter(|name| !name.is_empty() && !name.starts_with('/') && !name.contains(".."))

@@ -55,26 +55,26 @@ impl VersionsEntry {
             .take_while(|word| word.literal() != Some("--"))
             .filter(|word| word.literal().is_none_or(is_option))
             .collect();
-        let has = |letters: &str, long: &NameList, form: Spelling| {
-            options.iter().any(|word| {
-                word.literal()
-                    .is_none_or(|text| names_option(text, letters, long, form))
+        let has_option = options.iter().any(|word| {
+            word.literal().is_none_or(|text| {
+                names_option(text, &self.short, &self.long, Spelling::Abbreviated)
             })
-        };
-        if has(&self.short, &self.long, Spelling::Abbreviated) {
+        });
+        if has_option {
             return true;
         }
-        let is_named =
-            |word: &&ShellWord| word.literal().is_none_or(|text| self.words.contains(text));
-        if !self.words.is_empty() && rest.iter().take(1).any(|word| is_named(&word)) {
+        let is_named = rest
+            .first()
+            .is_some_and(|word| word.literal().is_none_or(|text| self.words.contains(text)));
+        if !self.words.is_empty() && is_named {
             return true;
         }
-        let hides = |word: &&&ShellWord| {
+        let is_hidden = options.iter().any(|word| {
             word.literal().is_some_and(|text| {
                 names_option(text, &self.without_short, &self.without, Spelling::Whole)
             })
-        };
-        self.always && !options.iter().any(|word| hides(&word))
+        });
+        self.always && !is_hidden
     }
 }
 

@@ -149,8 +149,10 @@ fn is_device(path: &Path) -> bool {
 /// Returns the number of words of `ln -s SOURCE TARGET` that are not written: the option and the
 /// source.
 fn count_link_sources(words: &[ShellWord]) -> usize {
-    let text = |at: usize| words.get(at).and_then(ShellWord::literal);
-    let is_symbolic = matches!(text(1), Some("-s" | "-sf" | "-sfn" | "-sn" | "--symbolic"));
+    let is_symbolic = matches!(
+        words.get(1).and_then(ShellWord::literal),
+        Some("-s" | "-sf" | "-sfn" | "-sn" | "--symbolic")
+    );
     let is_link = matches!(
         words.first().and_then(ShellWord::base_name),
         Some("ln" | "gln")

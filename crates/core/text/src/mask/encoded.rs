@@ -44,7 +44,7 @@ impl EncodedValues {
     /// Returns the ranges of the values in `text`.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        let mut level = DecodedText::from_plain(text);
+        let mut level = UnescapedText::from_plain(text);
         for depth in 0..=MAX_LEVELS {
             // Values that are not escaped are found by the masker itself.
             if depth > 0 {
@@ -117,13 +117,13 @@ fn extend_run(bytes: &[u8], range: Range<usize>) -> Range<usize> {
 }
 
 /// A text with some escapes resolved, and the positions of its bytes in the original text.
-struct DecodedText<'a> {
+struct UnescapedText<'a> {
     bytes: Cow<'a, [u8]>,
     /// The original position of each byte, and of the end. Empty if nothing is resolved.
     starts: Vec<usize>,
 }
 
-impl<'a> DecodedText<'a> {
+impl<'a> UnescapedText<'a> {
     fn from_plain(text: &'a str) -> Self {
         Self {
             bytes: Cow::Borrowed(text.as_bytes()),

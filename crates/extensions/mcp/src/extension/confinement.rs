@@ -401,11 +401,12 @@ impl ServerSandboxes {
         }
         let file = self.places.mcp_confined_file();
         let seen = haft_files::read_text(&file, MAX_SEEN_BYTES).unwrap_or_default();
-        let is_seen = seen.lines().any(|name| name == server.name);
+        if seen.lines().any(|name| name == server.name) {
+            return;
+        }
         let text = format!("{seen}{}\n", server.name);
         // If that cannot be recorded, the notice would be repeated, so it is not shown.
-        let record = || haft_files::replace_file(&file, text.as_bytes(), Durability::Process);
-        if !is_seen && record().is_ok() {
+        if haft_files::replace_file(&file, text.as_bytes(), Durability::Process).is_ok() {
             self.queue_notice(server, "runs in a sandbox now: it reads the project, and writes only its private folder. `writable = [\"FOLDER\"]`, `network = false` and `sandbox = false` in its entry change that. This is said once");
         }
     }

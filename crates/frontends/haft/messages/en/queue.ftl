@@ -32,6 +32,6 @@ queue-resumed = resumed
 queue-not-paused = not paused
 queue-all-paused = Paused: workers take no tasks (`haft queue resume`).
 queue-label-paused = Paused: tasks with the label { $label }.
-queue-pruned = { $tasks } tasks and { $workers } rows of lost workers removed
+queue-pruned = Removed tasks: { $tasks }. Removed lost workers: { $workers }.
 queue-migrated = The tables are up to date.
 queue-show-earlier = Before retry:  ${ $usd }, { $tokens } tokens

@@ -279,12 +279,11 @@ impl TrustFootprint {
     /// Returns the files that would be read: instructions, and files of the footprint from which no
     /// command comes, such as agents and custom commands.
     fn list_files_to_read(&self) -> Vec<String> {
-        let runs = |file: &String| {
+        let steering = self.files_to_run().into_iter().filter(|file| {
             self.commands
                 .iter()
-                .any(|command| command.file == *file || command.line.contains(file.as_str()))
-        };
-        let steering = self.files_to_run().into_iter().filter(|file| !runs(file));
+                .all(|command| command.file != *file && !command.line.contains(file.as_str()))
+        });
         let mut files: Vec<_> = self
             .instruction_files
             .iter()

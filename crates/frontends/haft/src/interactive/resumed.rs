@@ -76,11 +76,10 @@ pub(super) fn collect_last_rounds(history: &[Arc<Entry>]) -> Vec<EarlierMessage>
             });
         }
     }
-    let is_empty = |message: &EarlierMessage| match message {
-        EarlierMessage::User(text) | EarlierMessage::Model(text) => text.trim().is_empty(),
-        EarlierMessage::Result { .. } | EarlierMessage::Call { .. } => false,
-    };
-    shown.retain(|message| !is_empty(message));
+    shown.retain(|message| match message {
+        EarlierMessage::User(text) | EarlierMessage::Model(text) => !text.trim().is_empty(),
+        EarlierMessage::Result { .. } | EarlierMessage::Call { .. } => true,
+    });
     shown
 }
 

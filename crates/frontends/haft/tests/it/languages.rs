@@ -209,7 +209,7 @@ fn trust_question_and_start_screen_are_chinese() {
         let mut terminal = Terminal::start_with(&rig, &[], (80, 40), &[CHINESE]);
         terminal.until_text("信任此目录吗？");
         assert!(
-            terminal.text().contains("将会加载的指令文件"),
+            terminal.text().contains("将会读取的文件：\n  AGENTS.md"),
             "{}",
             terminal.text()
         );

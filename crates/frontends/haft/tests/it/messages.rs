@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 38] = [
+const SAME_IN_CHINESE: [&str; 40] = [
     "config-reason",
     "config-reason-between",
     "app-agent-says",
@@ -36,6 +36,8 @@ const SAME_IN_CHINESE: [&str; 38] = [
     "models-test-heading",
     "output-between",
     "output-comma",
+    "plain-open-command",
+    "plain-open-key",
     "output-retry-limit",
     "permissions-verdict",
     "replay-kept",

@@ -20,7 +20,7 @@ use crate::rig::{Rig, haft};
 use crate::translations::{Outline, repository_root};
 
 /// Languages that a block may name; a block without a language is an error.
-const LANGUAGES: [&str; 12] = [
+const LANGUAGES: [&str; 13] = [
     "sh",
     "console",
     "toml",
@@ -33,6 +33,7 @@ const LANGUAGES: [&str; 12] = [
     "make",
     "lua",
     "elisp",
+    "ini",
 ];
 
 /// The replies of the model while samples run.

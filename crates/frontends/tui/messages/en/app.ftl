@@ -42,7 +42,7 @@ app-pasted-lines =
        *[other] [pasted { $lines } lines]
     }
 app-files-usage = `/files`, `/files add PATH…`, `/files remove PATH…` or `/files clear`
-app-yolo-refused = yolo has no sandbox and cannot be switched on in a session; auto asks nothing inside the sandbox.
+app-yolo-refused = This mode has no sandbox and cannot be switched on in a session; auto asks nothing inside the sandbox.
 app-title-working = haft: working
 app-title-question = haft: waiting for you
 app-alert-question = haft: { $call }?

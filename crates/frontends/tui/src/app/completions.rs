@@ -143,8 +143,10 @@ impl Completions {
             .iter()
             .map(|(name, help)| (&**name, &**help));
         let mut all: Vec<_> = built_in.chain(user).collect();
-        let place = |name: &str| FIRST_COMMANDS.iter().position(|first| *first == name);
-        all.sort_by_key(|(name, _)| place(name).unwrap_or(FIRST_COMMANDS.len()));
+        all.sort_by_key(|(name, _)| {
+            let place = FIRST_COMMANDS.iter().position(|first| first == name);
+            place.unwrap_or(FIRST_COMMANDS.len())
+        });
         let used = |name: &str| editor.count_uses(name);
         complete::rank_commands(name, all.iter().map(|command| command.0), used)
             .into_iter()

@@ -11,20 +11,25 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 28] = [
+const FOREIGN: [&str; 36] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
+    "--baseline",
     "--bodies",
+    "--cpus",
     "--ext-diff",
     "--features",
+    "--gpus",
     "--help",
     "--hostname-bin",
     "--jinja",
     "--keep",
     "--ldflags",
     "--locked",
+    "--memory-gb",
     "--no-default-features",
+    "--one-folder",
     "--out",
     "--output",
     "--path",
@@ -34,12 +39,15 @@ const FOREIGN: [&str; 28] = [
     "--remap-path-prefix",
     "--replay",
     "--repository",
+    "--requeue",
     "--root",
+    "--sample",
     "--serve",
     "--template",
     "--to-command",
     "--trailer",
     "--version",
+    "--worker-option",
 ];
 
 /// A command line, the start of a command line, or an option, with the page that contains it.
