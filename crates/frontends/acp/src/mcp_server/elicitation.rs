@@ -229,7 +229,7 @@ mod tests {
             let form = serde_json::to_value(form).unwrap();
             assert_eq!(
                 form["message"],
-                format!("haft asks for permission to use execute_command:\n\n{shown}\n\nwhy"),
+                format!("haft asks: Run?\n\n{shown}\n\nwhy"),
             );
         }
     }
