@@ -26,8 +26,8 @@ pub struct ToolFailure {
     /// The path that does not exist, if a missing path is the reason for the failure.
     missing: Option<String>,
     /// Data that the engine stores with the result, such as the state of a file that the message
-    /// contains.
-    context: Value,
+    /// contains. Boxed, because failures are returned by value.
+    context: Option<Box<Value>>,
 }
 
 impl Display for ToolFailure {
@@ -42,7 +42,7 @@ impl<E: Coded> From<E> for ToolFailure {
             code: error.code(),
             message: error.to_string(),
             missing: error.missing_path().map(str::to_owned),
-            context: Value::Null,
+            context: None,
         }
     }
 }
@@ -54,13 +54,16 @@ impl ToolFailure {
             code,
             message: message.into(),
             missing: None,
-            context: Value::Null,
+            context: None,
         }
     }
 
     /// Adds data that the engine stores with the result.
     pub(crate) fn with_context(self, context: Value) -> Self {
-        Self { context, ..self }
+        Self {
+            context: Some(Box::new(context)),
+            ..self
+        }
     }
 
     /// True if the message contains a text with at least one line.
@@ -81,7 +84,9 @@ impl ToolFailure {
 impl From<ToolFailure> for ToolOutput {
     fn from(failure: ToolFailure) -> Self {
         let mut envelope = Envelope::failure(failure.code, failure.message);
-        envelope.context = failure.context;
+        if let Some(context) = failure.context {
+            envelope.context = *context;
+        }
         envelope.into()
     }
 }
