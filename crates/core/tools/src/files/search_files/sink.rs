@@ -173,6 +173,6 @@ fn excerpt_line(line: &[u8], matcher: &RegexMatcher) -> String {
 fn find_char_start(line: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at)
         .rev()
-        .find(|at| !line.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80))
+        .find(|at| line.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80))
         .unwrap_or(at)
 }
