@@ -972,8 +972,8 @@ mod tests {
         assert_eq!(shown.matches('g').count(), 5_000, "all of it is above");
     }
 
-    /// Checks the screen with 1,000 commands: the rows are the lines of the shown subject, and a
-    /// continued row is marked.
+    /// Checks the screen with 1,000 commands: a short command is shown in the title, the rows of
+    /// any other command are the lines of the shown subject, and a continued row is marked.
     #[test]
     fn approval_draws_hostile_commands_exactly() {
         for command in hostile_commands(44, 1_000) {
@@ -982,9 +982,13 @@ mod tests {
             dialog.approval.subject.clone_from(&command);
             let shown = dialog.approval.shown_subject();
             let heading = dialog.draw_heading(50).len();
+            let rows: Vec<_> = dialog
+                .draw_subject(50)
+                .iter()
+                .map(StyledLine::plain)
+                .collect();
             let mut drawn = String::new();
-            for row in &dialog.draw_subject(50)[heading..] {
-                let row = row.plain();
+            for row in &rows[heading..] {
                 let row = row.strip_prefix("  ").unwrap();
                 match row.strip_prefix(CONTINUED) {
                     Some(rest) if !shown.contains(CONTINUED) => drawn.push_str(rest),
@@ -993,7 +997,11 @@ mod tests {
             }
             let lines: Vec<_> = shown.lines().collect();
             let drawn = drawn.strip_prefix('\n').unwrap_or_default();
-            assert_eq!(drawn, lines.join("\n"), "{command:?}");
+            if dialog.draw_whole_title(50).is_some() {
+                assert_eq!(rows, [format!("? Run {command}?")], "{command:?}");
+            } else {
+                assert_eq!(drawn, lines.join("\n"), "{command:?}");
+            }
             let plain: Vec<_> = lines.iter().map(|line| format!("  {line}")).collect();
             assert_eq!(dialog.list_exact_lines(), plain, "{command:?}");
         }

@@ -21,9 +21,13 @@ pub enum InputEcho {
     Masked,
 }
 
-/// Returns the width of the terminal, if there is one.
+/// Returns the width of the terminal, or `None` if there is no terminal or its width is unknown.
 pub fn terminal_columns() -> Option<usize> {
-    crossterm::terminal::size().ok().map(|size| size.0.into())
+    // A terminal whose size was never set reports a width of 0.
+    crossterm::terminal::size()
+        .ok()
+        .map(|size| size.0.into())
+        .filter(|columns| *columns > 0)
 }
 
 /// Breaks lines between words if the lines are wider than the terminal.

@@ -66,10 +66,8 @@ impl Walk<'_> {
 
 /// Returns the lines of every screen that a user meets in a session.
 fn record_screens(columns: u16) -> String {
-    // If every change failed, the model is asked once to check again.
     let replies = [
         Reply::call("execute_command", json!({"command": "exit 3"})),
-        Reply::text("先看。"),
         Reply::text("好一。"),
         Reply::call("write_to_file", json!({"path": "a.txt", "content": "一\n"})),
         Reply::text("好二。"),

@@ -48,7 +48,7 @@ fn models_list_is_a_table_of_usable_models() {
     let rig = rig([Reply::text("Hello.")]);
     insta::assert_snapshot!(rig.screen(&["models", "list"]), @"
     MODEL  API  KEY  WINDOW  OUTPUT  USD/M IN  CACHED  OUT
-    mock/gemini-3-scripted (main)  openai-chat  none  200000  8192  3  0.3  15
+    mock/gemini-3-scripted (main)  openai-chat  none  200,000  8,192  3  0.3  15
     ");
 }
 

@@ -204,7 +204,8 @@ fn terminal_asks_only_about_trust_and_an_edit() {
     terminal.until_text("Trust the folder?");
     terminal.press("y\r");
     terminal.until_armed();
-    assert!(terminal.text().contains("+++ a.txt"), "{}", terminal.text());
+    let question = "? Write a.txt (+2 −0)?\n  1 +one\n  2 +two\n";
+    assert!(terminal.text().contains(question), "{}", terminal.text());
     assert_eq!(
         rig.server.generation_requests().len(),
         READING_COMMANDS.len() + 1,

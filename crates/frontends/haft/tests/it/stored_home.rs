@@ -422,11 +422,8 @@ fn undo_jobs_workflows_history_trash_and_backups_still_work() {
             .stdout()
             .contains("Done in the background.")
     );
-    assert!(
-        home.run_successfully(&["jobs", "logs", &job])
-            .stdout()
-            .contains("read_file")
-    );
+    let logs = home.run_successfully(&["jobs", "logs", &job]).stdout();
+    assert!(logs.contains("Read b.txt"), "{logs}");
 
     let server = home.serve_script(replies_script([Reply::text("Mended.")]));
     let run = [

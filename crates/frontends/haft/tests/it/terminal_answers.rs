@@ -144,7 +144,7 @@ fn edited_command_is_shown_as_it_ran() {
     terminal.until_text("So be it.");
     let shown = terminal.text();
     assert!(
-        shown.contains("✓ touch other") && !shown.contains("✓ touch made"),
+        shown.contains("✓ Run touch other") && !shown.contains("✓ Run touch made"),
         "{shown}"
     );
     assert!(!shown.contains("than yours"), "{shown}");

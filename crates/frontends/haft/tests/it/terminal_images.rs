@@ -116,7 +116,7 @@ fn inspect_command_serves_the_conversation() {
     terminal.until_text("Hello there.");
     terminal.until_idle();
     terminal.press("/inspect\r");
-    terminal.until_text("It ends with haft");
+    terminal.until_text("Works only on this machine, and only while haft runs.");
     let shown = terminal.text();
     let url = shown
         .lines()

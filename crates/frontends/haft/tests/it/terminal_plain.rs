@@ -24,7 +24,7 @@ fn plain_mode_runs_a_task_with_approval() {
     for line in [
         "todo, in progress: Write it",
         "I will write it.",
-        "call: write_to_file a.txt",
+        "approval: Write a.txt (+2 −0)?",
         "approval: Write a.txt",
         "+one",
     ] {
@@ -47,11 +47,7 @@ fn plain_mode_runs_a_task_with_approval() {
         screen.contents().matches("you: ").count() == 2
     });
     let done = terminal.text();
-    for line in [
-        "done: write_to_file a.txt",
-        "- It is there.",
-        "quote: quoted",
-    ] {
+    for line in ["done: Write a.txt", "- It is there.", "quote: quoted"] {
         assert!(done.contains(line), "{line}: {done}");
     }
     assert!(!done.contains(['─', '│', '✓', '•']), "{done}");

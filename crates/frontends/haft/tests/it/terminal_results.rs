@@ -43,8 +43,8 @@ fn result_viewer_opens_and_searches_any_result() {
         let mut terminal = Terminal::start(&rig, &["--", "go"], size);
         terminal.until_text("Read.");
         terminal.until_idle();
-        terminal.press(&format!("{CTRL_O}{CTRL_O}"));
-        terminal.until_text("▾ read_file second.txt");
+        terminal.press(CTRL_O);
+        terminal.until_text("▾ Read second.txt");
         terminal.press("/needle\r");
         terminal.until_text("row 150 needle");
         terminal.press("\u{1b}[D");
@@ -70,8 +70,7 @@ fn result_viewer_shows_results_from_before_a_resume() {
     let mut terminal = Terminal::start(&rig, &["-c"], (80, 24));
     terminal.until_text("Read.");
     terminal.press(CTRL_O);
-    terminal.until_text("▾ list_files .");
-    terminal.press(CTRL_O);
+    terminal.until_text("▾ List .");
     terminal.until_text("result 2 of 2");
     terminal.press("\u{1b}[D");
     terminal.until_text("needle in the first");
@@ -114,6 +113,10 @@ fn long_diff_is_folded_and_numbered() {
     });
     terminal.press("\u{f}");
     terminal.until_text("90 +row 90");
+    terminal.press(ESC);
+    terminal.until("the viewer is closed", |screen| {
+        !screen.contents().contains("Esc to close")
+    });
     quit(terminal);
 }
 

@@ -202,7 +202,12 @@ fn setup_runs_the_demo_without_configuration() {
     terminal.press("d\r");
     terminal.until_text("Enter = yes");
     terminal.press("\r");
-    terminal.until_text("at the demo's made-up prices");
+    terminal.until("the cost", |screen| {
+        screen
+            .contents()
+            .replace('\n', " ")
+            .contains("at the demo's made-up prices")
+    });
     assert_eq!(terminal.wait_for_exit().0, 0);
     assert!(config_text(&rig).is_empty());
 }

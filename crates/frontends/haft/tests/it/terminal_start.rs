@@ -123,7 +123,7 @@ fn mode_command_sets_the_chosen_mode() {
         "only those who began with it: {}",
         terminal.text()
     );
-    terminal.press(&format!("{DOWN}{DOWN}\r"));
+    terminal.press(&format!("{DOWN}\r"));
     terminal.until("the mode", |screen| {
         screen
             .contents()
@@ -157,10 +157,10 @@ fn canceled_list_restores_the_screen() {
             .collect::<Vec<_>>()
     };
     for (command, title) in [
-        ("/model", "Enter selects"),
-        ("/resume", "Enter selects"),
+        ("/model", "Enter to select"),
+        ("/resume", "Enter to select"),
         ("/mode", "(current)"),
-        ("/rewind", "Enter selects"),
+        ("/rewind", "Enter to select"),
     ] {
         terminal.press(&format!("{command}\r"));
         terminal.until_text(title);

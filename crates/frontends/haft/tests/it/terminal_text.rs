@@ -135,7 +135,7 @@ fn hostile_file_names_are_escaped() {
         terminal.until_text("The end of it.");
         terminal.until_idle();
         terminal.press("\u{f}");
-        terminal.until_text("▾ list_files");
+        terminal.until_text("▾ List");
         assert_intact(&terminal, kind);
         terminal.press("@file");
         terminal.until_text("▸ @");
@@ -190,7 +190,7 @@ fn hostile_approval_subject_is_escaped() {
         let question = rows
             .iter()
             .position(|row| row.starts_with("Not covered by any rule"))
-            .unwrap();
+            .unwrap_or_else(|| panic!("{kind}: {shown}"));
         assert!(
             rows[question..]
                 .iter()

@@ -171,7 +171,12 @@ fn trust_question_in_chinese() {
     let rig = rig();
     let arguments = ["--set", "language=zh-CN", "--", "hi"];
     let mut terminal = Terminal::start(&rig, &arguments, (60, 24));
-    terminal.until_text("信任此目录吗？");
+    terminal.until("the question", |screen| {
+        screen
+            .contents()
+            .replace('\n', "")
+            .contains("信任此目录吗？")
+    });
     assert!(
         terminal
             .text()

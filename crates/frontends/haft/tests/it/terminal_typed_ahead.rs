@@ -52,8 +52,8 @@ fn approval_of_mcp_calls_ignores_input_typed_ahead() {
 #[test]
 fn undo_and_rewind_ignore_input_typed_ahead() {
     for (command, question, answered) in [
-        ("/undo", "▸ Undo", "Undid"),
-        ("/rewind", "▸ messages and files", "(rewound)"),
+        ("/undo", "▸ 1 Undo", "Undid"),
+        ("/rewind", "▸ 2 messages and files", "(rewound)"),
     ] {
         let rig = rig([write_a(), Reply::text("Written.")]);
         let mut terminal = Terminal::start(
@@ -65,7 +65,7 @@ fn undo_and_rewind_ignore_input_typed_ahead() {
         terminal.until_idle();
         terminal.press(&format!("{command}\r\r\r"));
         if command == "/rewind" {
-            terminal.until_text("Go back to before which");
+            terminal.until_text("Rewind to before which message?");
             terminal.press("\r\u{1b}[B\r\r");
         }
         terminal.until_text(question);

@@ -69,7 +69,10 @@ fn quitting_kills_a_shell_command_that_ignores_signals() {
     terminal.until_text("> ");
     terminal.press(&format!("!trap '' TERM; {WAITING_LINE}\r"));
     let pid = wait_for_child(&rig, &terminal);
-    quit(terminal);
+    terminal.press("\u{4}");
+    terminal.until_text("▸ 1 no, stay");
+    terminal.press("2\r");
+    assert_eq!(terminal.wait_for_exit().0, 0);
     assert!(!is_running(&pid));
 }
 
@@ -121,7 +124,7 @@ fn custom_command_shell_line_can_be_stopped() {
         wait_for_child(&rig, &terminal);
         terminal.until_text("s, Esc to stop");
         terminal.press(key);
-        terminal.until_text("interrupted while");
+        terminal.until_text("Interrupted while");
         terminal.until_idle();
         assert!(
             rig.server.generation_requests().is_empty(),
@@ -155,8 +158,8 @@ fn todo_nudges_are_shown_and_separate_replies() {
     terminal.until_idle();
     let shown = terminal.text();
     for text in [
-        "2 TODO items open, asking the model to continue, 1 of 3",
-        "continue, 2 of 3",
+        "2 TODO items open; asking the model to continue (1 of 3)",
+        "continue (2 of 3)",
     ] {
         assert!(shown.contains(text), "{shown}");
     }
@@ -281,7 +284,7 @@ fn dropped_stream_announces_a_different_answer() {
     terminal.until_idle();
     terminal.press("talk\r");
     terminal.until_text("Another way.");
-    terminal.until_text("it starts again");
+    terminal.until_text("it starts over");
     quit(terminal);
 }
 

@@ -646,6 +646,7 @@ fn history_is_searched() {
 fn model_question_is_answered_by_number() {
     let mut terminal = TestTerminal::new(80, 24);
     terminal.say("go");
+    terminal.take_effects();
     terminal.event(EventBody::Question {
         question: "Which one?".into(),
         options: vec!["the red".into(), "the blue".into()],

@@ -380,7 +380,7 @@ fn edited_command_is_shown_as_it_ran() {
     ));
     let shown = terminal.full_screen();
     assert!(
-        shown.contains("✓ cargo test --lib\n  ok\n") && !shown.contains("than yours"),
+        shown.contains("✓ Run cargo test --lib\n  ok\n") && !shown.contains("than yours"),
         "{shown}"
     );
 }
