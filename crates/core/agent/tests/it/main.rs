@@ -77,6 +77,8 @@ async fn own_tool_example_offers_no_file_tools() {
         "conversation",
         "tool_call",
         "usage",
+        // The call runs.
+        "tool_call",
         "tool_result",
         "text",
         "usage",

@@ -31,11 +31,13 @@ async fn call_callbacks(
 ) -> (HookOutcome, Vec<String>) {
     let cancel = CancellationToken::new();
     let place = PathBuf::from("/");
+    // Programs are not looked up in the project.
+    let project = PathBuf::from("/nowhere");
     let context = HookContext {
         event,
         conversation_id: "c1",
         cwd: &place,
-        root: &place,
+        root: &project,
         mode: PermissionMode::Ask,
         cancel: &cancel,
     };

@@ -167,7 +167,7 @@ fn descriptions_that_fail_cause_a_warning() {
         warned["message"]
             .as_str()
             .unwrap()
-            .contains("`src/pay` was not updated"),
+            .contains("`src/pay` was not brought up to date"),
         "{warned}"
     );
     assert!(!rig.project().join(DESCRIPTION_PATH).exists());

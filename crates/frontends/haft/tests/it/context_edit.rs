@@ -241,7 +241,7 @@ fn summary_passes_the_gate_or_is_made_without_a_model() {
     run_edit(&rig, &["undo"]);
     let refused = rig.run(&["context", "edit", "summarise", &all]).stdout();
     assert!(
-        refused.contains("No summary of a model is used")
+        refused.contains("Without a summary by a model")
             && refused.contains("never touch alpha.txt"),
         "{refused}"
     );
@@ -252,7 +252,7 @@ fn summary_passes_the_gate_or_is_made_without_a_model() {
         .run(&["context", "edit", "summarise", &all, "--dry-run"])
         .stdout();
     assert!(
-        dry.contains("No model was asked") && dry.ends_with("Nothing was changed.\n"),
+        dry.contains("No model was called") && dry.ends_with("Nothing was changed.\n"),
         "{dry}"
     );
     assert_eq!(rig.server.generation_requests().len(), asked);
@@ -395,12 +395,12 @@ fn quote_precedes_a_model_switch_and_a_cold_cache() {
     let priced = format!("models.\"mock/{MODEL}\".cache.ttl=\"0s\"");
     let cold = quoted(&rig.task(&["-c", "cold", "--set", &priced]));
     assert!(
-        cold.len() == 1 && cold[0].starts_with("the cache has expired: ≈") && cold[0].contains('$'),
+        cold.len() == 1 && cold[0].starts_with("the cache is cold: ≈") && cold[0].contains('$'),
         "{cold:?}"
     );
     let other = quoted(&rig.task(&["-c", "-m", "mock/other", "switched"]));
     let words = format!(
-        "`mock/other` has no cache for this conversation, which was with `mock/{MODEL}`: ≈"
+        "`mock/other` has seen nothing of this conversation, which was with `mock/{MODEL}`: ≈"
     );
     assert!(
         other.len() == 1 && other[0].starts_with(&words),
@@ -408,7 +408,7 @@ fn quote_precedes_a_model_switch_and_a_cold_cache() {
     );
     let text = rig.run(&["run", "--permission-mode", "yolo", "-c"]);
     assert!(
-        !text.stdout().contains("has seen nothing"),
+        !text.stdout().contains("has no cache"),
         "never on standard output"
     );
 }

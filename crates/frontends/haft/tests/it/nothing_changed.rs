@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use crate::rig::{Ran, Rig};
 use crate::terminal::{self, Terminal, write_a};
 
+/// The exit code of a run that waits for the user.
+const WAITING: i32 = 3;
+
 fn rig(replies: Vec<Reply>) -> Rig {
     let rig = Rig::new(Api::OpenaiChat, Script::turns(replies).unwrap());
     rig.write("a.txt", "one\n");
@@ -31,7 +34,12 @@ fn done() -> Reply {
 
 /// Returns the number of requests, the mark of the result, and the number of notices about it.
 fn observe(rig: &Rig, ran: &Ran) -> (usize, Option<Value>, usize) {
-    assert_eq!(ran.code(), 0, "{}", ran.stdout());
+    observe_exit(rig, ran, 0)
+}
+
+/// Like [`observe`], but for a run that ends with the exit code `code`.
+fn observe_exit(rig: &Rig, ran: &Ran, code: i32) -> (usize, Option<Value>, usize) {
+    assert_eq!(ran.code(), code, "{}", ran.stdout());
     let notices = ran
         .events()
         .iter()
@@ -125,5 +133,6 @@ fn refusal_by_the_user_is_no_failed_attempt() {
 fn refusal_by_a_rule_is_no_failed_attempt() {
     let rig = rig(vec![write_a(), edit("one"), done()]);
     let ran = rig.task(&["--deny", "write_to_file(a.txt)", "go"]);
-    assert_eq!(observe(&rig, &ran), (3, None, 0));
+    assert_eq!(ran.result()["code"], "denied");
+    assert_eq!(observe_exit(&rig, &ran, WAITING), (3, None, 0));
 }

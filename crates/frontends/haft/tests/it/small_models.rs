@@ -314,7 +314,7 @@ fn unknown_tool_calls_alone_are_marked_for_small_models() {
         ),
     ] {
         let (rig, ran) = with_profile(
-            [call, Reply::text(end)],
+            [call, Reply::text(end), Reply::text(end)],
             "profile=\"small\"",
             &["Add a function square(x) to maths.py."],
         );
@@ -743,6 +743,11 @@ fn wrong_path_is_answered_with_the_call_to_send() {
         (
             edit("src/main.rs", "old_name", "new_name"),
             "Rename old_name to new_name in all files.",
+            json!({"path": "main.py", "old_text": "old_name", "new_text": "new_name"}),
+        ),
+        (
+            edit("src/rename.rs", "old_name", "new_name"),
+            "Rename old_name to new_name in all files.",
             json!({"path": "lib.py", "old_text": "old_name", "new_text": "new_name", "replace_all": true}),
         ),
     ] {
@@ -1168,7 +1173,7 @@ fn attempt_completion_may_accompany_other_calls() {
 fn call_as_text_that_cannot_run_gets_an_error() {
     let unknown =
         r#"{"name": "add_function", "arguments": {"path": "calc.py", "name": "multiply"}}"#;
-    let quotes = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"\"\"print('Hello')\n\"\"\"\n  }\n}";
+    let quotes = "{\n  \"name\": \"write_to_file\",\n  \"arguments\": {\n    \"path\": \"hello.py\",\n    \"content\": \"\"\"print('Hello\\n')\n\"\"\"\n  }\n}";
     for (call, why) in [
         (unknown, "There is no tool `add_function`"),
         (quotes, "Send one JSON object"),

@@ -327,7 +327,11 @@ fn unclosed_call_never_runs() {
         let (rig, ran) = run_task(
             Api::OpenaiChat,
             protocol,
-            vec![reply_in_pieces(text, 3), reply_in_pieces(end, 5)],
+            vec![
+                reply_in_pieces(text, 3),
+                reply_in_pieces(end, 5),
+                reply_in_pieces(end, 5),
+            ],
         );
         assert_eq!(ran.code(), 0, "{protocol}: {}", ran.stderr());
         assert!(!rig.project().join("a.txt").exists(), "{protocol}");
