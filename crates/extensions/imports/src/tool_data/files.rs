@@ -267,10 +267,9 @@ pub(super) fn shape_search_result(arguments: &ForeignArguments, text: &str) -> O
         .unwrap_or(".");
     let none = text.starts_with("No matches found") || text.starts_with("No files found");
     let lines = text.lines().filter(|line| {
-        !none
-            && !line.trim().is_empty()
-            && *line != "--"
-            && !(line.starts_with("Found ") && line.split_whitespace().count() <= 6)
+        let is_heading = line.starts_with("Found ") && line.split_whitespace().count() <= 6;
+        let is_separator = line.trim().is_empty() || *line == "--";
+        !none && !is_heading && !is_separator
     });
     let lines: Vec<Value> = lines
         .map(|line| parse_search_hit(line).unwrap_or_else(|| line.into()))
