@@ -189,7 +189,7 @@ fn hostile_approval_subject_is_escaped() {
         let rows: Vec<_> = shown.lines().collect();
         let question = rows
             .iter()
-            .position(|row| row.starts_with("Not covered by any rule"))
+            .position(|row| row.starts_with("The model flagged this as risky"))
             .unwrap_or_else(|| panic!("{kind}: {shown}"));
         assert!(
             rows[question..]
