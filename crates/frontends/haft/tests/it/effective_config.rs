@@ -508,6 +508,7 @@ fn sources_name_tools_only_where_they_are_offered() {
     // Each of these texts is sent only if its tool is offered, or describes rules and not calls.
     let conditional = [
         "crates/core/context/src/build/mentions.rs",
+        "crates/core/engine/src/calls/guidance.rs",
         "crates/core/engine/src/calls/one_call.rs",
         "crates/core/engine/src/ports/skills.rs",
         "crates/core/permission/src/line.rs",
