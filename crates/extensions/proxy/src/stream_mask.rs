@@ -204,6 +204,9 @@ mod tests {
         text
     }
 
+    /// Builds an event of a stream with this text.
+    type BuildEvent<'a> = &'a dyn Fn(&str) -> Value;
+
     #[test]
     fn mask_reply_body_masks_pieces_of_every_api() {
         let (first, last) = KEY.split_at(9);
@@ -212,7 +215,7 @@ mod tests {
         let arguments = |text: &str| json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": text}});
         let responses = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
         let gemini = |text: &str| json!({"candidates": [{"content": {"parts": [{"text": text}]}}]});
-        let kinds: [(&dyn Fn(&str) -> Value, &str); 5] = [
+        let kinds: [(BuildEvent<'_>, &str); 5] = [
             (&chat, "/content"),
             (&anthropic, "/text"),
             (&arguments, "/partial_json"),

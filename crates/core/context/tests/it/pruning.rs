@@ -78,7 +78,7 @@ fn pruning_takes_linear_time() {
 /// Clearing little breaks the prefix for little, unless the request then costs the lower prices.
 #[test]
 fn pruning_clears_little_only_to_get_below_a_price_rise() {
-    let mut history = vec![text(0, Role::User, &words(20_000))];
+    let mut history = vec![text(0, Role::User, words(20_000))];
     for number in (1..21).step_by(2) {
         history.push(call(number, "{}"));
         history.push(result(
