@@ -253,7 +253,7 @@ fn edit_that_does_not_apply_fails_without_approval() {
         terminal.until_text("It does not fit.");
         let shown = terminal.text();
         assert!(
-            shown.contains(&format!("✗ Edit {path}\n"))
+            shown.contains(&format!("✗ Edit {path}"))
                 && !terminal.written().contains("yes, this once"),
             "{shown}"
         );
