@@ -334,7 +334,8 @@ impl TaskRunner {
         };
         let attempt = haft_traces::TaskAttempt {
             task: task.id,
-            attempt: task.attempts,
+            // The task was read when it was claimed, before this attempt was counted.
+            attempt: task.attempts + 1,
             labels: &task.labels,
             outcome,
             error,

@@ -593,6 +593,7 @@ async fn postgres_queue_reserves_spending_before_a_task_starts() {
     blocking(|| {
         let queue = connect_queue(&server);
         let next = add_worker(&queue);
+        send_heartbeat(&queue, next);
         let all: Vec<_> =
             std::iter::from_fn(|| queue.take_task(&new_taker(next)).unwrap()).collect();
         assert!(
