@@ -1,6 +1,10 @@
 //! The attempts to leave the sandbox must be refused inside, and must succeed outside, or they
 //! would prove nothing.
 #![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
+#![expect(
     clippy::unwrap_used,
     reason = "the functions that tests share are tests too"
 )]

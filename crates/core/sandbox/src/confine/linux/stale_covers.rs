@@ -94,10 +94,8 @@ mod tests {
             let _ = fs::remove_file(path(".mcp.json"));
             UnixListener::bind(path(".mcp.json")).unwrap();
             let covers = [".vscode", ".husky", ".mcp.json", ".missing"];
-            let list: String = covers
-                .iter()
-                .map(|name| format!("{}\0", path(name).display()))
-                .collect();
+            let paths = covers.map(|name| path(name).display().to_string());
+            let list = paths.join("\0") + "\0";
             fs::write(notes.path().join("0123.covers"), list).unwrap();
         };
         leave();
