@@ -62,7 +62,7 @@ fn jobs_attach_prints_a_job_like_a_foreground_run() {
     Nothing here.
     -- errors
     sandbox: commands run without a sandbox: there is none in permission mode `yolo`
-    • list_files .
+    • List .
     ");
 
     let job = show_job(&rig, &id[..4]);
@@ -76,7 +76,7 @@ fn jobs_attach_prints_a_job_like_a_foreground_run() {
 
     insta::assert_snapshot!(screen(&rig, &["jobs", "logs", &id]), @"
     sandbox: commands run without a sandbox: there is none in permission mode `yolo`
-    • list_files .
+    • List .
     Nothing here.
     ");
     insta::assert_snapshot!(screen(&rig, &["jobs", "list"]), @"
