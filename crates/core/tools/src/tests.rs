@@ -2,7 +2,6 @@ mod calls;
 mod declared;
 mod manuals;
 mod matrix;
-mod notices;
 mod outline;
 mod permission;
 mod previews;
