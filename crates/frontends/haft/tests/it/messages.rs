@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 40] = [
+const SAME_IN_CHINESE: [&str; 41] = [
     "config-reason",
     "config-reason-between",
     "app-agent-says",
@@ -51,6 +51,7 @@ const SAME_IN_CHINESE: [&str; 40] = [
     "tools-offer",
     "trust-state",
     "workflows-between",
+    "worker-bad-webhook",
 ];
 
 type Arguments = BTreeSet<String>;
