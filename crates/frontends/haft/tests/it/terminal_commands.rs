@@ -208,6 +208,11 @@ fn resume_outside_plan_mode_announces_its_end() {
     (0..2).for_each(|_| terminal.press(SHIFT_TAB));
     terminal.until_text("plan: reads and plans");
     send_prompt(&mut terminal, "two", "Two.");
+    terminal.until_text("Carry out this plan?");
+    terminal.press(ESC);
+    terminal.until("the input again", |screen| {
+        !screen.contents().contains("Carry out this plan?")
+    });
     quit(terminal);
     assert_eq!(rig.task(&["-c", "three"]).code(), 0);
     assert_eq!(rig.task(&["-c", "four"]).code(), 0);

@@ -136,6 +136,10 @@ fn hostile_file_names_are_escaped() {
         terminal.until_idle();
         terminal.press("\u{f}");
         terminal.until_text("▾ List");
+        terminal.press("\u{1b}");
+        terminal.until("the viewer is closed", |screen| {
+            !screen.contents().contains("Esc to close")
+        });
         assert_intact(&terminal, kind);
         terminal.press("@file");
         terminal.until_text("▸ @");
