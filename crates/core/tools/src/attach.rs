@@ -216,9 +216,9 @@ mod tests {
     #[tokio::test]
     async fn attach_counts_only_whole_files_as_read() {
         let bench = Bench::new();
-        bench.write("whole.txt", &"äbcdefghi\n".repeat(400));
-        bench.write("long.txt", &"äbcdefghi\n".repeat(401));
-        bench.write("line.txt", &"x".repeat(4_001));
+        bench.write("whole.txt", "äbcdefghi\n".repeat(400));
+        bench.write("long.txt", "äbcdefghi\n".repeat(401));
+        bench.write("line.txt", "x".repeat(4_001));
         bench.write("empty.txt", "");
         let files = attached(&bench, &["whole.txt", "long.txt", "line.txt", "empty.txt"]).await;
         let whole: Vec<_> = files.iter().map(|file| file.whole.is_some()).collect();

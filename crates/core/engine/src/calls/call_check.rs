@@ -3,6 +3,7 @@
 //! nothing is repaired or guessed. Permission is decided later, when the call is about to run
 //! ([`permit`](crate::calls::permit)).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_tool::{ResolvedTool, Tool};
@@ -146,7 +147,10 @@ fn diff_as_content_error(tool: &str, arguments: &Value) -> Option<Envelope> {
         .peekable();
     let is_diff = hunk.peek().is_some()
         && hunk.all(|line| line.is_empty() || line.starts_with([' ', '+', '-', '@', '\\']));
-    if !is_diff || path.ends_with(".diff") || path.ends_with(".patch") {
+    let is_patch_file = Path::new(path)
+        .extension()
+        .is_some_and(|ending| ending == "diff" || ending == "patch");
+    if !is_diff || is_patch_file {
         return None;
     }
     let message = format!(

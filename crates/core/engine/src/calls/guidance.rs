@@ -172,7 +172,9 @@ impl Session {
             (_, None) if envelope.data["change"] == haft_tool::UNCHANGED => {
                 Some(Guidance::text("If the task is done, say so."))
             }
-            ("search_files", None) if envelope.data["matches"] == 0 => self.guide_empty_search(),
+            ("search_files", None) if envelope.data["matches"] == 0 => {
+                Some(self.guide_empty_search())
+            }
             (_, None) if !output.changes.is_empty() => {
                 self.guide_edit(&arguments, before, cancel).await
             }
@@ -216,16 +218,16 @@ impl Session {
         ))
     }
 
-    fn guide_empty_search(&self) -> Option<Guidance> {
+    fn guide_empty_search(&self) -> Guidance {
         let registry = self.prompt.registry();
         let find = if registry.offers_tool("list_files") {
             " Find a file by its name with `list_files`."
         } else {
             ""
         };
-        Some(Guidance::text(format!(
+        Guidance::text(format!(
             "`search_files` searches the content of files, not their names.{find}"
-        )))
+        ))
     }
 
     /// Names the files that still contain the text that an edit replaced. If the prompt names the
