@@ -748,17 +748,15 @@ impl Store for PostgresStore {
                         )
                         .await?;
                     }
-                    let written = match written {
-                        Some(written) => written,
-                        None => {
-                            let log = async |transaction: &mut PgConnection| {
-                                check_writable(transaction, lease).await?;
-                                locks.lock_for_write(transaction, &id).await?;
-                                requests::log_request(transaction, last_requests, &id, &sent, now)
-                                    .await
-                            };
-                            session::run_transaction(connection, session::BEGIN_WRITE, log).await?
-                        }
+                    let written = if let Some(written) = written {
+                        written
+                    } else {
+                        let log = async |transaction: &mut PgConnection| {
+                            check_writable(transaction, lease).await?;
+                            locks.lock_for_write(transaction, &id).await?;
+                            requests::log_request(transaction, last_requests, &id, &sent, now).await
+                        };
+                        session::run_transaction(connection, session::BEGIN_WRITE, log).await?
                     };
                     if logged.len() >= MAX_LOGGED {
                         logged.clear();

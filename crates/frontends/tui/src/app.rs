@@ -362,14 +362,13 @@ impl App {
     fn offer_reactions(&mut self, awaited: Awaited, effects: &mut Vec<Effect>) {
         let options = self.turn.options();
         let list = match awaited {
-            Awaited::Nothing => None,
             Awaited::Reaction | Awaited::Decision if self.status.mode == PermissionMode::Plan => {
                 Some(list_plan_options(options))
             }
             Awaited::Answer | Awaited::Decision if !options.is_empty() => {
                 Some(list_answers(options))
             }
-            Awaited::Answer | Awaited::Decision | Awaited::Reaction => None,
+            Awaited::Nothing | Awaited::Answer | Awaited::Decision | Awaited::Reaction => None,
         };
         if awaited == Awaited::Answer || list.is_some() {
             self.alert = Some(text!("app-alert-asks").to_owned());

@@ -230,17 +230,18 @@ impl PlainDriver {
                 self.update_app(message)?;
                 self.print_prompt()
             }
+            // Only the start and the end of a task are printed; the app counts the running ones.
+            // Commands of servers are called by name, so the names must be known.
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
             | UiMessage::Totals(_)
-            | UiMessage::Sandbox(_)) => self.update_app(message),
-            // Only the start and the end of a task are printed. The app counts the running ones.
-            message @ (UiMessage::Tasks(_) | UiMessage::Spent { .. }) => self.update_app(message),
+            | UiMessage::Sandbox(_)
+            | UiMessage::Tasks(_)
+            | UiMessage::Spent { .. }
+            | UiMessage::Names { .. }) => self.update_app(message),
             // The plain interface has no completion, so it needs no list of files.
             UiMessage::Files(_) => Ok(()),
-            // Commands of servers are called by name, so the names must be known.
-            message @ UiMessage::Names { .. } => self.update_app(message),
         }
     }
 

@@ -124,12 +124,7 @@ impl Worker {
     /// Stops all runs once the newest heartbeat is older than the lease: other workers take these
     /// tasks, and the queue would discard the results of this worker. A heartbeat that waits for a
     /// dead connection does not delay this.
-    pub(crate) fn watch_lease(
-        &self,
-        lease: Duration,
-        state: &WorkerState,
-        ended: &CancellationToken,
-    ) {
+    pub(crate) fn watch_lease(lease: Duration, state: &WorkerState, ended: &CancellationToken) {
         while !ended.is_cancelled() {
             if state.last_heartbeat.age() >= lease {
                 state.busy.stop_all(TaskStop::Lost);

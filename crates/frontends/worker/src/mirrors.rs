@@ -102,22 +102,21 @@ fn fetch_mirror(
         at: head.clone(),
         source,
     };
-    match fs::read(at.join("refs/haft/head")) {
-        Ok(commit) => haft_files::replace_file(&head, &commit, Durability::Process).map_err(failed),
+    if let Ok(commit) = fs::read(at.join("refs/haft/head")) {
+        haft_files::replace_file(&head, &commit, Durability::Process).map_err(failed)
+    } else {
         // git has packed the reference.
-        Err(_) => {
-            let update = [
-                dir.as_str(),
-                "update-ref",
-                "--no-deref",
-                "HEAD",
-                "refs/haft/head",
-            ];
-            let updated = git.run_in_own_folder(at, GitReach::Local, &update);
-            updated.map(drop).map_err(|source| WorkspaceError::Git {
-                what: "git update-ref".to_owned(),
-                source,
-            })
-        }
+        let update = [
+            dir.as_str(),
+            "update-ref",
+            "--no-deref",
+            "HEAD",
+            "refs/haft/head",
+        ];
+        let updated = git.run_in_own_folder(at, GitReach::Local, &update);
+        updated.map(drop).map_err(|source| WorkspaceError::Git {
+            what: "git update-ref".to_owned(),
+            source,
+        })
     }
 }

@@ -124,7 +124,7 @@ impl Worker {
                         }
                         Report::Release(ReleaseReason::ExternalFailure, why)
                     }
-                    Err(sick) => sick,
+                    Err(sick) => *sick,
                 })
             }
             (None, RunEnd::Refused(why)) => Some(Report::Finish(refused_task_end(&why))),
@@ -136,7 +136,7 @@ impl Worker {
                     state.health.record_failure(&why);
                     Report::Release(ReleaseReason::ExternalFailure, why)
                 }
-                Err(sick) => sick,
+                Err(sick) => *sick,
             }),
             (None, RunEnd::Result(result)) => {
                 state.health.record_start();
@@ -147,7 +147,7 @@ impl Worker {
 
     /// Checks the host after a failure. If the host is sick, returns the report that gives the task
     /// back without blaming it; otherwise, returns the reason for the failure.
-    fn explain_host(&self, state: &WorkerState, why: String) -> Result<String, Report> {
+    fn explain_host(&self, state: &WorkerState, why: String) -> Result<String, Box<Report>> {
         let Err(problem) = self.workspaces.check_host() else {
             return Ok(why);
         };
@@ -156,7 +156,7 @@ impl Worker {
         state.health.record_sickness(problem.clone());
         state.pulse.signal();
         let why = format!("{why}; the worker's host cannot run tasks: {problem}");
-        Err(Report::Release(ReleaseReason::SickHost, why))
+        Err(Box::new(Report::Release(ReleaseReason::SickHost, why)))
     }
 
     fn send_report(
@@ -278,7 +278,7 @@ impl Worker {
         error: &WorkspaceError,
     ) -> Option<Report> {
         match self.explain_host(state, error.to_string()) {
-            Err(sick) => Some(sick),
+            Err(sick) => Some(*sick),
             Ok(_) if task.failures >= MAX_FRUITLESS_CLAIMS => None,
             Ok(why) => Some(Report::Release(ReleaseReason::ExternalFailure, why)),
         }

@@ -181,7 +181,7 @@ impl Worker {
         let ended = CancellationToken::new();
         std::thread::scope(|scope| {
             scope.spawn(|| self.send_heartbeats(&taker, &state, &requests.stop, &ended));
-            scope.spawn(|| self.watch_lease(taker.lease, &state, &ended));
+            scope.spawn(|| Self::watch_lease(taker.lease, &state, &ended));
             scope.spawn(|| Self::listen_for_changes(listener, &state, &ended));
             if let Some(webhook) = &self.webhook {
                 scope.spawn(|| webhook.announce_ends(&self.queue, &ended));

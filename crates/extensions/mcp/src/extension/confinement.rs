@@ -90,7 +90,7 @@ impl ServerConfiner for ServerSandboxes {
             (ServerConfinement::Default, ServerOrigin::Project) => !yolo,
             (ServerConfinement::Default, ServerOrigin::User) => {
                 let lacks_sandbox = self.lacks_sandbox.load(Ordering::Relaxed);
-                !yolo && !(lacks_sandbox && self.may_run_without_sandbox(server))
+                !(yolo || lacks_sandbox && self.may_run_without_sandbox(server))
             }
         }
     }

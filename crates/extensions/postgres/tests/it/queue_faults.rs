@@ -308,7 +308,7 @@ async fn postgres_queue_retries_failed_runs_by_policy() {
     let (id, worker) = blocking(|| {
         let new = NewTask {
             retries: 1,
-            retry_after: Duration::from_secs(600),
+            retry_after: Duration::from_mins(10),
             ..new_task("t")
         };
         let id = queue.add_task(&new).unwrap().id;
@@ -603,13 +603,13 @@ async fn postgres_queue_prune_removes_what_is_old() {
         assert_eq!(take_task(&queue, &new_taker(next)), None);
         assert_eq!(count_tasks(&queue, "failed"), 1);
         assert!(queue.read_files(lease.task).unwrap().is_empty());
-        assert_eq!(queue.prune(Duration::from_secs(60)).unwrap().tasks, 0);
+        assert_eq!(queue.prune(Duration::from_mins(1)).unwrap().tasks, 0);
     });
     server
         .change("UPDATE queue_tasks SET ended_at = now() - interval '2 days'")
         .await;
     blocking(|| {
-        assert_eq!(queue.prune(Duration::from_secs(86_400)).unwrap().tasks, 1);
+        assert_eq!(queue.prune(Duration::from_hours(24)).unwrap().tasks, 1);
         assert_eq!(queue.get_task(lease.task).unwrap(), None);
     });
     server.end().await;

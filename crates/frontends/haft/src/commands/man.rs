@@ -1,10 +1,11 @@
 //! `haft man`: man pages, generated from the command tree.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::process::Stdio;
 
 use clap::{Args, Command};
 use clap_mangen::Man;
+use haft_sandbox::ProgramPath;
 
 use crate::cli::Cli;
 use crate::cli::options::is_at_terminal;
@@ -123,7 +124,8 @@ fn show_with_man(page: &str) -> bool {
     if std::fs::write(file.path(), page).is_err() {
         return false;
     }
-    let man = Process::new("man")
+    let man = ProgramPath::for_system("/usr/bin/man")
+        .command()
         .arg("-l")
         .arg(file.path())
         .stderr(Stdio::null())
@@ -133,6 +135,13 @@ fn show_with_man(page: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "tests start programs of their own"
+    )]
+
+    use std::process::Command as Process;
+
     use super::*;
 
     /// Returns the names of the pages of all visible commands.

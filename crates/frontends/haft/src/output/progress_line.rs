@@ -49,6 +49,10 @@ pub(super) struct QuietLine {
     _line: MutexGuard<'static, Option<LineState>>,
 }
 
+#[expect(
+    clippy::unused_self,
+    reason = "the line can be changed only through the value that shows it"
+)]
 impl ProgressLine {
     /// Starts the line if stdout and stderr are terminals that can redraw a line.
     pub(crate) fn start() -> Option<Self> {

@@ -360,6 +360,7 @@ struct Abilities {
 }
 
 /// Runs the server `s` with further keys in its entry; `EXTRA` in them stands for a folder.
+#[expect(clippy::print_stderr, reason = "a skip is told")]
 fn try_abilities(keys: &str, mode: &str) -> Option<Abilities> {
     let [outside, extra] = [(); 2].map(|()| TempDir::new().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -984,7 +984,7 @@ fn doubled_braces_and_triple_quotes_run_and_are_named() {
 fn xml_states_each_error_once() {
     let read = "<read_file>\n<path>nope.txt</path>\n</read_file>";
     for (profile, count) in [("small", 1), ("full", 2)] {
-        let settings = format!("tool_protocol=\"xml\"");
+        let settings = "tool_protocol=\"xml\"";
         let rig = rig([
             Reply::text(read),
             Reply::text("<attempt_completion>\n<result>None.</result>\n</attempt_completion>"),

@@ -103,8 +103,7 @@ fn spilled_outputs_are_not_readable_in_other_conversations() {
         ];
         let (again, results) = send_calls(rig, &calls, &arguments);
         rig = again;
-        let has_sandbox =
-            rig.run(&["sandbox", "status", "--json"]).json()["layer"] != Value::from("none");
+        let has_sandbox = rig.run(&["sandbox", "status", "--json"]).json()["layer"] != "none";
         assert!(
             !results.contains(NEEDLE) || (mode == "auto" && !has_sandbox),
             "{mode}: {results}"
