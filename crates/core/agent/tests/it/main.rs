@@ -44,9 +44,8 @@ async fn coding_agent_example_fixes_a_file() {
         }
     };
     let url = server.base_url(Api::Anthropic);
-    let result = coding_agent::work(&url, (&home, &project), "Fix the greeting", &mut tell)
-        .await
-        .unwrap();
+    let work = coding_agent::work(&url, (&home, &project), "Fix the greeting", &mut tell);
+    let result = Box::pin(work).await.unwrap();
     assert_eq!(
         (result.outcome, result.text.as_str()),
         (Outcome::Completed, "The greeting is fixed.")
