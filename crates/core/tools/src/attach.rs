@@ -57,7 +57,7 @@ impl AttachedFile {
             String::new()
         } else {
             format!(
-                "\n[The first {shown} of {lines} lines. Read on with `read_file`, `start_line` {}.]",
+                "\n[The first {shown} of {lines} lines. Read on with start_line {}.]",
                 shown + 1
             )
         };
@@ -223,9 +223,11 @@ mod tests {
         let files = attached(&bench, &["whole.txt", "long.txt", "line.txt", "empty.txt"]).await;
         let whole: Vec<_> = files.iter().map(|file| file.whole.is_some()).collect();
         assert_eq!(whole, [true, false, false, true]);
-        assert!(files[1].format().ends_with(
-            "\n[The first 400 of 401 lines. Read on with `read_file`, `start_line` 401.]"
-        ));
+        assert!(
+            files[1]
+                .format()
+                .ends_with("\n[The first 400 of 401 lines. Read on with start_line 401.]")
+        );
         assert!(files[1].ledger_entry().is_none());
         assert_eq!(files[3].format(), "`empty.txt` is empty.");
     }
