@@ -171,9 +171,12 @@ impl Permissions {
         // A rule without a path covers only files in the project.
         if !workspace.contains(resolved) && by_path.is_none() {
             let root = workspace.root.display();
-            return self.ask_unless_yolo(format!(
-                "`{given}` is `{shown}`, which is outside the project `{root}`"
-            ));
+            let reason = if given == shown {
+                format!("`{given}` is outside the project `{root}`")
+            } else {
+                format!("`{given}` is `{shown}`, which is outside the project `{root}`")
+            };
+            return self.ask_unless_yolo(reason);
         }
         if usage == FileAccess::Write
             && self.mode != PermissionMode::Yolo

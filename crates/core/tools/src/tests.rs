@@ -2,6 +2,7 @@ mod calls;
 mod declared;
 mod manuals;
 mod matrix;
+mod notices;
 mod outline;
 mod permission;
 mod previews;

@@ -117,7 +117,12 @@ fn explain_names_the_file_rule_that_decides() {
     };
     insta::assert_snapshot!(explained("write_to_file", "src/a"), @"allow: `write_to_file(src/**)` allows it");
     insta::assert_snapshot!(explained("write_to_file", "/nowhere/a"), @"
-    ask: `/nowhere/a` is `/nowhere/a`, which is outside the project `PROJECT`
+    ask: `/nowhere/a` is outside the project `PROJECT`
+
+    To allow exactly this: haft permissions add 'write_to_file(/nowhere/a)'
+    ");
+    insta::assert_snapshot!(explained("write_to_file", "/nowhere/b/../a"), @"
+    ask: `/nowhere/b/../a` is `/nowhere/a`, which is outside the project `PROJECT`
 
     To allow exactly this: haft permissions add 'write_to_file(/nowhere/a)'
     ");

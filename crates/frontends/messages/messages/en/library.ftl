@@ -393,6 +393,7 @@ library-changes-files-and-no-rule = `{ $a }` changes files, and no rule allows `
 library-reaches-and-no-rule-allows = `{ $a }` reaches `{ $b }`, and no rule allows it
 library-calls-of-the-mcp-server = `{ $a }` calls `{ $b }` of the MCP server `{ $c }`, and no rule allows it
 library-is-which-is-outside-the = `{ $a }` is `{ $b }`, which is outside the project `{ $c }`
+library-is-outside-the-project = `{ $a }` is outside the project `{ $b }`
 library-and-no-rule-allows-it = `{ $a }` { $b }, and no rule allows it
 library-types-into-a-running-program = types into a running program
 library-reads-files-that-its-arguments = reads files that its arguments do not name

@@ -392,6 +392,7 @@ library-changes-files-and-no-rule = 没有规则涵盖它
 library-reaches-and-no-rule-allows = 没有规则允许连接 `{ $b }`
 library-calls-of-the-mcp-server = 没有规则涵盖它
 library-is-which-is-outside-the = `{ $a }` 即 `{ $b }`，在项目 `{ $c }` 之外
+library-is-outside-the-project = `{ $a }` 在项目 `{ $b }` 之外
 library-and-no-rule-allows-it = 没有规则涵盖它
 library-types-into-a-running-program = 会向正在运行的程序输入内容
 library-reads-files-that-its-arguments = 会读取参数中没有写明的文件
