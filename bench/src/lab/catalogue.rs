@@ -95,7 +95,7 @@ impl Figures {
         self.tokens += other.tokens;
     }
 
-    fn is_fair(&self) -> bool {
+    fn meets_all_limits(&self) -> bool {
         let sees = self.unseen == 0 && (self.blind as f64) < BLIND_GOAL * self.edits.max(1) as f64;
         sees && self.kept == self.facts && self.too_large == 0
     }
@@ -173,14 +173,17 @@ pub(super) fn print_tables(
         };
         let sums: Vec<Figures> = (0..variants.len()).map(all).collect();
         let default = sums[0];
-        let hidden = sums.iter().zip(POLICIES).filter(|(sum, _)| !sum.is_fair());
+        let hidden = sums
+            .iter()
+            .zip(POLICIES)
+            .filter(|(sum, _)| !sum.meets_all_limits());
         let found = hidden.map(|(_, policy)| (names[0].clone(), policy));
         unfair.0.extend(found);
-        let is_fair = |policy: usize| !unfair.0.contains(&(names[0].clone(), POLICIES[policy]));
+        let is_eligible = |policy: usize| !unfair.0.contains(&(names[0].clone(), POLICIES[policy]));
         let fair = sums
             .iter()
             .enumerate()
-            .filter(|(policy, _)| is_fair(*policy));
+            .filter(|(policy, _)| is_eligible(*policy));
         let cheapest =
             fair.min_by(|(_, one), (_, other)| one.with_rereads.total_cmp(&other.with_rereads));
         let (best, name) =
@@ -207,7 +210,11 @@ pub(super) fn print_tables(
         } else {
             0
         };
-        sees += if default.is_fair() { names.len() } else { 0 };
+        sees += if default.meets_all_limits() {
+            names.len()
+        } else {
+            0
+        };
         let too_often = dearer as f64 > (1.0 - COMPRESSION_GOAL) * touched.len() as f64;
         let (compression, masking) = (sums[0].with_rereads / sums[1].with_rereads, sums[2]);
         figures::print_line(&format!(

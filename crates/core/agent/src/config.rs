@@ -133,8 +133,8 @@ impl Config {
     /// Returns the models for a role, in order of preference. The models of the main role are used
     /// for a role without models of its own.
     pub fn models_for_role(&self, role: ModelRole) -> Vec<String> {
-        if role != ModelRole::Main && !self.model_roles.own(role).is_empty() {
-            return self.model_roles.own(role).to_vec();
+        if role != ModelRole::Main && !self.model_roles.configured_models(role).is_empty() {
+            return self.model_roles.configured_models(role).to_vec();
         }
         let rest = self
             .model_roles
@@ -153,7 +153,7 @@ impl Config {
 
     /// True if a role has models of its own.
     pub fn has_own_models(&self, role: ModelRole) -> bool {
-        role == ModelRole::Main || !self.model_roles.own(role).is_empty()
+        role == ModelRole::Main || !self.model_roles.configured_models(role).is_empty()
     }
 }
 

@@ -79,7 +79,7 @@ pub fn resolve_agent_model(
     };
     let otherwise = config
         .model_roles
-        .own(ModelRole::SubAgent)
+        .configured_models(ModelRole::SubAgent)
         .first()
         .cloned()
         .or_else(|| configured_model(config));
@@ -135,6 +135,17 @@ pub(crate) fn create_model_opener(environment: &HostEnvironment, config: &Config
         open_client(&environment, declared, known.retry.clone())
     };
     ModelOpener::new(open)
-        .with_subagent_model(config.model_roles.own(ModelRole::SubAgent).first().cloned())
-        .with_vision_models(config.model_roles.own(ModelRole::Vision).to_vec())
+        .with_subagent_model(
+            config
+                .model_roles
+                .configured_models(ModelRole::SubAgent)
+                .first()
+                .cloned(),
+        )
+        .with_vision_models(
+            config
+                .model_roles
+                .configured_models(ModelRole::Vision)
+                .to_vec(),
+        )
 }

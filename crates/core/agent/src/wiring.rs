@@ -276,7 +276,10 @@ fn create_model_services(
         summarizers: models::create_standby_models(
             host,
             config,
-            config.model_roles.own(ModelRole::Summary).iter(),
+            config
+                .model_roles
+                .configured_models(ModelRole::Summary)
+                .iter(),
         )?,
         client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
     })

@@ -52,7 +52,7 @@ pub trait Gateway: Send + Sync {
     }
 
     /// Returns the effect that a new set of deferred tools has on this tool.
-    fn with_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+    fn adapt_to_deferred(&self, _deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         DeferralUpdate::Same
     }
 

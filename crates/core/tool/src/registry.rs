@@ -260,7 +260,7 @@ impl Registry {
             let Some(gateway) = known.tool.gateway() else {
                 continue;
             };
-            match gateway.with_deferred(&deferred) {
+            match gateway.adapt_to_deferred(&deferred) {
                 DeferralUpdate::Same => {}
                 DeferralUpdate::Replaced(tool) => known.tool = tool,
                 DeferralUpdate::Useless => known.useful = false,

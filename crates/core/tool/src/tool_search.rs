@@ -229,7 +229,7 @@ impl Gateway for ToolSearch {
         )))
     }
 
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+    fn adapt_to_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         if deferred.is_empty() && self.catalogues.is_empty() {
             return DeferralUpdate::Useless;
         }

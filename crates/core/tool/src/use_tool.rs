@@ -92,7 +92,7 @@ impl Tool for UseTool {
 }
 
 impl Gateway for UseTool {
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+    fn adapt_to_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         if deferred.is_empty() {
             DeferralUpdate::Useless
         } else {

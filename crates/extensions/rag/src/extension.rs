@@ -100,7 +100,11 @@ impl ConfiguredCollections {
     /// folders are also searched by meaning.
     pub fn load(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
-        if let Some(name) = config.model_roles.own(ModelRole::Embedding).first() {
+        if let Some(name) = config
+            .model_roles
+            .configured_models(ModelRole::Embedding)
+            .first()
+        {
             match loaded.create_embedder(places, config, name) {
                 Ok(embedder) => loaded.embedder = Some(Arc::new(embedder)),
                 Err(reason) => {
@@ -119,7 +123,11 @@ impl ConfiguredCollections {
     /// because the cost of embeddings is not known in advance.
     fn load_without_vectors(places: &Places, config: &Config) -> Self {
         let mut loaded = Self::default();
-        if !config.model_roles.own(ModelRole::Embedding).is_empty() {
+        if !config
+            .model_roles
+            .configured_models(ModelRole::Embedding)
+            .is_empty()
+        {
             loaded.remarks.push(VECTORS_NOT_COUNTED.to_owned());
         }
         loaded.with_collections(places, config)

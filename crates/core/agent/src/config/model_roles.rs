@@ -45,7 +45,7 @@ macro_rules! roles {
         impl ModelRoles {
             /// Returns the models configured for the role itself; empty if the role uses the main
             /// models.
-            pub fn own(&self, role: ModelRole) -> &[String] {
+            pub fn configured_models(&self, role: ModelRole) -> &[String] {
                 match role { $(ModelRole::$role => &self.$key,)+ }
             }
         }

@@ -171,11 +171,11 @@ impl Gateway for RedescribedTool {
         self.tool.gateway()?.narrowed_with()
     }
 
-    fn with_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
+    fn adapt_to_deferred(&self, deferred: &[Arc<dyn Tool>]) -> DeferralUpdate {
         let Some(gateway) = self.tool.gateway() else {
             return DeferralUpdate::Same;
         };
-        match gateway.with_deferred(deferred) {
+        match gateway.adapt_to_deferred(deferred) {
             DeferralUpdate::Replaced(tool) => {
                 DeferralUpdate::Replaced(translate_tool(tool, PromptLanguage::Chinese))
             }

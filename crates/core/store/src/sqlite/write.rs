@@ -67,7 +67,7 @@ pub(super) fn create_conversation(
         insert_message(connection, (key, &new.id), position, message)?;
     }
     if make_current {
-        set_current_by_key(connection, &new.namespace, key)?;
+        set_current_conversation_key(connection, &new.namespace, key)?;
     }
     new.messages = messages.len() as u64;
     Ok(new)
@@ -223,7 +223,7 @@ pub(super) fn fork_conversation(
         )?
         .execute((key, parent))?;
     if make_current {
-        set_current_by_key(connection, &new.namespace, key)?;
+        set_current_conversation_key(connection, &new.namespace, key)?;
     }
     Ok(new)
 }
@@ -339,10 +339,10 @@ pub(super) fn set_current_conversation(
     id: &ConversationId,
 ) -> Result<(), SqliteFailure> {
     let key = rows::require_key(connection, id)?;
-    set_current_by_key(connection, namespace_name(namespace), key)
+    set_current_conversation_key(connection, namespace_name(namespace), key)
 }
 
-fn set_current_by_key(
+fn set_current_conversation_key(
     connection: &Connection,
     namespace: &str,
     key: i64,

@@ -123,7 +123,7 @@ fn add_reduction_settings(
             reduction_reason(policy, model),
         ),
         None => (
-            default_policy(policy),
+            fill_in_defaults(policy),
             text!("config-reason-no-model").to_owned(),
         ),
     };
@@ -168,7 +168,7 @@ fn add_reduction_settings(
 }
 
 /// Returns the policy with the defaults that apply while no model is known.
-fn default_policy(policy: &Policy) -> Policy {
+fn fill_in_defaults(policy: &Policy) -> Policy {
     let usual = haft_context::Reduction::default();
     Policy {
         safe_zone: Some(policy.safe_zone.unwrap_or(usual.safe_zone)),
