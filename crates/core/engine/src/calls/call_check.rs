@@ -201,6 +201,20 @@ fn masked_secret_error(tool: &dyn Tool, name: &str, arguments: &str) -> Option<E
 /// hundreds.
 const MAX_LISTED_TOOLS: usize = 20;
 
+/// Returns the name of a tool and its required arguments, such as `` `read_file` (path) ``.
+pub(super) fn describe_required_arguments(tool: &Arc<dyn Tool>) -> String {
+    let ToolSpec {
+        name, parameters, ..
+    } = tool.spec();
+    let required: Vec<_> = parameters["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    format!("`{name}` ({})", required.join(", "))
+}
+
 /// Describes the alternatives to an unknown tool: the tools with a similar name, or else all
 /// offered tools, each with its required arguments.
 fn unknown_tool_message(name: &str, audience: Audience<'_>) -> String {
@@ -214,17 +228,6 @@ fn unknown_tool_message(name: &str, audience: Audience<'_>) -> String {
         // The guidance for small models follows.
         return format!("There is no tool `{name}`.");
     }
-    let shown = |tool: &Arc<dyn Tool>| {
-        let ToolSpec {
-            name, parameters, ..
-        } = tool.spec();
-        let required = parameters["required"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
-        format!("`{name}` ({})", required.collect::<Vec<_>>().join(", "))
-    };
     let mut near: Vec<_> = registry
         .offered_tools()
         .chain(registry.deferred_tools())
@@ -232,13 +235,17 @@ fn unknown_tool_message(name: &str, audience: Audience<'_>) -> String {
         .filter(|(similarity, _)| *similarity > 0.7)
         .collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let near: Vec<_> = near.iter().take(3).map(|(_, tool)| shown(tool)).collect();
+    let near: Vec<_> = near
+        .iter()
+        .take(3)
+        .map(|(_, tool)| describe_required_arguments(tool))
+        .collect();
     match near.join(" or ").as_str() {
         "" => {
             let all: Vec<_> = registry
                 .offered_tools()
                 .take(MAX_LISTED_TOOLS)
-                .map(shown)
+                .map(describe_required_arguments)
                 .collect();
             format!(
                 "There is no tool `{name}`. Do it with one of these: {}.",

@@ -384,7 +384,7 @@ impl Session {
         let Some(file) = file.filter(|_| registry.offers_tool("edit_file")) else {
             let tools: Vec<_> = registry
                 .offered_tools()
-                .map(|tool| format!("`{}`", tool.spec().name))
+                .map(super::call_check::describe_required_arguments)
                 .collect();
             return Some(Guidance::text(format!(
                 "Use one of these tools: {}.",

@@ -207,7 +207,7 @@ fn pages_escape_the_text_of_conversations() {
             format!("/c/{id}/what-if?policies=%3Cscript%3Ealert(1)%3C/script%3E"),
             "Compare",
         ),
-        (format!("/c/{id}/r/1"), "Body as it was sent"),
+        (format!("/c/{id}/r/1"), "Body as sent"),
         (
             format!("/c/{id}/r/2"),
             "Difference from the previous request",

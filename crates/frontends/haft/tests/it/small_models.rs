@@ -325,7 +325,7 @@ fn unknown_tool_calls_alone_are_marked_for_small_models() {
         assert!(says_nothing_changed(&ran));
         let told = tool_results(&rig).remove(0);
         assert!(
-            told.contains("Do it with one of these: `read_file` (path)"),
+            told.contains("Use one of these tools: `read_file` (path)"),
             "{told}"
         );
         assert!(

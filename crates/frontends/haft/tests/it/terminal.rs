@@ -59,6 +59,19 @@ pub(crate) struct Terminal {
     screens: Arc<Mutex<Vec<String>>>,
 }
 
+/// Returns the row of the keys of a question that can be answered.
+fn armed_keys_row(screen: &vt100::Screen) -> Option<usize> {
+    let (_, columns) = screen.size();
+    // Rows with other text before the keys hold no wide characters there.
+    let key = |row: String| ["y yes", "y 是"].iter().find_map(|key| row.find(key));
+    let (row, column) = screen
+        .rows(0, columns)
+        .enumerate()
+        .find_map(|(row, text)| Some((row, key(text)?)))?;
+    let cell = screen.cell(row as u16, column as u16)?;
+    (cell.fgcolor() == vt100::Color::Idx(5)).then_some(row)
+}
+
 impl Terminal {
     pub(crate) fn start(rig: &Rig, arguments: &[&str], size: (u16, u16)) -> Self {
         Self::start_with(rig, arguments, size, &[])
@@ -203,16 +216,20 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until_armed(&self) {
         self.until("a question that can be answered", |screen| {
+            armed_keys_row(screen).is_some()
+        });
+    }
+
+    /// Waits until the question whose headline contains `headline` can be answered. After an answer,
+    /// the keys of the previous question are still shown for a moment.
+    pub(crate) fn until_armed_for(&self, headline: &str) {
+        self.until(&format!("the question `{headline}`"), |screen| {
             let (_, columns) = screen.size();
-            // Rows with other text before the keys hold no wide characters there.
-            let key = |row: String| ["y yes", "y 是"].iter().find_map(|key| row.find(key));
-            let question = screen
-                .rows(0, columns)
-                .enumerate()
-                .find_map(|(row, text)| Some((row, key(text)?)));
-            question.is_some_and(|(row, column)| {
-                let cell = screen.cell(row as u16, column as u16);
-                cell.is_some_and(|cell| cell.fgcolor() == vt100::Color::Idx(5))
+            armed_keys_row(screen).is_some_and(|keys| {
+                screen
+                    .rows(0, columns)
+                    .take(keys)
+                    .any(|row| row.starts_with("? ") && row.contains(headline))
             })
         });
     }
@@ -247,9 +264,14 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn until_idle(&self) {
         self.until("the end of the turn", |screen| {
-            !["Esc to interrupt", "Esc 中断"]
-                .iter()
-                .any(|working| screen.contents().contains(working))
+            let (_, columns) = screen.size();
+            let works = |row: String| {
+                // Narrow windows cut the hint of the key; the moving sign is at the start.
+                row.starts_with(|sign| ('\u{2800}'..='\u{28ff}').contains(&sign))
+                    || row.contains("Esc to interrupt")
+                    || row.contains("Esc 中断")
+            };
+            !screen.rows(0, columns).any(works)
         });
     }
 

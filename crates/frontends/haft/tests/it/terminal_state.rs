@@ -54,12 +54,9 @@ fn calls_that_wait_for_an_approval_are_not_running() {
             let row = live_row(&shown, waiting).unwrap_or_else(|| panic!("{waiting}: {shown}"));
             assert!(row.trim_end().ends_with("waiting"), "{shown}");
         }
-        for answered in 1..=3 {
-            terminal.until_armed();
+        for headline in ["Write a.txt", "Write b.txt", "Run echo hi"] {
+            terminal.until_armed_for(headline);
             terminal.press("n");
-            terminal.until("the answer", |_| {
-                terminal.written().matches("  not allowed").count() >= answered
-            });
         }
         terminal.until_text("So be it.");
         for screen in terminal.shown_screens() {

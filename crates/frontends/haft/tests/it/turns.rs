@@ -18,7 +18,7 @@ fn text_output_is_the_answer_alone() {
     ]);
     let ran = rig.run(&["run", "what is here?"]);
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Nothing here.\n"));
-    assert_eq!(ran.stderr(), "• list_files .\n");
+    assert_eq!(ran.stderr(), "• List .\n");
 }
 
 #[test]
@@ -236,7 +236,8 @@ fn call_cut_by_the_output_limit_never_runs() {
         stop: Some(Stop::Length),
         ..Reply::call("write_to_file", json!({"path": "a.txt", "content": "half"}))
     };
-    let rig = rig([cut, Reply::text("Sorry.")]);
+    // A write that failed is followed by one nudge.
+    let rig = rig([cut, Reply::text("Sorry."), Reply::text("Sorry again.")]);
     let ran = rig.task(&["write"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("a.txt").exists());
@@ -328,7 +329,8 @@ fn broken_arguments_never_run() {
         let call = Reply::calls([ScriptCall::new("write_to_file", json!(arguments))]);
         let rig = Rig::new(
             Api::OpenaiChat,
-            Script::turns([call, Reply::text("Sorry.")]).unwrap(),
+            // A write that failed is followed by one nudge.
+            Script::turns([call, Reply::text("Sorry."), Reply::text("Sorry again.")]).unwrap(),
         );
         let ran = rig.task(&["write"]);
         assert_eq!(ran.code(), 0, "{}", ran.stderr());

@@ -395,7 +395,7 @@ fn invalid_workflow_is_rejected_with_file_and_line() {
     );
     let ran = rig.run(&["workflow", "run", "asks", "--continue"]);
     assert!(
-        ran.code() == 2 && ran.stderr().contains("no run of `asks`"),
+        ran.code() == 2 && ran.stderr().contains("no interrupted run of `asks`"),
         "{}",
         ran.stderr()
     );

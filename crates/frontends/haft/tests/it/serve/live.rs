@@ -63,7 +63,7 @@ fn run_is_started_approved_and_continued() {
     );
     let page = ServedPage::start(&rig);
     let place = page.start_run(&rig, "ask", "Write one");
-    let asked = page.wait_for_page(&place, "asks for permission");
+    let asked = page.wait_for_page(&place, "asks for the approval of write_to_file");
     assert!(
         asked.contains("+one") && asked.contains("+two") && asked.contains("a.txt"),
         "the whole change: {asked}"
@@ -153,7 +153,7 @@ fn approval_shows_text_that_is_masked_elsewhere() {
                 .starts_with("HTTP/1.1 303 ")
         );
     };
-    let html = page.wait_for_page(&place, "permission: execute_command");
+    let html = page.wait_for_page(&place, "asks for the approval of execute_command");
     assert_eq!(approval_text(&html), SHOWN);
     let section = html
         .split("<section class=\"approval\">")
@@ -195,7 +195,7 @@ fn run_is_denied_with_a_reason_and_stopped() {
     );
     let page = ServedPage::start(&rig);
     let place = page.start_run(&rig, "ask", "Write one");
-    page.wait_for_page(&place, "asks for permission");
+    page.wait_for_page(&place, "asks for the approval of write_to_file");
     let fields = [("do", "deny"), ("approval", "1"), ("reason", "Rather not.")];
     assert!(
         page.post(&place, &place, &fields)
@@ -314,7 +314,7 @@ fn run_forms_reject_foreign_requests_and_escape_text() {
         &[("do", "start"), ("prompt", " "), ("folder", HOSTILE)],
     ));
     let place = page.start_run(&rig, "ask", HOSTILE);
-    safe(&page.wait_for_page(&place, "asks for permission"));
+    safe(&page.wait_for_page(&place, "asks for the approval of write_to_file"));
     safe(&page.post(
         &place,
         &place,
