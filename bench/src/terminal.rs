@@ -97,7 +97,7 @@ impl Terminal {
             while let Ok(count) = reader.read(&mut bytes)
                 && count > 0
             {
-                process_output(
+                record_output(
                     &mut shared.lock().unwrap_or_else(PoisonError::into_inner),
                     &bytes[..count],
                 );
@@ -229,7 +229,7 @@ impl Drop for Terminal {
     }
 }
 
-fn process_output(seen: &mut Output, bytes: &[u8]) {
+fn record_output(seen: &mut Output, bytes: &[u8]) {
     seen.parser.process(bytes);
     seen.bytes += bytes.len();
     if let Some(record) = &mut seen.record {

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tokens = read_tokens()?;
     write_tokens(&out, &tokens)?;
     write_slots(&out, &tokens)?;
-    write_classes(&out)?;
+    write_char_classes(&out)?;
     Ok(())
 }
 
@@ -97,7 +97,7 @@ fn write_slots(out: &Path, tokens: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
 
 /// Writes the class of every code point in two levels: a block number for each `CLASS_BLOCK` code
 /// points, then the distinct blocks.
-fn write_classes(out: &Path) -> Result<(), Box<dyn Error>> {
+fn write_char_classes(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut classes = vec![class::OTHER; char::MAX as usize + 1];
     for (pattern, class) in [
         (r"[\p{Lu}\p{Lt}]", class::UPPER),

@@ -38,9 +38,9 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The sections of functions with this name, in which each `#` stands for the hash of a crate. A
-/// hash has eleven digits, or, one in twenty-two, ten: so few that two of them in one name are left
-/// out.
+/// The sections of functions with this name, in which each `#` stands for the hash of a crate. Most
+/// hashes have eleven digits, about one in 22 has ten. Names with two hashes of ten digits are
+/// omitted.
 fn with_hashes(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('#').collect();
     let section = |short: usize| {

@@ -270,7 +270,7 @@ fn lay_out_layered(
     let maker = snapshot.entry_maker();
     let pruned = prune_to_goal(goal, &mut layers, compressed, snapshot);
     hints::add_hints(&mut layers.line, policy.message_ids, maker);
-    let reduced = apply_ladder(pruned, &mut layers, goal.room, snapshot)?;
+    let reduced = reduce_to_fit(pruned, &mut layers, goal.room, snapshot)?;
     layers.insert_opening_message(maker);
     let tools = Arc::clone(&layers.tools);
     let required = layers.required;
@@ -304,7 +304,7 @@ fn lay_out_execute(
     let all = layers.line.items.clone();
     execute_view::remove_old_results(&mut layers.line);
     let pruned = prune_to_goal(goal, &mut layers, compressed, snapshot);
-    let reduced = apply_ladder(pruned, &mut layers, goal.room, snapshot)?;
+    let reduced = reduce_to_fit(pruned, &mut layers, goal.room, snapshot)?;
     // Pruning and the ladder did not count the dialogue of older rounds, so it is shortened until
     // the request fits.
     let laid_out = |folding| {
@@ -373,7 +373,7 @@ fn prune_to_goal(
 
 /// Applies the ladder of further reductions (older rounds, large results, the system layer) if
 /// pruning was not enough.
-fn apply_ladder(
+fn reduce_to_fit(
     pruned: Pruned,
     layers: &mut Layers,
     room: InputRoom,
@@ -383,7 +383,7 @@ fn apply_ladder(
         steps,
         cut,
         excerpts,
-    } = ladder::apply_ladder(layers, room, snapshot)?;
+    } = ladder::reduce_to_fit(layers, room, snapshot)?;
     Ok(Reduced {
         pruned,
         ladder: steps,

@@ -17,7 +17,8 @@ const MODES: [PermissionMode; 5] = [
     PermissionMode::Yolo,
 ];
 
-/// The rules of the check. The first characters of a line select some of them.
+/// The rules that the check applies. The first characters of the fuzzed line decide which of them
+/// are active.
 const RULES: [&str; 7] = [
     "execute_command(a:*)",
     "execute_command(ls:*)",

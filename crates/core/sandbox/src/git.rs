@@ -348,7 +348,7 @@ impl GitProgram {
             .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
         let line = line.map_or_else(|| format!("it ended with {:?}", ran.exit), str::to_owned);
         let line = line.trim_start_matches("fatal: ");
-        let line = match server_reasons(&said) {
+        let line = match extract_refusal_reasons(&said) {
             reasons if reasons.is_empty() => line.to_owned(),
             reasons => format!("{line} ({reasons})"),
         };
@@ -422,7 +422,7 @@ impl GitProgram {
 
 /// Returns the reasons that a server gave for refusing a push: its own lines, and those in which git
 /// names the refused branches.
-fn server_reasons(said: &str) -> String {
+fn extract_refusal_reasons(said: &str) -> String {
     let reasons = said
         .lines()
         .filter_map(|line| match line.strip_prefix("remote:") {

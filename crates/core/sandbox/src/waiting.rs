@@ -37,7 +37,7 @@ pub(crate) struct InputWait {
     context_switches: u64,
 }
 
-/// The terminals at which a process may be waiting for input to be reported.
+/// The terminals to check for processes that wait for input.
 #[derive(Clone, Copy)]
 pub(crate) enum Terminals<'a> {
     /// Every pseudo-terminal.

@@ -157,7 +157,7 @@ pub enum StoreError {
     Database {
         /// The path of the database.
         path: PathBuf,
-        /// The error of the database.
+        /// The underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 

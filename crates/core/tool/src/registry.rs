@@ -144,8 +144,8 @@ impl Registry {
         }
     }
 
-    /// Returns the texts about tools of which at least one is offered, in order, followed by the
-    /// lists of everything that can be reached through offered tools.
+    /// Returns the documents that concern at least one offered tool, in order. Lists of what can be
+    /// reached through offered tools follow.
     pub fn case_documents(&self) -> impl Iterator<Item = &CaseDocument> {
         let cases = self
             .cases

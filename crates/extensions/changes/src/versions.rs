@@ -416,7 +416,8 @@ impl SqliteVersions {
     }
 }
 
-/// Writes to the file `time` of the folder, and returns its new change time in nanoseconds.
+/// Writes to the file `time` in `folder`, and returns the new change time of the file in
+/// nanoseconds.
 fn write_time_file(folder: &Path) -> io::Result<i64> {
     haft_files::create_folder(folder)?;
     let mut file = haft_files::open_or_create(&folder.join("time"))?;

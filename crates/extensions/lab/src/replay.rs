@@ -346,7 +346,7 @@ struct Rereads<'a> {
     cost: Option<f64>,
     /// The number of input tokens of the newest request.
     request: u64,
-    /// The number of tokens that were sent again and have been part of every request since then.
+    /// The number of tokens of repeated reads that are still part of the newest request.
     carried: u64,
 }
 

@@ -430,7 +430,7 @@ fn start_program(
     let mut environment: Vec<_> = launch.environment.to_vec();
     environment.retain(|(name, _)| !env.iter().any(|(own, _)| own == name));
     environment.extend(env.iter().cloned());
-    remove_writable_folders(&mut environment, env, launch.writable);
+    remove_writable_folders_from_environment(&mut environment, env, launch.writable);
     let program = find_server_program(program, &environment, launch.writable).map_err(failed)?;
     match server.origin {
         ServerOrigin::User if launch.confined.is_some() => {
@@ -462,7 +462,7 @@ fn start_program(
 /// Removes the folders that the model can write from the inherited `PATH`, and drops inherited
 /// variables that name code or such a folder. The variables of the server's own entry (`own`) stay
 /// unchanged.
-fn remove_writable_folders(
+fn remove_writable_folders_from_environment(
     environment: &mut Vec<(String, String)>,
     own: &[(String, String)],
     writable: &[PathBuf],

@@ -53,7 +53,7 @@ const TOOL_NAMES: [ToolNames; 13] = [
 /// The name of haft's tool through which tools of MCP servers are called.
 const USE_MCP_TOOL: &str = "use_mcp_tool";
 
-/// The names under which a client knows tools.
+/// The tool names that a client uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolNaming {
     /// The names that haft uses.

@@ -466,16 +466,16 @@ pub(crate) enum CliCommand {
     /// Undo file changes.
     ///
     /// By default it undoes the last call that changed files; options name another call, a message,
-    /// or everything. Only what haft changed is touched. A file that something else changed
-    /// since is left as it is, and reported; the exit code is 3 then.
+    /// or everything. Only what haft changed is touched. A file that was changed
+    /// by something else in the meantime is left as it is and reported, and the exit code is 3.
     Undo(commands::changes::UndoArgs),
     /// Redo file changes that were undone.
     Redo(commands::changes::RedoArgs),
     /// Rewind a conversation to a message, with or without the files.
     ///
     /// The conversation itself is kept; a fork that ends at the message becomes the current one.
-    /// Files that something else changed since are left as they are, and reported; the exit
-    /// code is 3 then.
+    /// Files that were changed by something else in the meantime are left as they are and
+    /// reported, and the exit code is 3.
     Rewind(commands::changes::RewindArgs),
     /// List, add, remove and explain permission rules.
     #[command(subcommand, alias = "permission")]
@@ -508,8 +508,9 @@ pub(crate) enum CliCommand {
     /// Show or follow the log.
     ///
     /// Shows the last run: what it loaded and skipped, its requests, tool calls, approvals, and
-    /// what failed. The log lies in `state/log`, a file a day for two weeks; `log_level` sets how
-    /// much is in it. It holds no prompts, arguments, file text or keys.
+    /// what failed. The log is in `state/log`, with one file per day; files are kept for two
+    /// weeks. `log_level` sets the level of detail. The log contains no prompts, arguments, file
+    /// text or keys.
     #[command(alias = "log")]
     Logs(commands::logs::LogArgs),
     /// Describe the JSON events that programs read and write.

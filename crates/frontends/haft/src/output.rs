@@ -117,7 +117,7 @@ pub(crate) fn localize_text(text: impl Display) -> String {
     haft_messages::translate_error(&text.to_string()).into_owned()
 }
 
-/// Joins names with the separator of the language of this process.
+/// Joins names with the separator of the user's language.
 pub(crate) fn join_names<T: Borrow<str>>(names: &[T]) -> String {
     names.join(text!("output-between"))
 }

@@ -42,7 +42,7 @@ impl CallHeadline {
             "execute_command" | "Bash" => (text!("headline-run"), text("command")),
             "background_task" => describe_task(arguments),
             "session_start" => (text!("headline-start-session"), text("command")),
-            "session_interactive" => (text!("headline-type"), describe_typing(arguments)),
+            "session_interactive" => (text!("headline-type"), describe_sent_input(arguments)),
             "session_stop" => (text!("headline-stop-session"), text("session_id")),
             "read_file" | "Read" => (text!("headline-read"), describe_range(arguments, path())),
             "list_files" | "LS" => (text!("headline-list"), path()),
@@ -196,7 +196,7 @@ fn describe_task(arguments: &Value) -> (&'static str, String) {
     }
 }
 
-fn describe_typing(arguments: &Value) -> String {
+fn describe_sent_input(arguments: &Value) -> String {
     let input = find_text(arguments, &["input"]);
     let keys = arguments.get("keys").and_then(Value::as_array);
     let keys = keys

@@ -20,7 +20,7 @@ use crate::workspace::{TaskWorkspace, WorkspaceError};
 /// The number of claims in a row without progress after which a task that cannot begin, or whose
 /// changes cannot be delivered, fails for good.
 const MAX_FRUITLESS_CLAIMS: i64 = 3;
-/// The pause before the end of a task is reported again.
+/// The time between two attempts to report that a task has ended.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The way in which a run ended: with a result, or with a permanent or temporary failure.

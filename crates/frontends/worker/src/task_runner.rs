@@ -212,7 +212,8 @@ impl TaskRunner {
         )
     }
 
-    /// Reads the choices of a task, with the remainder of its limits.
+    /// Checks what the task asks for, such as its mode and model, and computes how much of its limits
+    /// is left.
     fn plan_task(&self, task: &QueuedTask) -> Result<TaskPlan, TaskRunError> {
         let request = &task.request;
         let mode = request

@@ -48,7 +48,7 @@ impl TaskRunner {
             name,
             model.as_deref(),
         )
-        .map_err(|error| self.report_select_error(error))?;
+        .map_err(|error| self.print_and_convert_error(error))?;
         // The changes of a step in a copy exist nowhere else until they are merged.
         if workflow.steps.iter().any(|step| step.uses_copy(&agents)) {
             return Err(TaskRunError::refuse(text!("task-workflow-copies", name)));
@@ -101,7 +101,7 @@ impl TaskRunner {
     }
 
     /// Reports the problems of the workflow's file, and returns the error for the queue.
-    fn report_select_error(&self, error: SelectError) -> TaskRunError {
+    fn print_and_convert_error(&self, error: SelectError) -> TaskRunError {
         match error {
             SelectError::Setup(error) => return error.into(),
             SelectError::Invalid { ref problems, .. } => {

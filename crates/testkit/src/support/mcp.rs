@@ -23,9 +23,9 @@ pub const SHELL_MCP_SERVER: &str = include_str!("mcp_server.sh");
 /// The protocol revision that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// Only the revision 2026-07-28.
+    /// The server supports only revision 2026-07-28.
     Current,
-    /// Only the revision 2025-11-25.
+    /// The server supports only revision 2025-11-25.
     Previous,
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn build_execute_view(
     let running: Vec<_> = select_window_items(line).collect();
     let texts = ViewTexts {
         dialogue: format_dialogue(snapshot, line, all, folding),
-        window: format_window(&running),
+        window: format_running_steps(&running),
         state: format_state(snapshot.execution, line.round, &running, &layers.run),
     };
     let system = maker.engine_entry("system", Role::System, &format_system_message(layers));
@@ -341,7 +341,7 @@ fn format_utterance(message: &Message) -> Option<String> {
 }
 
 /// Formats the steps of the running round in detail.
-fn format_window(running: &[&TimelineItem]) -> String {
+fn format_running_steps(running: &[&TimelineItem]) -> String {
     let mut text = String::from("## Steps of this round\n");
     let mut number = 0;
     for item in running {

@@ -54,7 +54,7 @@ pub struct Environment {
 pub struct SystemInput<'a> {
     /// The text of the role section.
     pub role: RoleText<'a>,
-    /// The tools that the model can call, in sending order.
+    /// The tools that the model can call, in the order in which they are sent.
     pub tools: &'a [ToolSpec],
     /// The protocol with which the model calls tools.
     pub protocol: ToolProtocol,

@@ -186,7 +186,7 @@ pub(crate) struct LadderResult {
 }
 
 /// Applies the steps of the ladder one by one until the request fits.
-pub(crate) fn apply_ladder(
+pub(crate) fn reduce_to_fit(
     layers: &mut Layers,
     room: InputRoom,
     snapshot: &Snapshot<'_>,

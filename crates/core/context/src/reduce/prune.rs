@@ -151,7 +151,7 @@ fn clear(
     };
     let newest = newest_results(line, &limits);
     cleanable.retain(|index| *index < newest);
-    let working = working::views(&line.items, limits.target / WORKING_SHARE);
+    let working = working::find_working_views(&line.items, limits.target / WORKING_SHARE);
     cleanable.retain(|index| !working.contains(index));
     let obsolete = find_superseded(&line.items);
     let (first, others): (Vec<_>, Vec<_>) = cleanable

@@ -40,7 +40,7 @@ struct FileViews {
 /// Returns the indices of the messages that show files being worked on, up to `budget` tokens in
 /// total. If these messages exceed the budget, the views of the least recently used files are
 /// dropped.
-pub(crate) fn views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
+pub(crate) fn find_working_views(items: &[TimelineItem], budget: u64) -> HashSet<usize> {
     let calls = calls_by_id(items);
     let running = items.last().map_or(0, |item| item.round);
     let mut files: HashMap<String, FileViews> = HashMap::new();

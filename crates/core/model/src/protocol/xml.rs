@@ -75,7 +75,7 @@ struct OpenValue {
     bare: bool,
 }
 
-/// A complete tag, as understood at its position in the reply.
+/// A complete tag. The same text can be different tags at different positions in the reply.
 #[derive(Clone, Copy)]
 enum Tag {
     OpenThinking,

@@ -296,7 +296,7 @@ impl ProgramEntry {
             && !lists.iter().any(|list| list.iter().any(is_known))
     }
 
-    /// True if a shell on another machine would read more in a word than a plain name.
+    /// True if a shell on another machine could interpret the word as more than a plain name.
     fn is_remote_script(&self, word: &ShellWord) -> bool {
         let is_plain = |c: char| c.is_alphanumeric() || "_./:=@%+,-".contains(c);
         let text = match &word.text {

@@ -70,7 +70,7 @@ pub struct TaskApproval {
     pub agent: String,
     /// The name of the tool.
     pub tool: String,
-    /// The arguments of the call. They are not sent, because `subject` shows them.
+    /// The arguments of the call. They are not part of the JSON, because `subject` shows them.
     #[serde(skip)]
     pub arguments: Value,
     /// The exact command that would run, or the exact content that would be written. Characters

@@ -93,10 +93,10 @@ pub(crate) struct McpAddArgs {
     /// The folder the program runs in; the project when absent.
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<String>,
-    /// The timeout of a call without output, in seconds.
+    /// End a call after this many seconds without output.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
-    /// The decision for its calls that no rule matches: allow, ask or deny.
+    /// The decision for this server's calls if no rule matches: allow, ask or deny.
     #[arg(long, value_name = "DECISION", value_parser = parse_decision)]
     pub(crate) permission: Option<Decision>,
     /// Only add it, without a test.

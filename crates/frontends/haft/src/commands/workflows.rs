@@ -118,7 +118,7 @@ fn run_workflow(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExi
         &args.name,
         args.model.as_deref(),
     )
-    .map_err(report_select_error)?;
+    .map_err(print_and_convert_error)?;
     let runs = WorkflowRuns::new(settings.places.workflows_folder());
     let namespace = project.namespace();
     let held = if args.resume {
@@ -183,7 +183,7 @@ fn explain_run_error(error: WorkflowError, name: &str) -> anyhow::Error {
 
 /// Prints the problems of an invalid workflow file, one per line, and converts the error for the
 /// caller.
-pub(crate) fn report_select_error(error: SelectError) -> anyhow::Error {
+pub(crate) fn print_and_convert_error(error: SelectError) -> anyhow::Error {
     match error {
         SelectError::Setup(error) => return error.into(),
         SelectError::Invalid { ref problems, .. } => {

@@ -60,7 +60,8 @@ pub(super) fn shown_line(arguments: &[String]) -> String {
     format!("haft {}", shown.join(" "))
 }
 
-/// Returns the arguments with which haft reports a message, and commits only with `--yes`.
+/// Returns the arguments for a `haft commit` that prints the proposed message and does not commit
+/// (unless they contain `--yes`).
 pub(super) fn proposal_arguments(arguments: &[String]) -> Vec<String> {
     let mut proposal = arguments.to_vec();
     proposal.insert(1, "--json".to_owned());

@@ -141,7 +141,7 @@ impl CallList {
         }
     }
 
-    pub(super) fn set_approved_diff(&mut self, tool: Option<String>) {
+    pub(super) fn set_tool_of_shown_diff(&mut self, tool: Option<String>) {
         self.approved_diff = tool;
     }
 

@@ -583,7 +583,7 @@ impl TurnView {
             | ApprovalReply::AlwaysBy { .. }
             | ApprovalReply::Session => dialog.and_then(ApprovalDialog::diff_tool),
         };
-        self.calls.set_approved_diff(approved_diff);
+        self.calls.set_tool_of_shown_diff(approved_diff);
     }
 
     /// Draws the rows that aren't printed yet. `asked` is the open approval, if any.

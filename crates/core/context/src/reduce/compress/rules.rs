@@ -126,8 +126,8 @@ fn shorten_diff(data: &mut Map<String, Value>, limit: u32) -> bool {
     true
 }
 
-/// Keeps the diffs of several files, up to `limit` lines in total, and only the heads of further
-/// diffs. Counts and ranges stay. Returns true if a part was left out.
+/// Keeps the first `limit` lines of the diffs of several files. Of later diffs, it keeps only the
+/// headers, with counts and ranges. Returns true if lines were left out.
 fn shorten_diffs(data: &mut Map<String, Value>, limit: u32) -> bool {
     let Some(Value::Array(files)) = data.get_mut("files") else {
         return false;

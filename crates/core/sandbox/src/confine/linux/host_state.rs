@@ -28,8 +28,8 @@ pub(crate) struct HostState {
     /// The folders in writable folders that lead to a protected or hidden place, outermost first.
     /// They become mounts, so that no command can move them.
     pub(crate) anchors: Vec<PathBuf>,
-    /// The existing hidden places, by all their paths, each with a flag that is true if the place
-    /// is a folder.
+    /// Every path that leads to an existing hidden place, with a flag that is true if the place is
+    /// a folder.
     pub(crate) hidden: BTreeSet<(PathBuf, bool)>,
     /// The names that must not appear, and the links that must stay.
     pub(crate) names: NameWatch,
@@ -75,7 +75,7 @@ impl HostState {
             survey.hide(given);
         }
         for project in &policy.projects {
-            survey.forbid_names(project);
+            survey.protect_missing_names(project);
         }
         for repository in &policy.repositories {
             survey.forbid_repository_entries(repository);
@@ -213,7 +213,7 @@ impl Survey<'_> {
     }
 
     /// Forbids the protected names in a project folder, and those in the folders of two-part names.
-    fn forbid_names(&mut self, project: &Path) {
+    fn protect_missing_names(&mut self, project: &Path) {
         let home = self.policy.home.as_deref();
         for first in protected_names::first_parts(project, home) {
             let pattern = NamePattern::AnyCase(first);

@@ -171,7 +171,7 @@ pub(super) struct PolicyComparison {
     pub(super) title: String,
     conversations: usize,
     pub(super) outcomes: Vec<PolicyOutcome>,
-    /// The model whose window, cache and prices are simulated.
+    /// The encoding of the simulated requests.
     pub(super) encoding: BodyEncoding,
     pub(super) source: ModelSource,
 }

@@ -87,7 +87,7 @@ pub(crate) struct AddTaskArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
 
-    /// Give the task up once this many workers began to run it and did not end it.
+    /// Give up the task after this many workers have started but not finished it.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) max_attempts: i64,
 
