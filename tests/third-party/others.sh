@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp, browser: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp, harbor, browser: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp browser}
+names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp harbor browser}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -152,6 +152,18 @@ acp() {
     timeout 400 python3 "$here/acp_clients.py" "$haft" "$model" "$node" "$folder/npm/node_modules" "$folder/acp/bin/python" "$sources/examples"
 }
 
+# Harbor's validator of trajectories. Its package wants a newer Python than its validator needs.
+harbor() {
+    local wheel package=$folder/harbor-package
+    venv_has harbor pydantic pydantic || return 0
+    if [ ! -d "$package" ]; then
+        timeout 120 "$folder/harbor/bin/pip" download --quiet --no-deps --python-version 3.12 --only-binary=:all: --dest "$folder/harbor-download" harbor==0.25.0 >/dev/null 2>&1 ||
+            { echo "skipped: pip cannot fetch harbor here"; return 0; }
+        wheel=$(ls "$folder"/harbor-download/*.whl) && "$folder/harbor/bin/python" -m zipfile -e "$wheel" "$package" || return 1
+    fi
+    timeout 180 "$folder/harbor/bin/python" "$here/harbor.py" "$haft" "$package"
+}
+
 # The page of `haft serve` in Chromium.
 browser() {
     local chromium
@@ -179,7 +191,7 @@ mcp_server() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp | browser) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp | harbor | browser) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

@@ -1,5 +1,5 @@
 //! Reads conversations of other agents as documents of haft's store: session files, request bodies,
-//! recorded event streams, and haft's own exports.
+//! recorded event streams, and haft's own exports. Writes conversations in ATIF.
 //!
 //! One module per format. Each is a pure function of the text: it must not read a clock or a store,
 //! and nothing is written. The caller supplies the text and passes the documents to
@@ -16,6 +16,7 @@
 //! `claude_code.rs`, the longest of the formats, and `tool_data.rs`, which converts results to the
 //! shapes of haft's own tools.
 
+mod atif;
 mod auto_coder;
 mod chat;
 mod claude_code;
@@ -46,6 +47,7 @@ use haft_types::Timestamp;
 use serde_json::Value;
 use strum::{Display, IntoStaticStr, VariantArray, VariantNames};
 
+pub use atif::{AtifTrajectory, convert_to_atif};
 pub use conversation_files::{
     ConversationFileError, list_conversation_files, read_conversation_file,
 };
@@ -96,6 +98,8 @@ pub enum ImportFormat {
     Kimi,
     /// A conversation of auto-coder: one JSON object.
     AutoCoder,
+    /// A trajectory in ATIF, the format of Harbor: one JSON object.
+    Atif,
 }
 
 impl ImportFormat {
@@ -215,6 +219,7 @@ pub fn read_conversations(
         ImportFormat::Goose => goose::read_sessions(source),
         ImportFormat::Kimi => kimi::read_context(source).map(|one| vec![one]),
         ImportFormat::AutoCoder => auto_coder::read_conversation(source).map(|one| vec![one]),
+        ImportFormat::Atif => atif::read_trajectories(source),
     }
 }
 
@@ -255,6 +260,9 @@ fn detect_value_format(value: &Value) -> Option<ImportFormat> {
     }
     if is_text("working_dir") && (has("conversation") || has("description")) {
         return Some(ImportFormat::Goose);
+    }
+    if atif::is_trajectory(value) {
+        return Some(ImportFormat::Atif);
     }
     let format = value.get("trajectory_format").and_then(Value::as_str);
     if format.is_some_and(|format| format.starts_with("mini-swe-agent")) {

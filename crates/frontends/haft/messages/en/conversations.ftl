@@ -46,6 +46,12 @@ conversations-exported =
         [one] 1 conversation
        *[other] { $count } conversations
     } to { $folder }
+conversations-export-empty = conversation `{ $id }` has no messages, and a trajectory needs at least one
+conversations-export-images =
+    { $count ->
+        [one] 1 image is
+       *[other] { $count } images are
+    } not part of the output; `--all DIR` writes images to files.
 conversations-export-unwritable = cannot write `{ $path }`: { $error }
 conversations-unknown = there is no conversation `{ $text }`; `haft conversations list --all` shows them
 conversations-unknown-in-trash = there is no conversation `{ $text }` in the trash; `haft conversations list --trash` shows them

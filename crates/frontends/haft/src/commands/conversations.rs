@@ -5,6 +5,8 @@ mod change;
 mod cost;
 pub(super) mod export;
 #[cfg(feature = "imports")]
+mod export_atif;
+#[cfg(feature = "imports")]
 mod import;
 mod list;
 mod purge;
@@ -16,6 +18,8 @@ mod stats;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "imports")]
+use clap::ValueEnum;
 use clap::{Args, Subcommand};
 #[cfg(feature = "imports")]
 use haft_imports::ImportFormat;
@@ -268,8 +272,24 @@ pub(crate) struct ExportArgs {
     /// `current_conversations.json`.
     #[arg(long, value_name = "DIR", conflicts_with = "id")]
     pub(crate) all: Option<PathBuf>,
+    /// The format: document (haft's own, which can be imported without loss), or atif (Harbor's
+    /// trajectories).
+    #[cfg(feature = "imports")]
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    pub(crate) format: ExportFormat,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// The formats in which conversations are exported.
+#[cfg(feature = "imports")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// haft's own JSON.
+    #[default]
+    Document,
+    /// ATIF, the trajectory format of Harbor.
+    Atif,
 }
 
 #[cfg(feature = "imports")]
@@ -279,8 +299,8 @@ pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// The format: document (haft's export), openai-chat, claude-code, codex, codex-exec,
-    /// gemini-cli, opencode, goose, kimi-cli, auto-coder, pi, openhands, swe-agent, cline or
-    /// trajectory; detected by content when absent.
+    /// gemini-cli, opencode, goose, kimi-cli, auto-coder, pi, openhands, swe-agent, cline,
+    /// atif or trajectory; detected by content when absent.
     #[arg(long)]
     pub(crate) format: Option<ImportFormat>,
     #[command(flatten)]

@@ -703,7 +703,7 @@ fn import_names_bad_files_and_continues_with_others() {
     ");
     insta::assert_snapshot!(rig.screen(&["conversations", "import", "--format", "word", "good.json"]), @"
     -- errors
-    error: invalid value 'word' for '--format <FORMAT>': `word` is not a format; the formats are document, openai-chat, claude-code, codex, trajectory, codex-exec, pi, openhands, swe-agent, cline, gemini-cli, opencode, goose, kimi-cli, auto-coder
+    error: invalid value 'word' for '--format <FORMAT>': `word` is not a format; the formats are document, openai-chat, claude-code, codex, trajectory, codex-exec, pi, openhands, swe-agent, cline, gemini-cli, opencode, goose, kimi-cli, auto-coder, atif
 
     For more information, try '--help'.
     -- exit 2

@@ -282,13 +282,14 @@ help-conversations-fork = 分叉会话：复制到某条消息为止
 help-conversations-export = 把会话导出为 JSON，或把全部会话导出到目录
     .id = id、id 的开头或名称
     .all = 把每个会话写成此目录下的一个文件，另写 `current_conversations.json`
+    .format = 格式：document（haft 自己的格式，可无损导入）或 atif（Harbor 的轨迹）
 help-conversations-import = 从 haft 的导出文件或其他智能体的文件导入会话
     .long =
         从 haft 的导出文件或其他智能体的文件导入会话。
 
         重复导入只添加新增的部分。目录会逐个文件读取；其中的 `current_conversations.json` 说明每个命名空间的当前会话。
     .paths = 文件或目录；`-` 表示标准输入；智能体的名称表示它的常用目录
-    .format = 格式：document（haft 的导出）、openai-chat、claude-code、codex、codex-exec、gemini-cli、opencode、goose、kimi-cli、auto-coder、pi、openhands、swe-agent、cline 或 trajectory；省略时按内容判断
+    .format = 格式：document（haft 的导出）、openai-chat、claude-code、codex、codex-exec、gemini-cli、opencode、goose、kimi-cli、auto-coder、pi、openhands、swe-agent、cline、atif 或 trajectory；省略时按内容判断
 help-conversations-stats = 显示存储的统计信息
 help-conversations-namespaces = 列出命名空间（项目）及其当前会话
 help-conversations-backup = 创建、列出和恢复数据库备份

@@ -6,6 +6,8 @@
 //! DIR/namespaces.json               the namespace of each, by id
 //! DIR/current_conversations.json    the current conversation of each namespace
 //! ```
+//!
+//! `export_atif.rs` exports in another format.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +18,8 @@ use haft_store::{Conversation, ConversationDocument, ConversationScope, Store};
 use haft_types::ConversationId;
 use serde::Serialize;
 
+#[cfg(feature = "imports")]
+use super::{ExportFormat, export_atif};
 use super::{find_conversation, open_store};
 use crate::commands::conversations::ExportArgs;
 use crate::exit::usage_error;
@@ -29,6 +33,10 @@ pub(super) const NAMESPACES_FILE: &str = "namespaces.json";
 
 pub(super) async fn export_conversations(haft: &Haft, args: &ExportArgs) -> anyhow::Result<()> {
     let store = open_store(haft, &args.common)?;
+    #[cfg(feature = "imports")]
+    if args.format == ExportFormat::Atif {
+        return export_atif::export_conversations(store.as_ref(), args).await;
+    }
     match (&args.id, &args.all) {
         (_, Some(folder)) => export_all(store.as_ref(), folder).await,
         (Some(id), None) => {
@@ -51,7 +59,7 @@ pub(super) async fn print_document(
     ))
 }
 
-async fn load_document(
+pub(super) async fn load_document(
     store: &dyn Store,
     id: &ConversationId,
 ) -> anyhow::Result<ConversationDocument> {
@@ -107,12 +115,19 @@ impl ExportFolder {
         self.write_json(NAMESPACES_FILE, namespaces)
     }
 
-    fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
-        let path = self.0.join(name);
+    pub(super) fn write_json(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let text =
             haft_text::escape_json(&serde_json::to_string_pretty(value)?).into_owned() + "\n";
-        // `replace_file` makes the file readable only for its owner.
-        haft_files::replace_file(&path, text.as_bytes(), Durability::Process)
+        self.write_file(name, text.as_bytes())
+    }
+
+    /// Writes a file that is readable only for its owner. `name` may contain folders, which are
+    /// created.
+    pub(super) fn write_file(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
+        let path = self.0.join(name);
+        path.parent()
+            .map_or(Ok(()), haft_files::create_folder)
+            .and_then(|()| haft_files::replace_file(&path, content, Durability::Process))
             .map_err(|error| write_error(&path, &error))
     }
 }
@@ -127,7 +142,7 @@ fn write_error(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// Returns the name of a conversation's file, which never equals [`CURRENT_FILE`] or
 /// [`NAMESPACES_FILE`].
-fn document_file_name(id: &ConversationId) -> String {
+pub(super) fn document_file_name(id: &ConversationId) -> String {
     let name = format!("{}.json", id.file_name());
     if name == CURRENT_FILE || name == NAMESPACES_FILE {
         format!("%{name}")
