@@ -40,8 +40,8 @@ struct Trajectory {
     schema_version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trajectory_id: Option<String>,
+    #[serde(rename = "trajectory_id", skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     agent: Agent,
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,8 @@ struct Agent {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Step {
-    step_id: u64,
+    #[serde(rename = "step_id")]
+    number: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Value>,
     source: String,
@@ -178,8 +179,7 @@ fn import_trajectory(
     source: SourceText<'_>,
 ) -> Result<ImportedConversation, ImportError> {
     let mut builder = ConversationBuilder::new(source.now);
-    let times = trajectory.steps.iter();
-    builder.set_start(times.filter_map(read_step_time).next());
+    builder.set_start(trajectory.steps.iter().find_map(read_step_time));
     for (index, step) in trajectory.steps.into_iter().enumerate() {
         let model = step.model_name.clone();
         let model = model.or_else(|| trajectory.agent.model_name.clone());
@@ -200,7 +200,7 @@ fn import_trajectory(
         ImportFormat::Atif.name(),
         ConversationHeader {
             // The trajectories of sub-agents may share the session of the main agent.
-            id: trajectory.trajectory_id.or(trajectory.session_id),
+            id: trajectory.id.or(trajectory.session_id),
             name,
             metadata,
         },
@@ -406,7 +406,7 @@ pub fn convert_to_atif(
     let trajectory = Trajectory {
         schema_version: VERSION.to_owned(),
         session_id: Some(id.clone()),
-        trajectory_id: Some(id),
+        id: Some(id),
         agent: Agent {
             name: "haft".to_owned(),
             version: version.to_owned(),
@@ -443,7 +443,7 @@ impl TrajectoryWriter<'_> {
             return;
         }
         let mut step = Step {
-            step_id: self.steps.len() as u64 + 1,
+            number: self.steps.len() as u64 + 1,
             timestamp: Some(message.created_at.to_string().into()),
             message: self.write_content(&message.content, message.joined_text()),
             ..Step::default()
@@ -461,7 +461,7 @@ impl TrajectoryWriter<'_> {
                 }
             }
             Role::User if message.origin() == Origin::Engine => {
-                "system".clone_into(&mut step.source)
+                "system".clone_into(&mut step.source);
             }
             Role::User => "user".clone_into(&mut step.source),
             Role::System | Role::Summary | Role::Tool => "system".clone_into(&mut step.source),
@@ -504,7 +504,7 @@ impl TrajectoryWriter<'_> {
         };
         let index = step.unwrap_or_else(|| {
             self.steps.push(Step {
-                step_id: self.steps.len() as u64 + 1,
+                number: self.steps.len() as u64 + 1,
                 timestamp: Some(message.created_at.to_string().into()),
                 source: "system".to_owned(),
                 ..Step::default()
