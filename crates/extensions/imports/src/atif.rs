@@ -42,7 +42,7 @@ struct Trajectory {
     session_id: Option<String>,
     #[serde(rename = "trajectory_id", skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    agent: Agent,
+    agent: TrajectoryAgent,
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<String>,
@@ -55,7 +55,7 @@ struct Trajectory {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Agent {
+struct TrajectoryAgent {
     name: String,
     version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct Step {
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     model_name: Option<String>,
-    message: Content,
+    message: StepContent,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,19 +87,19 @@ struct Step {
 /// The text of a step or a result, or texts and images.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum StepContent {
     Text(String),
-    Pieces(Vec<Piece>),
+    Pieces(Vec<ContentPiece>),
 }
 
-impl Default for Content {
+impl Default for StepContent {
     fn default() -> Self {
         Self::Text(String::new())
     }
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Piece {
+struct ContentPiece {
     #[serde(rename = "type")]
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ struct ObservedResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     source_call_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Content>,
+    content: Option<StepContent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra: Option<Metadata>,
 }
@@ -321,11 +321,11 @@ fn read_envelope(text: String, extra: &mut Metadata) -> Envelope {
     }
 }
 
-fn read_content(content: Content) -> Vec<Part> {
+fn read_content(content: StepContent) -> Vec<Part> {
     match content {
-        Content::Text(text) if text.is_empty() => Vec::new(),
-        Content::Text(text) => vec![Part::from_text(text)],
-        Content::Pieces(pieces) => pieces
+        StepContent::Text(text) if text.is_empty() => Vec::new(),
+        StepContent::Text(text) => vec![Part::from_text(text)],
+        StepContent::Pieces(pieces) => pieces
             .into_iter()
             .map(|piece| match piece.source {
                 Some(media) => image_from_url(&media.path),
@@ -407,7 +407,7 @@ pub fn convert_to_atif(
         schema_version: VERSION.to_owned(),
         session_id: Some(id.clone()),
         id: Some(id),
-        agent: Agent {
+        agent: TrajectoryAgent {
             name: "haft".to_owned(),
             version: version.to_owned(),
             model_name: writer.last_model(),
@@ -516,7 +516,7 @@ impl TrajectoryWriter<'_> {
     }
 
     /// Returns `text` and the images of `parts` as the content of a step or result.
-    fn write_content(&mut self, parts: &[Part], text: String) -> Content {
+    fn write_content(&mut self, parts: &[Part], text: String) -> StepContent {
         let images: Vec<_> = parts
             .iter()
             .filter_map(|part| match part {
@@ -527,25 +527,25 @@ impl TrajectoryWriter<'_> {
             })
             .collect();
         if images.is_empty() {
-            return Content::Text(text);
+            return StepContent::Text(text);
         }
-        let text = Piece {
+        let text = ContentPiece {
             kind: "text".to_owned(),
             text: Some(text),
             source: None,
         };
         let pieces = images.into_iter().map(|image| self.write_image(image));
         let pieces: Vec<_> = pieces.collect();
-        Content::Pieces(std::iter::once(text).chain(pieces).collect())
+        StepContent::Pieces(std::iter::once(text).chain(pieces).collect())
     }
 
-    fn write_image(&mut self, image: &Image) -> Piece {
+    fn write_image(&mut self, image: &Image) -> ContentPiece {
         let known = IMAGE_TYPES
             .iter()
             .find(|(media_type, _)| *media_type == image.media_type);
         let (Some(folder), Some((_, extension))) = (self.image_folder, known) else {
             self.omitted_images += 1;
-            return Piece {
+            return ContentPiece {
                 kind: "text".to_owned(),
                 text: Some(format!("[image: {}]", image.media_type)),
                 source: None,
@@ -553,7 +553,7 @@ impl TrajectoryWriter<'_> {
         };
         let path = format!("{folder}/{}.{extension}", self.images.len() + 1);
         self.images.push((path.clone(), image.clone()));
-        Piece {
+        ContentPiece {
             kind: "image".to_owned(),
             text: None,
             source: Some(Media {

@@ -107,7 +107,8 @@ fn record_screens(columns: u16) -> String {
     walk.step("context", "/context\r", "为回复预留");
     walk.step("undo", "/undo\r", "撤销：写入 a.txt");
     walk.step("mode", "\u{1b}/mode\r", "只读取和规划");
-    walk.step("model", "\u{1b}/model\r", "切换模型");
+    // The list of commands has the title of this list too.
+    walk.step("model", "\u{1b}/model\r", "其他模型没有");
     walk.step("resume", "\u{1b}/resume\r", "继续哪个会话");
     walk.step("rewind", "\u{1b}/rewind\r", "哪条消息之前");
     walk.step("edit the context", "\u{1b}/context edit\r", "会发送的消息");

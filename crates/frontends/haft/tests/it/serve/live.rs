@@ -81,7 +81,10 @@ fn run_is_started_approved_and_continued() {
         "one\ntwo\n"
     );
     let again = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
-    assert!(again.contains("Nobody waits for this answer"), "{again}");
+    assert!(
+        again.contains("This approval is no longer pending"),
+        "{again}"
+    );
     assert!(
         page.post(
             &place,
@@ -164,14 +167,14 @@ fn approval_shows_text_that_is_masked_elsewhere() {
         .unwrap();
     assert!(!section.contains("[masked"), "{section}");
     deny("1");
-    let html = page.wait_for_page(&place, "permission: write_to_file");
+    let html = page.wait_for_page(&place, "asks for the approval of write_to_file");
     let diff: Vec<_> = SHOWN.lines().map(|line| format!("+{line}\n")).collect();
     let shown = approval_text(&html);
     // A carriage return ends a line of a diff.
     assert!(shown.contains("+++ a<U+202E>.txt\n"), "{shown}");
     assert!(shown.replace("␍+", "␍").contains(&diff.concat()), "{shown}");
     deny("2");
-    let html = page.wait_for_page(&place, "permission: use_mcp_tool");
+    let html = page.wait_for_page(&place, "asks for the approval of use_mcp_tool");
     let shown = approval_text(&html);
     assert!(
         shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"),
@@ -206,7 +209,7 @@ fn run_is_denied_with_a_reason_and_stopped() {
     assert!(String::from_utf8_lossy(&told).contains("Rather not."));
     assert!(
         page.post(&place, &place, &[("do", "send"), ("message", "x")])
-            .contains("still going on")
+            .contains("The run has not ended yet")
     );
     assert!(
         page.post(&place, &place, &[("do", "stop")])
