@@ -299,6 +299,14 @@ impl Agent {
                 ),
                 failed: false,
             }));
+        let removed = config.model_roles.sets_prune.then(|| Notice {
+            code: "model_role",
+            message:
+                "`model_roles.prune` was removed because it never had an effect: delete the key"
+                    .to_owned(),
+            failed: false,
+        });
+        session.notices.extend(removed);
         session.notices.extend(
             replaced
                 .into_iter()

@@ -136,6 +136,9 @@ impl Config {
         if role != ModelRole::Main && !self.model_roles.configured_models(role).is_empty() {
             return self.model_roles.configured_models(role).to_vec();
         }
+        if role == ModelRole::Index {
+            return self.models_for_role(ModelRole::Summary);
+        }
         let rest = self
             .model_roles
             .main

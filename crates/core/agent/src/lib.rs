@@ -41,6 +41,7 @@ mod clock;
 pub mod config;
 mod cut_off;
 mod defaults_notice;
+mod designer;
 mod environment;
 mod error;
 mod extension;
@@ -65,6 +66,7 @@ mod wiring;
 pub use agent::{Agent, InspectionMode};
 pub use clock::{RandomIds, WallClock};
 pub use cut_off::is_cut_off;
+pub use designer::find_designer;
 pub use environment::HostEnvironment;
 pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupError};
 /// Messages between agents, and from the user to a sub-agent.

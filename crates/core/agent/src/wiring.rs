@@ -10,7 +10,7 @@ use haft_engine::hub::Hub;
 use haft_engine::{
     DecisionState, HookHost, KnowledgeSettings, ModelServices, Notice, PromptSettings,
     SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, SharedServices,
-    StartGuard, ToolHelp,
+    SideModels, StartGuard, ToolHelp,
 };
 use haft_model::{Client, Declared, O200k, Secret};
 use haft_permission::{
@@ -30,6 +30,7 @@ use tracing::info;
 
 use crate::agent::Agent;
 use crate::config::{Config, ModelRole};
+use crate::designer::find_designer;
 use crate::environment::HostEnvironment;
 use crate::error::{ConfigError, SetupError};
 use crate::extension::{Contribution, ExtensionContext};
@@ -144,6 +145,8 @@ pub(crate) fn prepare_session(
                 .with_readers(contribution.readers),
         ),
     };
+    let designer = find_designer(config, &paths)
+        .filter(|designer| plan.agents.iter().all(|agent| agent.name != designer.name));
     let prompt = complete_prompt(plan.prompt, places, config, &plan.project, &paths)?;
     let mut tools = plan.tools;
     tools.further.splice(0..0, contribution.tools);
@@ -168,7 +171,7 @@ pub(crate) fn prepare_session(
             libraries: Libraries::in_folder(places.libraries_folder()),
             tool_help: ToolHelp::new(HelpCache::in_folder(places.tool_help_folder()), None),
             notes: namespace,
-            agents: plan.agents,
+            agents: plan.agents.into_iter().chain(designer).collect(),
         },
         tools,
         safety: SafetySettings {
@@ -267,20 +270,18 @@ fn create_model_services(
     key: Option<Secret>,
 ) -> Result<ModelServices, SetupError> {
     let code_models = config.models_for_role(ModelRole::Code);
+    let side_models = |role| {
+        let names = config.model_roles.configured_models(role).iter();
+        models::create_standby_models(host, config, names).map(SideModels::from)
+    };
     Ok(ModelServices {
         fallbacks: models::create_standby_models(
             host,
             config,
             code_models.iter().filter(|name| **name != main),
         )?,
-        summarizers: models::create_standby_models(
-            host,
-            config,
-            config
-                .model_roles
-                .configured_models(ModelRole::Summary)
-                .iter(),
-        )?,
+        summarizers: side_models(ModelRole::Summary)?,
+        describers: side_models(ModelRole::Index)?,
         client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
     })
 }

@@ -49,7 +49,7 @@ pub use session::config::{
     SafetySettings, Services, SessionConfig, SessionFolders, SharedServices, TaskSettings,
     ToolSettings,
 };
-pub use session::model_opener::{ModelOpener, Standby};
+pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};

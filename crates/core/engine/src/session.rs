@@ -10,6 +10,7 @@ pub(crate) mod model_opener;
 pub(crate) mod models;
 pub(crate) mod modes;
 pub(crate) mod open;
+pub(crate) mod planner;
 pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod tasks;
@@ -18,7 +19,6 @@ pub(crate) mod transcript;
 use std::sync::Arc;
 
 use haft_context::ContextError;
-use haft_model::Client;
 use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
@@ -34,6 +34,7 @@ use crate::prompt::prompt_context::PromptContext;
 use crate::request::sent_state::SentState;
 use crate::stored_state::ImageDescriptions;
 use config::{Services, SessionConfig};
+use planner::PlannerState;
 use transcript::Transcript;
 
 /// An open conversation with its models, tools and limits. Runs one turn at a time.
@@ -56,8 +57,7 @@ pub struct Session {
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
-    /// The client of the model that writes summaries; `None` until a summary is first needed.
-    pub(crate) summarizer: Option<Box<Client>>,
+    pub(crate) planner: PlannerState,
     /// The stored descriptions of images, for models that accept no images.
     pub(crate) image_descriptions: ImageDescriptions,
 }

@@ -325,6 +325,7 @@ impl TuiSession<'_> {
                 Operation::Submit(text) => {
                     let next = self.run_turn(text, &mut wanted, quit).await;
                     self.send_completion_names();
+                    self.send_plan_note();
                     self.ui.send_message(UiMessage::Idle);
                     if matches!(next, Continuation::Leave) {
                         return;
@@ -367,10 +368,7 @@ impl TuiSession<'_> {
                 Operation::Model(name) => self.use_model(name),
                 Operation::Mode(mode) => {
                     self.chosen.mode = mode;
-                    if let Some(session) = &self.session {
-                        session.mode_switch().set(mode);
-                    }
-                    Ok(())
+                    self.set_session_mode(mode)
                 }
                 Operation::Focus(focus) => self.change_focus(&focus),
                 Operation::EditContext(edit) => self.edit_context(&edit).await,
@@ -463,6 +461,30 @@ impl TuiSession<'_> {
             .send_message(UiMessage::Model { name: name.clone() });
         self.chosen.model = Some(name);
         Ok(())
+    }
+
+    /// Changes the mode of the open session. If another model answers in this mode, prints its name
+    /// and the price of the change.
+    fn set_session_mode(&mut self, mode: PermissionMode) -> anyhow::Result<()> {
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
+        if let Some(notice) = session.set_mode(mode)? {
+            let name = session.model().full_name();
+            self.show_text(&output::localize_text(notice.message));
+            self.ui.send_message(UiMessage::Model { name });
+        }
+        Ok(())
+    }
+
+    /// Sends the price of going back to the model that carries out the plan.
+    fn send_plan_note(&self) {
+        let session = self.session.as_ref();
+        if let Some((name, Some(quote))) = session.and_then(Session::quote_plan_end) {
+            let quote = output::localize_text(quote);
+            let text = text!("interactive-plan-price", name, quote);
+            self.ui.send_message(UiMessage::PlanNote { text });
+        }
     }
 
     async fn open_session(

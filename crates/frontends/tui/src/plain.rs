@@ -235,6 +235,7 @@ impl PlainDriver {
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
+            | UiMessage::PlanNote { .. }
             | UiMessage::Totals(_)
             | UiMessage::Sandbox(_)
             | UiMessage::Tasks(_)

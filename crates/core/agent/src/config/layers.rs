@@ -101,12 +101,13 @@ pub fn load_config(sources: &ConfigSources) -> Result<LoadedConfig, ConfigError>
         })?;
     }
     let mut config = merge.build_config().map_err(ConfigError::Value)?;
-    // A model chosen for this run takes precedence over the file's model of the coding agent.
+    // A model chosen for this run takes precedence over the file's models of the coding agent.
     if matches!(
         merge.origins.get("model"),
         Some(ValueOrigin::Variable(_) | ValueOrigin::Flag)
     ) {
         config.model_roles.code.clear();
+        config.model_roles.planner.clear();
     }
     let home = sources
         .environment

@@ -3,6 +3,7 @@
 //! A role has a list of models: each further model is used while those before it are overloaded. A
 //! role that is not set uses the models of the main role.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Declares the roles in display order, each with its key and a flag that is true if this build
@@ -17,7 +18,7 @@ macro_rules! roles {
 
         impl ModelRole {
             /// All roles, in display order.
-            pub const ALL: [Self; 13] = [$(Self::$role),+];
+            pub const ALL: [Self; 12] = [$(Self::$role),+];
 
             /// True if this build calls models in this role. A role that is configured but never
             /// used is reported to the user.
@@ -40,6 +41,9 @@ macro_rules! roles {
                 #[serde($(alias = $alias,)? deserialize_with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
                 pub $key: Vec<String>,
             )+
+            /// True if the removed key `prune` is set. It never had an effect.
+            #[serde(rename = "prune", deserialize_with = "ignore_value", skip_serializing)]
+            pub sets_prune: bool,
         }
 
         impl ModelRoles {
@@ -59,26 +63,29 @@ roles! {
     Code, code, true;
     /// Answering in conversations without tools.
     Chat, chat, true;
-    /// Summarizing archived rounds, and describing folders.
+    /// Summarizing archived rounds.
     Summary, summary, true;
-    /// Choosing the messages to leave out of a request.
-    Prune, prune, false;
     /// Running sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
     /// Writing the titles of conversations.
     Title, title, false;
-    /// Describing documents.
-    Index, index, false;
+    /// Describing folders; the models for summaries if not set.
+    Index, index, true;
     /// Computing the embedding vectors of texts.
     Embedding, embedding, true;
     /// Describing images for a main model that cannot process images.
     Vision, vision, true;
-    /// Making plans.
-    Planner, planner, false;
-    /// Making designs.
-    Designer, designer, false;
+    /// Answering in plan mode.
+    Planner, planner, true;
+    /// Running the built-in sub-agent `designer`.
+    Designer, designer, true;
     /// Writing commit messages.
     Commit, commit, true;
+}
+
+/// Accepts any value of a removed key, and returns true.
+fn ignore_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 /// Deserializes one name or a list of names.

@@ -10,7 +10,7 @@ use haft_engine::turn::TurnLimits;
 use haft_engine::{
     ConversationChoice, DecisionState, KnowledgeSettings, Leftovers, MAIN_AGENT, ModelOpener,
     ModelServices, ProjectRules, PromptSettings, SafetySettings, Services, Session, SessionConfig,
-    SessionFolders, SharedBudget, SharedServices, TaskSettings, ToolHelp, ToolSettings,
+    SessionFolders, SharedBudget, SharedServices, SideModels, TaskSettings, ToolHelp, ToolSettings,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -107,7 +107,8 @@ impl Desk {
             models: ModelServices {
                 client: Client::new(declared, None, retry)?,
                 fallbacks: [].into(),
-                summarizers: [].into(),
+                summarizers: SideModels::default(),
+                describers: SideModels::default(),
             },
             running: Arc::new(Running::new(
                 supervisor,

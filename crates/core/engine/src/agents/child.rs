@@ -30,6 +30,7 @@ use crate::session::config::{
     Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, Services, SessionConfig,
     TaskSettings, ToolSettings,
 };
+use crate::session::model_opener::SideModels;
 use crate::session::open::{OpenError, make_title};
 use crate::stored_state::ChildConversation;
 
@@ -460,7 +461,8 @@ fn child_services(parent: &ParentSession, client: Client) -> Services {
         models: ModelServices {
             client,
             fallbacks: VecDeque::new(),
-            summarizers: VecDeque::new(),
+            summarizers: SideModels::default(),
+            describers: SideModels::default(),
         },
         running: Arc::new(parent.running.for_conversation()),
     }

@@ -11,6 +11,7 @@ use haft_project::active_context;
 use haft_types::{ChangeKind, ModelSpec, Outcome, PermissionMode, Role, TokenCounter};
 
 use crate::error::EngineError;
+use crate::request::compact::SideText;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
@@ -109,7 +110,9 @@ impl Session {
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
             build_folder_description_request(&change, language, by, counter)
         };
-        let made = self.ask_summarizer(&request, limit, io).await?;
+        let made = self
+            .ask_side_model(SideText::FolderDescription, &request, limit, io)
+            .await?;
         io.emit(made.usage_event());
         let text = made.complete_text().map_err(|why| why.to_string())?;
         active_context::write_description(&paths, folder, &masked(&text))

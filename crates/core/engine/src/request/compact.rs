@@ -391,25 +391,29 @@ impl Session {
         let request = |by: &ModelSpec, counter: &dyn TokenCounter| {
             build_summary_request(plan, wish, by, &policy, counter)
         };
-        self.ask_summarizer(&request, limit, io).await
+        self.ask_side_model(SideText::Summary, &request, limit, io)
+            .await
     }
 
-    /// Requests a summary from the models that write summaries, in order, until a model is not
-    /// overloaded. The main model comes last.
-    pub(crate) async fn ask_summarizer(
+    /// Requests a text from the models that write texts of this kind, in order, until a model is
+    /// not overloaded. The main model comes last.
+    pub(crate) async fn ask_side_model(
         &mut self,
+        kind: SideText,
         request: &(dyn Fn(&ModelSpec, &dyn TokenCounter) -> Result<Request, ContextError> + Sync),
         limit: Duration,
         io: &mut TurnIo<'_>,
     ) -> Result<Summary, String> {
+        let models = &mut self.services.models;
+        let side = match kind {
+            SideText::FolderDescription if !models.describers.is_unset() => &mut models.describers,
+            SideText::FolderDescription | SideText::Summary => &mut models.summarizers,
+        };
         loop {
-            if self.summarizer.is_none() {
-                self.open_summarizer(io);
-            }
-            let client = self
-                .summarizer
-                .as_deref_mut()
-                .unwrap_or(&mut self.services.models.client);
+            let opened = side.open(|name, problem| {
+                io.emit_error("summary_model", kind.describe_unusable(name, problem));
+            });
+            let client = opened.unwrap_or(&mut models.client);
             let by = client.spec().clone();
             let request = request(&by, self.services.shared.counter.as_ref())
                 .map_err(|error| error.to_string())?;
@@ -423,33 +427,29 @@ impl Session {
                         cost: self.meter.take_unreported_cost(),
                     });
                 }
-                Err(error) if error.is_overload() && self.summarizer.take().is_some() => {
-                    let to = self.services.models.summarizers.front().map_or_else(
-                        || self.config.model.full_name(),
-                        |next| next.name().to_owned(),
-                    );
-                    io.notify_model_switch(&by.full_name(), &to, &error);
+                Err(error) if error.is_overload() && side.drop_current() => {
+                    let main = self.config.model.full_name();
+                    let to = side.next_name().unwrap_or(&main);
+                    io.notify_model_switch(&by.full_name(), to, &error);
                 }
                 Err(error) => return Err(error.to_string()),
             }
         }
     }
+}
 
-    /// Opens the next model that writes summaries. Models that cannot be opened are reported and
-    /// skipped.
-    fn open_summarizer(&mut self, io: &mut TurnIo<'_>) {
-        while self.summarizer.is_none()
-            && let Some(next) = self.services.models.summarizers.pop_front()
-        {
-            match next.open() {
-                (_, Ok(client)) => self.summarizer = Some(Box::new(client)),
-                (name, Err(problem)) => {
-                    io.emit_error(
-                        "summary_model",
-                        format!("`{name}` cannot write summaries: {problem}"),
-                    );
-                }
-            }
+/// A kind of text that a model writes beside the conversation.
+#[derive(Clone, Copy)]
+pub(crate) enum SideText {
+    Summary,
+    FolderDescription,
+}
+
+impl SideText {
+    fn describe_unusable(self, name: &str, problem: &str) -> String {
+        match self {
+            Self::Summary => format!("`{name}` cannot write summaries: {problem}"),
+            Self::FolderDescription => format!("`{name}` cannot describe folders: {problem}"),
         }
     }
 }

@@ -70,6 +70,12 @@ impl Session {
         }));
     }
 
+    /// True if the last request was sent to another model than the next one.
+    pub(crate) fn has_changed_model(&self) -> bool {
+        let model = self.config.model.full_name();
+        self.sent.last().is_some_and(|sent| sent.model != model)
+    }
+
     /// Returns the expected content of the provider's cache after the last request.
     fn expected_prefix_cache(&self) -> Option<PrefixCache> {
         let blocks = self.transcript.block_counts();

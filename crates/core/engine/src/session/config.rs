@@ -17,7 +17,7 @@ use haft_tool::{CallObserver, ChangeRecords, Tool, Workspace};
 use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
-use super::model_opener::{ModelOpener, Standby};
+use super::model_opener::{ModelOpener, SideModels, Standby};
 use crate::agents::hub::Hub;
 use crate::budget::limits::TurnLimits;
 use crate::budget::shared_budget::SharedBudget;
@@ -58,14 +58,16 @@ pub struct SharedServices {
     pub budget: SharedBudget,
 }
 
-/// The models that a session uses: the main model, its fallbacks, and models for summaries.
+/// The models that a session uses: the main model, its fallbacks, and models for side requests.
 pub struct ModelServices {
     /// The main model.
     pub client: Client,
     /// The models to try, in order, if the main model is overloaded.
     pub fallbacks: VecDeque<Standby>,
-    /// The models that write summaries, in order; the main model if empty.
-    pub summarizers: VecDeque<Standby>,
+    /// The models that write summaries; the main model if there are none.
+    pub summarizers: SideModels,
+    /// The models that describe folders; those that write summaries if there are none.
+    pub describers: SideModels,
 }
 
 /// The settings of a session, from flags and configuration.

@@ -1,18 +1,21 @@
 //! Opens models by name, only when they are needed.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use haft_model::Client;
 
 type Opener = dyn Fn(&str) -> Result<Client, String> + Send + Sync;
 
-/// Opens models by name, for sub-agents and images.
+/// Opens models by name, for sub-agents, images and plan mode.
 #[derive(Clone)]
 pub struct ModelOpener {
     open: Arc<Opener>,
     /// The model of sub-agents whose file names no model; `None` for the model of the session that
     /// starts them.
     pub(crate) subagent_model: Option<String>,
+    /// The models that answer in plan mode, in order; the main model if empty.
+    planning_models: Vec<String>,
     /// The models that describe images for models that don't accept images, in order.
     pub(crate) vision_models: Vec<String>,
 }
@@ -23,6 +26,7 @@ impl ModelOpener {
         Self {
             open: Arc::new(open),
             subagent_model: None,
+            planning_models: Vec::new(),
             vision_models: Vec::new(),
         }
     }
@@ -32,6 +36,16 @@ impl ModelOpener {
     pub fn with_subagent_model(self, name: Option<String>) -> Self {
         Self {
             subagent_model: name,
+            ..self
+        }
+    }
+
+    /// Sets the models that answer in plan mode. A model is used if all models before it are
+    /// overloaded.
+    #[must_use]
+    pub fn with_planning_models(self, names: Vec<String>) -> Self {
+        Self {
+            planning_models: names,
             ..self
         }
     }
@@ -48,6 +62,64 @@ impl ModelOpener {
 
     pub(crate) fn open(&self, name: &str) -> Result<Client, String> {
         (self.open)(name)
+    }
+
+    /// Returns the models that answer in plan mode, in order.
+    pub(crate) fn planning_models(&self) -> VecDeque<Standby> {
+        self.planning_models
+            .iter()
+            .map(|name| {
+                let opener = self.clone();
+                let wanted = name.clone();
+                Standby::new(name, move || opener.open(&wanted))
+            })
+            .collect()
+    }
+}
+
+/// The models for one kind of side request, in order. A model is opened when it is first needed.
+#[derive(Default)]
+pub struct SideModels {
+    current: Option<Box<Client>>,
+    next: VecDeque<Standby>,
+}
+
+impl SideModels {
+    /// True if no model is configured for these requests.
+    pub(crate) fn is_unset(&self) -> bool {
+        self.current.is_none() && self.next.is_empty()
+    }
+
+    /// Returns the model to ask, or `None` if every model was skipped. `skipped` receives the name
+    /// of each model that cannot be opened, and the reason.
+    pub(crate) fn open(&mut self, mut skipped: impl FnMut(&str, &str)) -> Option<&mut Client> {
+        while self.current.is_none() {
+            let (name, opened) = self.next.pop_front()?.open();
+            match opened {
+                Ok(client) => self.current = Some(Box::new(client)),
+                Err(problem) => skipped(&name, &problem),
+            }
+        }
+        self.current.as_deref_mut()
+    }
+
+    /// Drops the current model, which is overloaded. Returns `false` if there was none.
+    pub(crate) fn drop_current(&mut self) -> bool {
+        self.current.take().is_some()
+    }
+
+    /// Returns the name of the model to ask after the current one.
+    pub(crate) fn next_name(&self) -> Option<&str> {
+        self.next.front().map(Standby::name)
+    }
+}
+
+impl From<VecDeque<Standby>> for SideModels {
+    fn from(next: VecDeque<Standby>) -> Self {
+        Self {
+            current: None,
+            next,
+        }
     }
 }
 
@@ -69,7 +141,7 @@ impl Standby {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         &self.name
     }
 

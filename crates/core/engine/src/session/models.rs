@@ -66,14 +66,20 @@ impl Session {
             problem,
         };
         let client = self.services.shared.opener.open(name).map_err(unusable)?;
+        self.use_client(client)?;
+        self.skip_planner();
+        Ok(())
+    }
+
+    /// Switches to the model of `client`. After an error, the previous model is still in use.
+    pub(crate) fn use_client(&mut self, client: Client) -> Result<(), ContextError> {
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
         if let Err(error) = self.set_model(spec) {
-            // Restores the previous model.
             let spec = before.spec().clone();
             self.services.models.client = before;
             self.set_model(spec)?;
-            return Err(error.into());
+            return Err(error);
         }
         self.sent.lift_token_limit();
         self.apply_tokenizer_factor();
@@ -107,7 +113,7 @@ impl Session {
     }
 
     /// Returns the client, or an error if the limits require a price and the model has none.
-    fn require_price(&self, client: Client) -> Result<Client, String> {
+    pub(crate) fn require_price(&self, client: Client) -> Result<Client, String> {
         let refused = client.spec().price.is_none() && self.meter.needs_price();
         if refused {
             Err(ModelError::NoPrice(client.spec().full_name()).to_string())

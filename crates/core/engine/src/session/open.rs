@@ -10,6 +10,7 @@ use haft_types::{ConversationId, Message, Metadata};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Services, SessionConfig};
+use super::planner::PlannerState;
 use super::transcript::{FoundConversation, OnCreation, Transcript};
 use super::{AgentLinks, Session, tasks};
 use crate::agents::announcements::unannounced_agents;
@@ -334,11 +335,18 @@ impl Session {
             agents,
             seq: 0,
             attached: Vec::new(),
-            summarizer: None,
+            planner: PlannerState::Idle,
             image_descriptions,
         };
         session.apply_tokenizer_factor();
-        session.add_resumption_notice();
+        match session.follow_plan_mode()? {
+            // The notice has the price of the resumption.
+            Some(planner) if session.has_changed_model() => session.config.notices.push(planner),
+            planner => {
+                session.config.notices.extend(planner);
+                session.add_resumption_notice();
+            }
+        }
         session.initialize_roster(events);
         release_free_memory();
         Ok(session)

@@ -108,6 +108,12 @@ impl<'a> SessionTurn<'a> {
             session.append_user_input(io).await?;
         }
         session.announce_plan_mode().await?;
+        match session.follow_plan_mode() {
+            Ok(notice) => notice
+                .into_iter()
+                .for_each(|one| io.emit_stored_notice(one)),
+            Err(error) => return Ok(context_failure_input(&error)),
+        }
         session.append_hook_context().await?;
         session.compact_if_due("", io).await?;
         let late = if session.is_cache_cold() {

@@ -42,6 +42,7 @@ interactive-rewind-note = This conversation is kept; a copy continues from there
 interactive-model-current = current model
 interactive-model-price = { $quote } to resend
 interactive-model-note = Other models have no cache for this conversation; it will be resent in full.
+interactive-plan-price = { $name } carries out the plan: up to { $quote } to resend.
 interactive-model-title = Switch model
 interactive-document = { $tokens } tokens, in every request
 interactive-focus = focus: its path is in the system message

@@ -41,11 +41,14 @@ models-no-key-needed = nothing: a local server
 models-use-main = the work, and every role that is not set
 models-use-code = the coding agent; the next in the list while the first is overloaded
 models-use-chat = `haft chat`
-models-use-summary = summaries of archived rounds, descriptions of folders
+models-use-summary = summaries of archived rounds
 models-use-sub-agent = agents whose file names no model
 models-use-embedding = vectors for collections; keywords only where it is not set
 models-use-vision = descriptions of images for a main model that takes no images; none where it is not set
 models-use-commit = commit messages
+models-use-index = descriptions of folders; the models of `summary` where it is not set
+models-use-planner = answers in plan mode
+models-use-designer = the built-in sub-agent `designer`; there is none where it is not set
 models-use-none = nothing in this build
 models-profile =
     Profile: `{ $profile }`, { $reason ->

@@ -34,6 +34,7 @@ interactive-rewind-note = 原会话保持不变；从该处起在副本中继续
 interactive-model-current = 当前模型
 interactive-model-price = 需重新发送 { $quote }
 interactive-model-note = 其他模型没有本会话的缓存，将完整重新发送。
+interactive-plan-price = 计划由 { $name } 执行：最多需重新发送 { $quote }。
 interactive-model-title = 切换模型
 interactive-document = { $tokens } token，每次请求都发送
 interactive-focus = 关注：其路径在系统消息中

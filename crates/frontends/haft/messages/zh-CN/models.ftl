@@ -33,11 +33,14 @@ models-no-key-needed = 无需密钥：本地服务器
 models-use-main = 主要工作，以及所有未设置的角色
 models-use-code = 编程智能体；第一个繁忙时依次使用列表中的其余模型
 models-use-chat = `haft chat` 对话
-models-use-summary = 归档轮次的摘要、目录的描述
+models-use-summary = 归档轮次的摘要
 models-use-sub-agent = 文件中没有指定模型的智能体
 models-use-embedding = 文档集合的向量；未设置时只按关键词检索
 models-use-vision = 为不支持图片的主模型描述图片；未设置时不描述
 models-use-commit = 提交说明
+models-use-index = 目录的描述；未设置时使用 `summary` 的模型
+models-use-planner = 在计划模式中回答
+models-use-designer = 内置子智能体 `designer`；未设置时没有该智能体
 models-use-none = 此构建中没有用途
 models-profile =
     配置档：`{ $profile }`，{ $reason ->

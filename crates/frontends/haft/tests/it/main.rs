@@ -78,6 +78,7 @@ mod mcp_serve;
 mod mentions;
 mod message_ids;
 mod messages;
+mod model_roles;
 mod models;
 mod modes;
 mod modules;

@@ -366,7 +366,7 @@ fn model_roles_all_resolve_to_a_model() {
         "model_roles.title=[\"mock/small\", \"mock/other\"]",
     ]);
     let roles = shown.json();
-    assert_eq!(roles.as_array().unwrap().len(), 13);
+    assert_eq!(roles.as_array().unwrap().len(), 12);
     let of = |name: &str| {
         roles
             .as_array()
@@ -403,7 +403,6 @@ fn model_roles_all_resolve_to_a_model() {
     code  mock/gemini-3-scripted (as main)  the coding agent; the next in the list while th…
     chat  mock/gemini-3-scripted (as main)  `haft chat`
     summary  mock/gemini-3-scripted (as main)  summaries of archived rounds, descriptions of f…
-    prune  -  nothing in this build
     sub_agent  mock/gemini-3-scripted (as main)  agents whose file names no model
     title  -  nothing in this build
     index  -  nothing in this build

@@ -337,7 +337,7 @@ fn unused_model_role_raises_a_notice() {
         Api::OpenaiChat,
         Script::replies([Reply::text("Hello.").times(2)]).unwrap(),
     );
-    let ran = rig.task(&["--set", "model_roles.designer=\"mock/eyes\"", "hello"]);
+    let ran = rig.task(&["--set", "model_roles.title=\"mock/eyes\"", "hello"]);
     let told: Vec<_> = ran
         .events()
         .into_iter()
@@ -349,7 +349,7 @@ fn unused_model_role_raises_a_notice() {
             && told[0]["message"]
                 .as_str()
                 .unwrap()
-                .contains("model_roles.designer")
+                .contains("model_roles.title")
     );
     let ran = rig.task(&["--set", "model_roles.summary=\"mock/sums\"", "hello"]);
     assert!(

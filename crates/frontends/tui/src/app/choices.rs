@@ -107,8 +107,8 @@ pub(super) fn list_quit_options(running: &[String]) -> PickerList {
 }
 
 /// Lists the user's possible answers to the model's plan. `options` are the answers that the model
-/// proposes.
-pub(super) fn list_plan_options(options: &[String]) -> PickerList {
+/// proposes, and `note` is a further note for the user.
+pub(super) fn list_plan_options(options: &[String], note: Option<String>) -> PickerList {
     let row = |text: &str, then| PickerRow {
         text: text.to_owned(),
         about: String::new(),
@@ -129,7 +129,9 @@ pub(super) fn list_plan_options(options: &[String]) -> PickerList {
     rows.extend(list_options(options));
     PickerList {
         title: text!("app-plan-title").to_owned(),
-        notes: vec![text!("app-plan-note").to_owned()],
+        notes: std::iter::once(text!("app-plan-note").to_owned())
+            .chain(note)
+            .collect(),
         rows,
         is_question: true,
         ..PickerList::default()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use haft_agent::find_designer;
 use haft_project::agents::{self, AgentTools};
 use haft_project::external::Help;
 use haft_project::rules::{self, RuleScope};
@@ -64,7 +65,12 @@ pub(super) fn load_items(
     let (items, shadowed) = match kind {
         KnowledgeKind::Rules => (load_rules(paths, &mut problems), Vec::new()),
         KnowledgeKind::Agents => {
-            to_catalogue_items(agents::load_agents(paths, &mut problems), |agent| {
+            let mut found = agents::load_agents(paths, &mut problems);
+            found
+                .items
+                .extend(find_designer(&place.settings.config, paths));
+            found.items.sort_by(|one, other| one.name.cmp(&other.name));
+            to_catalogue_items(found, |agent| {
                 let tools = match &agent.tools {
                     AgentTools::All => json!("*"),
                     AgentTools::Only(names) => json!(names),

@@ -198,10 +198,10 @@ fn add_roles(values: &mut EffectiveValues, config: &Config) {
         .into_iter()
         .filter(|role| role.is_asked() && !config.has_own_models(*role))
     {
-        // Embedding and vision are off if they have no model of their own.
+        // These roles are off if they have no model of their own.
         if matches!(
             role,
-            ModelRole::Main | ModelRole::Embedding | ModelRole::Vision
+            ModelRole::Main | ModelRole::Embedding | ModelRole::Vision | ModelRole::Designer
         ) {
             continue;
         }

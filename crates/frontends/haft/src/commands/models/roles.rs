@@ -68,12 +68,9 @@ fn describe_use(role: ModelRole) -> &'static str {
         ModelRole::Embedding => text!("models-use-embedding"),
         ModelRole::Vision => text!("models-use-vision"),
         ModelRole::Commit => text!("models-use-commit"),
-        ModelRole::Prune
-        | ModelRole::Title
-        | ModelRole::Index
-        | ModelRole::Planner
-        | ModelRole::Designer => {
-            text!("models-use-none")
-        }
+        ModelRole::Index => text!("models-use-index"),
+        ModelRole::Planner => text!("models-use-planner"),
+        ModelRole::Designer => text!("models-use-designer"),
+        ModelRole::Title => text!("models-use-none"),
     }
 }

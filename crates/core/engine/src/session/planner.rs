@@ -1,0 +1,157 @@
+//! The planner: the model that answers while plan mode is on (`[model_roles] planner`).
+//!
+//! Invariant: while the planner answers, [`PlannerState::Active`] holds the models that it
+//! replaces, so that they answer again when plan mode is over.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use haft_context::{ContextError, Quote};
+use haft_types::{ModelSpec, PermissionMode};
+
+use super::Session;
+use super::model_opener::Standby;
+use crate::agents::parent::Rank;
+use crate::error::Notice;
+
+/// The planner's part in a session.
+#[derive(Default)]
+pub(crate) enum PlannerState {
+    /// The session's own models answer.
+    #[default]
+    Idle,
+    /// The planner answers in place of these models.
+    Active(ReplacedModels),
+    /// The session's own models answer until plan mode is over: no planner can be opened, or the
+    /// user has chosen a model.
+    Skipped,
+}
+
+/// The models that answer again after plan mode.
+pub(crate) struct ReplacedModels {
+    name: String,
+    fallbacks: VecDeque<Standby>,
+}
+
+impl Session {
+    /// Changes the permission mode between two turns. Returns a notice if another model answers in
+    /// this mode, with the price of the change.
+    pub fn set_mode(&mut self, mode: PermissionMode) -> Result<Option<Notice>, ContextError> {
+        self.permit.set_mode(mode);
+        self.follow_plan_mode()
+    }
+
+    /// Switches to the planner if plan mode is on, and back if it is over. Returns a notice about
+    /// the switch.
+    pub(crate) fn follow_plan_mode(&mut self) -> Result<Option<Notice>, ContextError> {
+        let planning = self.mode() == PermissionMode::Plan && self.agents.rank != Rank::Sub;
+        match (planning, mem::take(&mut self.planner)) {
+            (true, PlannerState::Idle) => self.start_planner(),
+            (true, state) => {
+                self.planner = state;
+                Ok(None)
+            }
+            (false, PlannerState::Active(replaced)) => self.end_planner(replaced),
+            (false, PlannerState::Idle | PlannerState::Skipped) => Ok(None),
+        }
+    }
+
+    /// Keeps the model that the user has chosen until plan mode is over, and later.
+    pub(crate) fn skip_planner(&mut self) {
+        if self.mode() == PermissionMode::Plan {
+            if let PlannerState::Active(replaced) = mem::take(&mut self.planner) {
+                self.services.models.fallbacks = replaced.fallbacks;
+            }
+            self.planner = PlannerState::Skipped;
+        }
+    }
+
+    /// Returns the model that answers again after plan mode, and the price of going back to it.
+    /// Returns `None` if the planner does not answer.
+    pub fn quote_plan_end(&self) -> Option<(String, Option<Quote>)> {
+        let PlannerState::Active(replaced) = &self.planner else {
+            return None;
+        };
+        // A model that cannot be opened is reported when plan mode ends.
+        let client = self.services.shared.opener.open(&replaced.name).ok()?;
+        let quote = self.quote_other_model(client.spec());
+        Some((replaced.name.clone(), quote))
+    }
+
+    /// Quotes the cost of a switch to the model `to`, unless the last request was sent to it: its
+    /// cache then holds the conversation.
+    fn quote_other_model(&self, to: &ModelSpec) -> Option<Quote> {
+        let name = to.full_name();
+        let differs = self.sent.last().is_some_and(|sent| sent.model != name);
+        self.quote_model_switch(to).filter(|_| differs)
+    }
+
+    fn start_planner(&mut self) -> Result<Option<Notice>, ContextError> {
+        let mut models = self.services.shared.opener.planning_models();
+        let mut problems = Vec::new();
+        let own = self.config.model.full_name();
+        while let Some(next) = models.pop_front() {
+            let (name, opened) = next.open();
+            let client = match opened.and_then(|client| self.require_price(client)) {
+                Ok(client) => client,
+                Err(problem) => {
+                    problems.push(format!("`{name}`: {problem}"));
+                    continue;
+                }
+            };
+            if client.spec().full_name() == own {
+                return Ok(None);
+            }
+            let quote = self.quote_other_model(client.spec());
+            let planner = client.spec().full_name();
+            self.use_client(client)?;
+            self.planner = PlannerState::Active(ReplacedModels {
+                name: own,
+                fallbacks: mem::replace(&mut self.services.models.fallbacks, models),
+            });
+            let message = match quote {
+                Some(quote) => {
+                    format!("`{planner}` answers in plan mode: {quote} to resend")
+                }
+                None => format!("`{planner}` answers in plan mode"),
+            };
+            return Ok(Some(planner_notice(message, false)));
+        }
+        if problems.is_empty() {
+            return Ok(None);
+        }
+        self.planner = PlannerState::Skipped;
+        let problems = problems.join("; ");
+        let message = format!("`{own}` answers in plan mode, because no planner can: {problems}");
+        Ok(Some(planner_notice(message, true)))
+    }
+
+    fn end_planner(&mut self, replaced: ReplacedModels) -> Result<Option<Notice>, ContextError> {
+        let ReplacedModels { name, fallbacks } = replaced;
+        self.services.models.fallbacks = fallbacks;
+        let opened = self.services.shared.opener.open(&name);
+        let client = match opened {
+            Ok(client) => client,
+            Err(problem) => {
+                let planner = self.config.model.full_name();
+                let message = format!("`{planner}` goes on: `{name}` cannot be used ({problem})");
+                return Ok(Some(planner_notice(message, true)));
+            }
+        };
+        let quote = self.quote_other_model(client.spec());
+        self.use_client(client)?;
+        let message = match quote {
+            Some(quote) => format!("`{name}` answers again: up to {quote} to resend"),
+            None => format!("`{name}` answers again"),
+        };
+        Ok(Some(planner_notice(message, false)))
+    }
+}
+
+fn planner_notice(message: String, failed: bool) -> Notice {
+    Notice {
+        code: "planner",
+        message,
+        failed,
+    }
+}
