@@ -69,7 +69,10 @@ class Agent:
         self._wait(self._agent.start())
 
     def close(self) -> None:
-        """Ends the haft process, with a turn that is still running. May be called repeatedly."""
+        """Ends the haft process, with a turn that is still running. May be called repeatedly.
+
+        A run in another thread returns with the outcome ``aborted``, or raises :class:`HaftError`.
+        """
         with self._lock:
             self._is_closed = True
             loop, self._loop = self._loop, None

@@ -47,7 +47,7 @@ class AsyncAgent:
     def __init__(self, **options: Unpack[Options]) -> None:
         check_options(options)
         self._options = options
-        self._server = ToolServer(options.get("tools", ()))
+        self._server = ToolServer(options.get("tools", ()), options.get("tool_timeout"))
         self._output = build_output_schema(options)
         self._connection: Connection | None = None
         self._start_lock = asyncio.Lock()
@@ -111,7 +111,10 @@ class AsyncAgent:
             self._connection = connection
 
     async def close(self) -> None:
-        """Ends the haft process, with a turn that is still running. May be called repeatedly."""
+        """Ends the haft process, with a turn that is still running. May be called repeatedly.
+
+        A run in another task returns with the outcome ``aborted``, or raises :class:`HaftError`.
+        """
         self._is_closed = True
         connection, self._connection = self._connection, None
         if connection is None:

@@ -92,6 +92,9 @@ class Connection:
             raise ProtocolError(f"haft did not answer the request `{name}` within {timeout} s") from None
         finally:
             del self._requests[request_id]
+            if answered.done() and not answered.cancelled():
+                # If sending failed first, nobody else reads the error of the answer.
+                answered.exception()
 
     async def receive(self) -> dict[str, Any]:
         """Returns the next message. Raises :class:`ProcessEnded` at the end."""

@@ -107,7 +107,8 @@ class Options(TypedDict, total=False):
     env: Mapping[str, str]
     """Environment variables, in addition to those of this program."""
     tool_timeout: float
-    """The time limit for a call of one of ``tools``, in seconds. The default is 600."""
+    """The time limit for a call of one of ``tools``, in seconds. The default is one hour, haft's own
+    limit. A plain function cannot be stopped: it goes on, and its result is ignored."""
     start_timeout: float
     """The time limit for the start of haft, in seconds. The default is 60."""
     binary: str | os.PathLike[str]
@@ -177,9 +178,14 @@ def build_arguments(options: Options, server: ToolServer) -> list[str]:
         words.append("--permission-prompt-tool=stdio")
     if options.get("partial"):
         words.append("--include-partial-messages")
-    for key in ("model", "session_id", "max_turns"):
-        if key in options:
-            words.append(f"--{key.replace('_', '-')}={options[key]}")
+    if "model" in options:
+        # With `--compat claude`, haft replaces an unknown model by the configured one. A
+        # configured model that is unknown is an error.
+        words += ["--set", f"model={json.dumps(options['model'])}", f"--model={options['model']}"]
+    if "session_id" in options:
+        words.append(f"--session-id={options['session_id']}")
+    if "max_turns" in options:
+        words.append(f"--max-turns={options['max_turns']}")
     if "max_budget_usd" in options:
         words.append(f"--max-budget-usd={options['max_budget_usd']}")
     if "max_total_tokens" in options:
@@ -204,7 +210,7 @@ def build_arguments(options: Options, server: ToolServer) -> list[str]:
         words += ["--set", f"{key}={json.dumps(value)}"]
     servers: dict[str, Any] = {name: dict(entry) for name, entry in options.get("mcp_servers", {}).items()}
     if server.tools:
-        servers[SERVER_NAME] = {"type": "sdk", "timeout": int(options.get("tool_timeout", 600))}
+        servers[SERVER_NAME] = {"type": "sdk"}
     if servers:
         words.append(f"--mcp-config={json.dumps({'mcpServers': servers})}")
     return words

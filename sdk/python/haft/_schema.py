@@ -52,7 +52,7 @@ def _build(kind: Any, where: str) -> dict[str, Any]:
         return _choices([member.value for member in kind], where)
     if typing.is_typeddict(kind):
         fields = _hints(kind, where)
-        required = [name for name in fields if name in kind.__required_keys__]
+        required = [name for name in fields if name in _required_keys(kind)]
         return _object({name: _build(part, f"{where}.{name}") for name, part in fields.items()}, required)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         fields = _fields(kind, where)
@@ -103,7 +103,7 @@ def convert_value(value: Any, kind: Any, where: str) -> Any:
         return kind(_expect(value, _is_one_of(value, choices), f"one of {choices}", where))
     _expect(value, isinstance(value, dict), "an object", where)
     if typing.is_typeddict(kind):
-        return convert_fields(value, _hints(kind, where), kind.__required_keys__, where)
+        return convert_fields(value, _hints(kind, where), _required_keys(kind), where)
     required = {field.name for field in dataclasses.fields(kind) if field.init and _is_required(field)}
     return kind(**convert_fields(value, _fields(kind, where), required, where))
 
@@ -147,6 +147,18 @@ def _hints(kind: type, where: str) -> dict[str, Any]:
     return {
         name: typing.get_args(hint)[0] if typing.get_origin(hint) in wrappers else hint for name, hint in hints.items()
     }
+
+
+def _required_keys(kind: Any) -> set[str]:
+    """The keys of a TypedDict that must be present. Python itself does not see `NotRequired` and
+    `Required` if annotations are strings."""
+    keys = set(kind.__required_keys__)
+    for name, hint in resolve_hints(kind, "").items():
+        if typing.get_origin(hint) is typing.NotRequired:
+            keys.discard(name)
+        elif typing.get_origin(hint) is typing.Required:
+            keys.add(name)
+    return keys
 
 
 def _fields(kind: Any, where: str) -> dict[str, Any]:

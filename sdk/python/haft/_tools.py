@@ -27,6 +27,10 @@ _METHOD_NOT_FOUND = -32601
 _INVALID_PARAMS = -32602
 
 
+class ArgumentError(HaftError, ValueError):
+    """The arguments of a call do not match the schema. The message is for the model."""
+
+
 class Tool(Generic[_P, _R]):
     """A function that the model can call. It can still be called like the function itself.
 
@@ -69,7 +73,10 @@ class Tool(Generic[_P, _R]):
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Calls the function with JSON arguments. Returns its result as text."""
-        given = convert_fields(arguments, self._kinds, self._required, "")
+        try:
+            given = convert_fields(arguments, self._kinds, self._required, "")
+        except ValueError as error:
+            raise ArgumentError(str(error)) from error
         return _to_text(await call_function(self.function, **given))
 
 
@@ -104,7 +111,8 @@ def tool(
 class ToolServer:
     """Answers the MCP messages that haft sends to the program's tools."""
 
-    def __init__(self, tools: Iterable[Tool[Any, Any] | Callable[..., Any]]) -> None:
+    def __init__(self, tools: Iterable[Tool[Any, Any] | Callable[..., Any]], timeout: float | None) -> None:
+        self._timeout = timeout
         self.tools: dict[str, Tool[Any, Any]] = {}
         self._calls: dict[Any, asyncio.Task[str]] = {}
         for entry in tools:
@@ -147,7 +155,8 @@ class ToolServer:
         self._calls[call_id] = running
         failed = True
         try:
-            text = await running
+            async with asyncio.timeout(self._timeout) as limit:
+                text = await running
             failed = False
         except asyncio.CancelledError:
             running.cancel()
@@ -155,9 +164,14 @@ class ToolServer:
             if current is not None and current.cancelling():
                 raise
             text = "the call was canceled"
+        except ArgumentError as error:
+            text = str(error)
         except Exception as error:
-            logger.warning("the tool `%s` failed", chosen.name, exc_info=True)
-            text = describe_error(error)
+            if limit.expired():
+                text = f"the call did not end within {self._timeout} s"
+            else:
+                logger.warning("the tool `%s` failed", chosen.name, exc_info=True)
+                text = describe_error(error)
         finally:
             del self._calls[call_id]
         return {"content": [{"type": "text", "text": text}], "isError": failed}
