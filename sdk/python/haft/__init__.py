@@ -5,6 +5,11 @@
 ...     print(agent.run("What does this project do?").text)
 """
 
+import sys
+
+if sys.version_info < (3, 11):
+    raise ImportError("the package `haft` needs Python 3.11 or newer")
+
 from ._agent import Agent, query
 from ._async_agent import AsyncAgent, query_async
 from ._errors import (

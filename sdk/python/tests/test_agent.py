@@ -17,7 +17,7 @@ import unittest
 from typing import Any
 
 import haft
-from haft import Agent, Allow, Decision, Deny, PermissionRequest, query, tool
+from haft import Agent, Allow, Decision, Deny, Options, PermissionRequest, query, tool
 from scripted import ScriptedTest
 
 SOURCES = pathlib.Path(haft.__file__).parent.parent
@@ -65,7 +65,7 @@ class TextTest(ScriptedTest):
         self.assertEqual(self.haft_processes(), [])
 
     def test_partial_sends_text_while_it_arrives(self) -> None:
-        events = list(query("COUNT-SLOWLY", cwd=self.project, partial=True))
+        events = list(query("COUNT-FAST", cwd=self.project, partial=True))
         pieces = [event.text for event in events if isinstance(event, haft.TextDelta)]
         whole = [event.text for event in events if isinstance(event, haft.Text)]
         self.assertGreater(len(pieces), 5)
@@ -77,6 +77,7 @@ class TextTest(ScriptedTest):
 
     def test_long_lines_pass_in_both_directions(self) -> None:
         prompt = "x" * 300_000
+
         @tool(name="add")
         def long_sum(a: int, b: int) -> str:
             """Adds."""
@@ -176,15 +177,16 @@ class PermissionTest(ScriptedTest):
         def refuse(request: PermissionRequest) -> Decision:
             raise AssertionError("asked")
 
-        for options, exists in [
+        cases: list[tuple[Options, bool]] = [
             ({"allow": ["write_to_file(a.txt)"]}, True),
             ({"permission_mode": "accept-edits"}, True),
             ({"permission_mode": "yolo"}, True),
             ({"permission_mode": "yolo", "deny": ["write_to_file"]}, False),
             ({"permission_mode": "plan"}, False),
-        ]:
+        ]
+        for options, exists in cases:
             with self.subTest(options=options):
-                list(query("WRITE-A", cwd=self.project, permission=refuse, **options))  # type: ignore[misc]
+                list(query("WRITE-A", cwd=self.project, permission=refuse, **options))
                 self.assertEqual((self.project / "a.txt").exists(), exists)
                 (self.project / "a.txt").unlink(missing_ok=True)
 
@@ -518,8 +520,13 @@ class ProcessTest(ScriptedTest):
             release.wait()
             return True
 
+        def interrupt_when_asked() -> None:
+            asked.wait()
+            agent.interrupt()
+
         with Agent(cwd=self.project, permission=decide) as agent:
-            threading.Thread(target=lambda: asked.wait() and agent.interrupt()).start()
+            interrupting = threading.Thread(target=interrupt_when_asked)
+            interrupting.start()
             self.assertEqual(agent.run("WRITE-A", timeout=60).outcome, "aborted")
         self.assertEqual(self.haft_processes(), [])
         self.assertFalse((self.project / "a.txt").exists())

@@ -143,7 +143,7 @@ class CallTest(unittest.IsolatedAsyncioTestCase):
             """Places an order."""
             return order
 
-        for arguments, message in [
+        cases: list[tuple[dict[str, Any], str]] = [
             ({}, "`order` is missing"),
             ({"order": {}}, "`order.item` is missing"),
             ({"order": {"item": 3}}, "`order.item` must be a string, not 3"),
@@ -152,7 +152,8 @@ class CallTest(unittest.IsolatedAsyncioTestCase):
             ({"order": {"item": "a"}, "flag": 1}, "`flag` must be one of [True], not 1"),
             ({"order": {"item": "a"}, "size": "x"}, "`size` must be an integer, not 'x'; or `size` must be null, not 'x'"),
             ({"order": {"item": "a"}, "other": 1}, "`other` is unknown; known are: order, count, flag, size"),
-        ]:
+        ]
+        for arguments, message in cases:
             with self.subTest(arguments=arguments), self.assertRaises(ValueError) as caught:
                 await place.call(arguments)
             self.assertEqual(str(caught.exception), message)
