@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import unittest
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -14,6 +13,12 @@ from haft import AsyncAgent, Decision, Deny, PermissionRequest, query_async, too
 from scripted import ScriptedTest
 
 
+async def wait_for_start(agent: AsyncAgent) -> None:
+    """Waits until the first turn has started."""
+    while agent.session_id is None:
+        await asyncio.sleep(0.01)
+
+
 class AsyncTest(ScriptedTest):
     def run_async(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs a test. Errors that nobody awaits are failures."""
@@ -21,12 +26,12 @@ class AsyncTest(ScriptedTest):
 
         async def main() -> None:
             asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(180):
                 await function()
 
         asyncio.run(main(), debug=True)
         self.assertEqual(problems, [])
-        self.assert_no_haft_left(within=0.5)
+        self.assert_no_haft_left()
 
     def test_query_async_yields_events(self) -> None:
         async def main() -> None:
@@ -67,7 +72,8 @@ class AsyncTest(ScriptedTest):
     def test_callbacks_run_in_the_event_loop_or_in_a_thread(self) -> None:
         async def main() -> None:
             here, threads = threading.get_ident(), []
-            ticks = 0
+            asked, answered = asyncio.Event(), threading.Event()
+            loop = asyncio.get_running_loop()
 
             @tool
             async def add(a: int, b: int) -> str:
@@ -77,22 +83,19 @@ class AsyncTest(ScriptedTest):
 
             def decide(request: PermissionRequest) -> Decision:
                 threads.append(threading.get_ident())
-                time.sleep(0.5)
+                loop.call_soon_threadsafe(asked.set)
+                # A blocked event loop would never answer.
+                self.assertTrue(answered.wait(60))
                 return Deny("not in this folder")
 
-            async def tick() -> None:
-                nonlocal ticks
-                while True:
-                    await asyncio.sleep(0.01)
-                    ticks += 1
+            async def answer() -> None:
+                await asked.wait()
+                answered.set()
 
             async with AsyncAgent(cwd=self.project, tools=[add], permission=decide) as agent:
                 self.assertEqual((await agent.run("CALL-ADD")).text, "The sum is 5.")
-                ticking = asyncio.create_task(tick())
-                result = await agent.run("WRITE-A")
-                ticking.cancel()
-            self.assertEqual(len(result.denied), 1)
-            self.assertGreater(ticks, 20, "a plain function blocked the event loop")
+                _, result = await asyncio.gather(answer(), agent.run("WRITE-A"))
+            self.assertEqual(result.text, "It was denied.")
             self.assertEqual(threads[0], here)
             self.assertNotEqual(threads[1], here)
 
@@ -145,14 +148,12 @@ class AsyncTest(ScriptedTest):
 
     def test_a_dropped_iterator_interrupts_its_turn(self) -> None:
         async def main() -> None:
-            begun = time.monotonic()
             async with AsyncAgent(cwd=self.project) as agent:
                 async for _ in agent.stream("COUNT-SLOWLY"):
                     break
                 self.assertEqual((await agent.run("AFTER-INTERRUPT")).text, "I go on.")
             async for _ in query_async("COUNT-SLOWLY", cwd=self.project):
                 break
-            self.assertLess(time.monotonic() - begun, 8)
 
         self.run_async(main)
 
@@ -160,7 +161,7 @@ class AsyncTest(ScriptedTest):
         async def main() -> None:
             async with AsyncAgent(cwd=self.project) as agent:
                 running = asyncio.create_task(agent.run("COUNT-SLOWLY"))
-                await asyncio.sleep(1)
+                await wait_for_start(agent)
                 await agent.interrupt()
                 self.assertEqual((await running).outcome, "aborted")
 
@@ -194,7 +195,7 @@ class AsyncTest(ScriptedTest):
         async def main() -> None:
             async with AsyncAgent(cwd=self.project) as agent:
                 running = asyncio.create_task(agent.run("COUNT-SLOWLY"))
-                await asyncio.sleep(0.5)
+                await wait_for_start(agent)
                 with self.assertRaisesRegex(haft.HaftError, "already running a turn"):
                     await agent.run("hello")
                 await agent.interrupt()
