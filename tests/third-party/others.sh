@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, sdk_python, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp, harbor, browser: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, sdk_python, claude, litellm, llama, tokenizer, compaction_kit, mcp, conformance, mcp_server, proxy, acp, harbor, browser: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node sdk_python claude litellm llama tokenizer mcp conformance mcp_server proxy acp harbor browser}
+names=${*:-aimock agent_sdk agent_sdk_node sdk_python claude litellm llama tokenizer compaction_kit mcp conformance mcp_server proxy acp harbor browser}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -142,6 +142,12 @@ tokenizer() {
     return "$status"
 }
 
+# A kit that scores compaction: nothing that a good summary holds may get lost in five rounds.
+compaction_kit() {
+    venv_has compaction_kit compaction_kit compaction-conformance-kit==0.8.0 || return 0
+    HAFT=$haft timeout 240 "$folder/compaction_kit/bin/compaction-kit" check "$here/../../bench/compaction-kit/haft_compactor.py:GoodWriter"
+}
+
 mcp() {
     local name
     for name in everything filesystem memory; do
@@ -215,7 +221,7 @@ mcp_server() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | sdk_python | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp | harbor | browser) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | sdk_python | claude | litellm | llama | tokenizer | compaction_kit | mcp | conformance | mcp_server | proxy | acp | harbor | browser) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2
