@@ -106,7 +106,7 @@ class AsyncAgent:
                 request = build_initialize_request(self._options, self._output)
                 await connection.request(request, self._options.get("start_timeout", 60.0))
             except BaseException:
-                await connection.close()
+                await connection.close(is_busy=True)
                 raise
             self._connection = connection
 
@@ -117,16 +117,8 @@ class AsyncAgent:
         """
         self._is_closed = True
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        try:
-            if self._turn_is_open and not connection.has_ended:
-                await connection.request({"subtype": "interrupt"}, 1.0)
-        except HaftError:
-            # The process is ended either way.
-            pass
-        finally:
-            await connection.close()
+        if connection is not None:
+            await connection.close(is_busy=self._turn_is_open)
 
     async def run(self, prompt: str, *, timeout: float | None = None) -> Result:
         """Runs a turn, and returns its result.

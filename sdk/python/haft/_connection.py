@@ -118,15 +118,18 @@ class Connection:
             what = f"haft was ended by signal {-code}"
         return ProcessEnded(what, code, "\n".join(self._stderr))
 
-    async def close(self) -> None:
-        """Ends the process: closes its input, then sends SIGTERM, then SIGKILL."""
+    async def close(self, *, is_busy: bool) -> None:
+        """Ends the process: closes its input, then sends SIGTERM, then SIGKILL. With ``is_busy``,
+        SIGTERM is sent at once, because the running turn would delay the end. It cancels the turn
+        like Ctrl-C, and everything is stored."""
         process = self._process
         try:
             for task in self._handlers.values():
                 task.cancel()
             if process.stdin is not None:
                 process.stdin.close()
-            for end in (None, process.terminate, process.kill):
+            steps: list[Callable[[], None] | None] = [process.terminate, process.kill]
+            for end in steps if is_busy else [None, *steps]:
                 if end is not None and process.returncode is None:
                     end()
                 try:
