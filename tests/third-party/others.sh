@@ -94,7 +94,7 @@ sdk_python() {
     for python in python3.11 python3.12 python3.13 python3.14; do
         python=$(find_python "$python") || continue
         count=$((count + 1))
-        (cd "$package/tests" && PYTHONPATH=.. PYTHONDONTWRITEBYTECODE=1 HAFT=$haft SCRIPTED_MODEL=$model timeout 280 "$python" -W error -m unittest -q) ||
+        (cd "$package/tests" && PYTHONPATH=.. PYTHONDONTWRITEBYTECODE=1 HAFT=$haft SCRIPTED_MODEL=$model timeout 500 "$python" -W error -m unittest -q) ||
             { echo "FAILED the tests of sdk/python with $python"; status=1; }
     done
     [ "$count" -gt 0 ] || echo "skipped: no Python of at least version 3.11 here"

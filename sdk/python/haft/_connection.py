@@ -161,6 +161,7 @@ class Connection:
         stdout = self._process.stdout
         assert stdout is not None
         parts: list[bytes] = []
+        error = ProcessEnded("the connection to haft was closed", None, "")
         try:
             while chunk := await stdout.read(_CHUNK_BYTES):
                 *lines, rest = chunk.split(b"\n")
@@ -170,17 +171,20 @@ class Connection:
                 parts.append(rest)
                 for line in lines:
                     self._dispatch(line)
-        finally:
-            self._has_ended = True
-            self._messages.put_nowait(None)
-            error = ProcessEnded("haft closed its output", None, "")
-            if any(not waiting.done() for waiting in self._requests.values()):
+            self._mark_end()
+            if self._requests:
                 error = await self.build_end_error()
+        finally:
+            self._mark_end()
             for waiting in self._requests.values():
                 if not waiting.done():
                     waiting.set_exception(error)
             for task in self._handlers.values():
                 task.cancel()
+
+    def _mark_end(self) -> None:
+        self._has_ended = True
+        self._messages.put_nowait(None)
 
     def _dispatch(self, line: bytes) -> None:
         try:
