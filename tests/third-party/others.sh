@@ -90,7 +90,9 @@ agent_sdk_node() {
 sdk_python() {
     local python package=$here/../../sdk/python count=0 status=0
     venv_has mypy mypy mypy==2.4.1 &&
-        { (cd "$package/tests" && MYPYPATH=.. timeout 180 "$folder/mypy/bin/mypy" --strict --cache-dir "$folder/mypy-cache" ../haft ./*.py) || status=1; }
+        { (cd "$package/tests" && export MYPYPATH=.. && timeout 180 "$folder/mypy/bin/mypy" --strict --cache-dir "$folder/mypy-cache" ../haft ./*.py &&
+            python3 examples.py "$folder/sdk-examples" && for example in "$folder"/sdk-examples/*.py; do
+                timeout 60 "$folder/mypy/bin/mypy" --strict --cache-dir "$folder/mypy-cache" "$example" || exit 1; done) || status=1; }
     for python in python3.11 python3.12 python3.13 python3.14; do
         python=$(find_python "$python") || continue
         count=$((count + 1))

@@ -78,8 +78,8 @@ class Options(TypedDict, total=False):
     """The system prompt, in place of haft's own."""
     append_system_prompt: str
     """Text to be added to the system prompt."""
-    resume: str
-    """The id or name of a conversation to continue."""
+    resume: str | None
+    """The id or name of a conversation to continue. ``None`` starts a new one."""
     continue_last: bool
     """If true, continues the current conversation of the project."""
     fork: bool

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import unittest
 
 import haft
-from scripted import HERE, ScriptedTest
-
-PAGE = HERE.parent.parent.parent / "docs" / "sdk.md"
-EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+from examples import PAGE, read_examples
+from scripted import ScriptedTest
 
 
 class DocsTest(ScriptedTest):
     def test_examples_print_what_the_page_shows(self) -> None:
-        examples = EXAMPLE.findall(PAGE.read_text())
+        examples = read_examples()
         self.assertGreaterEqual(len(examples), 8)
         (self.project / "one.txt").write_text("1\n")
         (self.project / "two.txt").write_text("2\n")
@@ -33,7 +30,7 @@ class DocsTest(ScriptedTest):
                 self.assertEqual(ran.stdout, shown)
 
     def test_the_page_names_every_option_and_error(self) -> None:
-        page = PAGE.read_text()
+        page = PAGE.read_text(encoding="utf-8")
         for name in haft.Options.__annotations__:
             self.assertIn(f"`{name}`", page)
         for name in haft.__all__:
