@@ -1,6 +1,7 @@
 """wrappers.py VERSION NPM-TREE PYPI-TREE OUT: packages for npm and PyPI around a staged tree with bin/haft and share/.
 
-Both only carry files: the binary is what runs, no Node.js or Python stands between. Nothing is published.
+Both only carry files: the binary is what runs, no Node.js or Python stands between. The wheel also has the Python package of
+sdk/python, which starts the binary. Nothing is published.
 """
 
 import base64
@@ -20,6 +21,7 @@ import zipfile
 
 EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
 ABOUT = "A coding agent for the terminal, built around a context engine."
+PYTHON_PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "sdk/python/haft"
 ADDRESS = "https://github.com/haft-agent/haft"
 
 
@@ -80,6 +82,8 @@ def wheel(version, tree, out):
             inner = path.relative_to(tree).as_posix()
             place = "scripts/haft" if inner == "bin/haft" else f"data/{inner}"
             add(f"{name}.data/{place}", path.read_bytes(), mode(path))
+        for path in [*sorted(PYTHON_PACKAGE.glob("*.py")), PYTHON_PACKAGE / "py.typed"]:
+            add(f"haft/{path.name}", path.read_bytes())
         fields = ["Metadata-Version: 2.1", "Name: haft-agent", f"Version: {version}", f"Summary: {ABOUT}",
                   "License: MIT OR Apache-2.0", f"Home-page: {ADDRESS}"]
         add(f"{name}.dist-info/METADATA", ("\n".join(fields) + "\n").encode())

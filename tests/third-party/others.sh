@@ -6,7 +6,7 @@
 #   HAFT            the haft binary
 #   SCRIPTED_MODEL  the scripted-model binary
 #   TOKENS          the `tokens` example of crates/core/model
-#   NAME            aimock, agent_sdk, agent_sdk_node, claude, litellm, llama, tokenizer, mcp, conformance, mcp_server, proxy, acp, harbor, browser: all when none is named
+#   NAME            aimock, agent_sdk, agent_sdk_node, sdk_python, claude, litellm, llama, tokenizer, compaction_kit, mcp, conformance, mcp_server, proxy, acp, harbor, browser: all when none is named
 set -uo pipefail
 
 if [ $# -lt 4 ]; then
@@ -17,7 +17,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd) haft=$(realpath "$2") model=$(realpath "$3") tokens=$(realpath "$4")
 shift 4
 here=$(cd "$(dirname "$0")" && pwd)
-names=${*:-aimock agent_sdk agent_sdk_node claude litellm llama tokenizer mcp conformance mcp_server proxy acp harbor browser}
+names=${*:-aimock agent_sdk agent_sdk_node sdk_python claude litellm llama tokenizer compaction_kit mcp conformance mcp_server proxy acp harbor browser}
 failed=0
 
 # npm_has PACKAGE [VERSION]: the package is installed, or was before.
@@ -86,6 +86,32 @@ agent_sdk_node() {
     timeout 180 node "$here/agent_sdk.mjs" "$packages" "$haft" "$model"
 }
 
+# haft's own SDK for Python: types, and its tests on each interpreter that can be found.
+sdk_python() {
+    local python package=$here/../../sdk/python count=0 status=0
+    venv_has mypy mypy mypy==2.4.1 &&
+        { (cd "$package/tests" && export MYPYPATH=.. && timeout 180 "$folder/mypy/bin/mypy" --strict --cache-dir "$folder/mypy-cache" ../haft ./*.py &&
+            python3 examples.py "$folder/sdk-examples" && for example in "$folder"/sdk-examples/*.py; do
+                timeout 60 "$folder/mypy/bin/mypy" --strict --cache-dir "$folder/mypy-cache" "$example" || exit 1; done) || status=1; }
+    for python in python3.11 python3.12 python3.13 python3.14; do
+        python=$(find_python "$python") || continue
+        count=$((count + 1))
+        (cd "$package/tests" && PYTHONPATH=.. PYTHONDONTWRITEBYTECODE=1 HAFT=$haft SCRIPTED_MODEL=$model timeout 500 "$python" -W error -m unittest -q) ||
+            { echo "FAILED the tests of sdk/python with $python"; status=1; }
+    done
+    [ "$count" -gt 0 ] || echo "skipped: no Python of at least version 3.11 here"
+    return "$status"
+}
+
+# find_python NAME: the path of an interpreter, on PATH or in the folders of pyenv.
+find_python() {
+    local python
+    for python in "$(command -v "$1")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/${1#python}".*/bin/python; do
+        [ -n "$python" ] && "$python" -c "import sys; sys.exit('python%d.%d' % sys.version_info[:2] != '$1')" 2>/dev/null && { echo "$python"; return; }
+    done
+    return 1
+}
+
 litellm() {
     venv_has litellm litellm 'litellm[proxy]' || return 0
     timeout 180 "$folder/litellm/bin/python" "$here/litellm_proxy.py" "$haft" "$model"
@@ -116,6 +142,12 @@ tokenizer() {
     fi
     rm -rf "$work"
     return "$status"
+}
+
+# A kit that scores compaction: nothing that a good summary holds may get lost in five rounds.
+compaction_kit() {
+    venv_has compaction_kit compaction_kit compaction-conformance-kit==0.8.0 || return 0
+    HAFT=$haft timeout 240 "$folder/compaction_kit/bin/compaction-kit" check "$here/../../bench/compaction-kit/haft_compactor.py:GoodWriter"
 }
 
 mcp() {
@@ -191,7 +223,7 @@ mcp_server() {
 for name in $names; do
     echo "-- $name"
     case $name in
-    aimock | agent_sdk | agent_sdk_node | claude | litellm | llama | tokenizer | mcp | conformance | mcp_server | proxy | acp | harbor | browser) "$name" || failed=1 ;;
+    aimock | agent_sdk | agent_sdk_node | sdk_python | claude | litellm | llama | tokenizer | compaction_kit | mcp | conformance | mcp_server | proxy | acp | harbor | browser) "$name" || failed=1 ;;
     *)
         echo "there is no \`$name\`"
         exit 2

@@ -20,13 +20,14 @@ use crate::rig::{Rig, haft};
 use crate::translations::{Outline, repository_root};
 
 /// Languages that a block may name; a block without a language is an error.
-const LANGUAGES: [&str; 13] = [
+const LANGUAGES: [&str; 14] = [
     "sh",
     "console",
     "toml",
     "json",
     "yaml",
     "markdown",
+    "python",
     "rust",
     "rust,ignore",
     "text",
