@@ -48,7 +48,7 @@ class Haft:
 
 
 class Codex:
-    name, modes, trust = "codex", ["read-only", "workspace-write", "danger-full-access"], [False, True]
+    name, modes, trust = "codex", ["read-only", "workspace-write"], [True]
     own = {"home/.codex"}
 
     def __init__(self, binary):
@@ -58,6 +58,7 @@ class Codex:
         home = place.root / "home/.codex"
         home.mkdir()
         server = f"[mcp_servers.office]\ncommand = {json.dumps(place.server[0])}\nargs = {json.dumps(place.server[1:])}\n" if place.server else ""
+        server += "".join(f'[mcp_servers.office.tools.{name}]\napproval_mode = "approve"\n' for name in place.granted) if server else ""
         trust = f'[projects."{place.root / "project"}"]\ntrust_level = "{"trusted" if trusted else "untrusted"}"\n'
         (home / "config.toml").write_text(
             'model = "model"\nmodel_provider = "local"\napproval_policy = "never"\n'
@@ -67,7 +68,8 @@ class Codex:
 
 
 class Goose:
-    name, modes, trust = "goose", ["approve", "smart_approve", "auto"], [False]
+    # Its other modes end a run without a terminal at the first call.
+    name, modes, trust = "goose", ["auto"], [False]
     own = {"home/.config/goose", "home/.local/share/goose", "home/.local/state/goose", "home/.cache/goose"}
 
     def __init__(self, binary):

@@ -29,8 +29,8 @@ def lower(action, tools):
     kind = action[0]
     if kind == "mcp":
         name, arguments = action[1:]
-        for offered in (f"mcp__office__{name}", f"office__{name}", name):
-            if offered in tools:
+        for offered, (_, namespace) in tools.items():
+            if offered == f"mcp__office__{name}" or offered.endswith(f"__{name}") or (offered == name and namespace):
                 return offered, arguments
         return "use_mcp_tool", {"server_name": "office", "tool_name": name, "arguments": arguments}
     if kind == "fetch":
