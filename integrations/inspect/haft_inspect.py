@@ -69,7 +69,7 @@ def haft(
             ran = await box.exec([*words, "--", prompt], cwd=cwd, env={"HAFT_HOME": home})
             # A question (3) and a limit (4) are ends of a sample, not errors of the agent.
             if ran.returncode not in (0, 3, 4):
-                raise RuntimeError(f"haft ended with exit code {ran.returncode}: {ran.stderr[-2000:]}")
+                raise RuntimeError(f"haft ended with exit code {ran.returncode}: {(ran.stdout + ran.stderr)[-2000:]}")
             answer = json.loads(ran.stdout.splitlines()[-1])
             if bridge.state.output.choices and answer.get("text"):
                 bridge.state.output.completion = answer["text"]
