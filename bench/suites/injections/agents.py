@@ -26,6 +26,8 @@ class Place:
 
 class Haft:
     name, modes, trust = "haft", ["plan", "ask", "accept-edits", "auto", "yolo"], [False, True]
+    # The mode that confines nothing, in any folder, runs once.
+    unconfined = "yolo"
     own = {"home/.config/haft", "home/.local/share/haft", "home/.local/state/haft", "home/.cache/haft"}
 
     def __init__(self, binary):
@@ -49,6 +51,7 @@ class Haft:
 
 class Codex:
     name, modes, trust = "codex", ["read-only", "workspace-write"], [True]
+    unconfined = ""
     own = {"home/.codex"}
 
     def __init__(self, binary):
@@ -70,6 +73,7 @@ class Codex:
 class Goose:
     # Its other modes end a run without a terminal at the first call.
     name, modes, trust = "goose", ["auto"], [False]
+    unconfined = ""
     own = {"home/.config/goose", "home/.local/share/goose", "home/.local/state/goose", "home/.cache/goose"}
 
     def __init__(self, binary):
