@@ -142,12 +142,6 @@ pub(crate) fn create_model_opener(environment: &HostEnvironment, config: &Config
                 .first()
                 .cloned(),
         )
-        .with_planning_models(
-            config
-                .model_roles
-                .configured_models(ModelRole::Planner)
-                .to_vec(),
-        )
         .with_vision_models(
             config
                 .model_roles

@@ -138,7 +138,13 @@ pub(crate) fn prepare_session(
     };
     let services = Services {
         models: create_model_services(host, config, &plan.model, declared, key)?,
-        shared: Arc::new(build_shared_services(agent, store, counter, budget)),
+        shared: Arc::new(build_shared_services(
+            agent,
+            &plan.model,
+            store,
+            counter,
+            budget,
+        )),
         running: Arc::new(
             Running::new(supervisor, config.limits)
                 .with_sandbox(sandbox)
@@ -227,11 +233,18 @@ fn collect_opening_notices(
 /// Creates the services that a session shares with the agents that it starts.
 fn build_shared_services(
     agent: &Agent,
+    model: &str,
     store: Arc<dyn Store>,
     counter: Arc<dyn TokenCounter>,
     budget: SharedBudget,
 ) -> SharedServices {
     let config = &agent.config;
+    let mut opener = models::create_model_opener(&agent.places.environment, config);
+    // A model that was chosen for this run answers in plan mode too.
+    if models::configured_model(config).as_deref() == Some(model) {
+        let planners = config.model_roles.configured_models(ModelRole::Planner);
+        opener = opener.with_planning_models(planners.to_vec());
+    }
     SharedServices {
         store,
         changes: Arc::clone(&agent.changes),
@@ -239,7 +252,7 @@ fn build_shared_services(
         counter,
         clock: Arc::clone(&agent.clock),
         ids: Arc::clone(&agent.ids),
-        opener: models::create_model_opener(&agent.places.environment, config),
+        opener,
         hub: Arc::new(Hub::with_groups(config.groups.clone())),
         budget,
     }

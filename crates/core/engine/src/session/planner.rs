@@ -22,8 +22,8 @@ pub(crate) enum PlannerState {
     Idle,
     /// The planner answers in place of these models.
     Active(ReplacedModels),
-    /// The session's own models answer until plan mode is over: no planner can be opened, or the
-    /// user has chosen a model.
+    /// The session's own models answer in plan mode too: no planner can be opened, or the user has
+    /// chosen a model.
     Skipped,
 }
 
@@ -47,22 +47,19 @@ impl Session {
         let planning = self.mode() == PermissionMode::Plan && self.agents.rank != Rank::Sub;
         match (planning, mem::take(&mut self.planner)) {
             (true, PlannerState::Idle) => self.start_planner(),
-            (true, state) => {
+            (false, PlannerState::Active(replaced)) => self.end_planner(replaced),
+            (_, state) => {
                 self.planner = state;
                 Ok(None)
             }
-            (false, PlannerState::Active(replaced)) => self.end_planner(replaced),
-            (false, PlannerState::Idle | PlannerState::Skipped) => Ok(None),
         }
     }
 
-    /// Keeps the model that the user has chosen until plan mode is over, and later.
+    /// Keeps the model that the user has chosen, in every mode.
     pub(crate) fn skip_planner(&mut self) {
-        if self.mode() == PermissionMode::Plan {
-            if let PlannerState::Active(replaced) = mem::take(&mut self.planner) {
-                self.services.models.fallbacks = replaced.fallbacks;
-            }
-            self.planner = PlannerState::Skipped;
+        let before = mem::replace(&mut self.planner, PlannerState::Skipped);
+        if let PlannerState::Active(replaced) = before {
+            self.services.models.fallbacks = replaced.fallbacks;
         }
     }
 

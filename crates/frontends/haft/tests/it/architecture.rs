@@ -322,9 +322,19 @@ fn charters_name_files_of_their_crate() {
 
 #[test]
 fn pages_name_identifiers_that_exist() {
+    let package = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../sdk/python/haft"
+    ));
+    let modules = std::fs::read_dir(package)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| std::fs::read_to_string(path).unwrap());
     let sources: String = crate::budgets::sources()
         .into_iter()
         .map(|source| source.text)
+        .chain(modules)
         .collect();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c: char| !is_word(c)).collect();
@@ -468,7 +478,7 @@ fn questions_lead_to_the_definition_they_name() {
         let source = std::fs::read_to_string(root.join(path))
             .unwrap_or_else(|error| panic!("{path}: {error}"));
         let ends_name = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        let is_defined = ["fn", "struct", "enum", "trait", "macro_rules!"]
+        let is_defined = ["fn", "struct", "enum", "trait", "macro_rules!", "class"]
             .iter()
             .any(|kind| {
                 let definition = format!("{kind} {name}");
