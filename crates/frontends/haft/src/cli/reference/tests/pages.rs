@@ -11,13 +11,14 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 36] = [
+const FOREIGN: [&str; 39] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
     "--baseline",
     "--bodies",
     "--cpus",
+    "--every",
     "--ext-diff",
     "--features",
     "--gpus",
@@ -36,6 +37,7 @@ const FOREIGN: [&str; 36] = [
     "--pre",
     "--prices",
     "--profile",
+    "--read",
     "--remap-path-prefix",
     "--replay",
     "--repository",
@@ -46,6 +48,7 @@ const FOREIGN: [&str; 36] = [
     "--template",
     "--to-command",
     "--trailer",
+    "--untrusted",
     "--version",
     "--worker-option",
 ];
