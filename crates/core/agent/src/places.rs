@@ -166,6 +166,36 @@ impl Places {
         self.state.join("mcp/tokens")
     }
 
+    /// True if `path` is one of the four folders, also by another path.
+    pub(crate) fn is_own_folder(&self, path: &Path) -> bool {
+        let mut folders = [&self.config, &self.data, &self.state, &self.cache].into_iter();
+        folders.any(|folder| {
+            folder == path || folder.canonicalize().is_ok_and(|folder| folder == path)
+        })
+    }
+
+    /// Returns the four folders, and the targets of links among them and directly in them.
+    pub(crate) fn own_paths(&self) -> Vec<PathBuf> {
+        let folders = [&self.config, &self.data, &self.state, &self.cache].map(PathBuf::clone);
+        let links = folders
+            .iter()
+            .flat_map(std::fs::read_dir)
+            .flatten()
+            .flatten();
+        let links: Vec<_> = links
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+            .filter_map(|entry| entry.path().canonicalize().ok())
+            .collect();
+        let real = folders
+            .clone()
+            .into_iter()
+            .filter_map(|folder| folder.canonicalize().ok());
+        let mut all: Vec<_> = real.chain(links).chain(folders.clone()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// Returns the folder for the full output of commands whose output was shortened for the model.
     /// It contains a folder for each conversation.
     pub fn spill_folder(&self) -> PathBuf {

@@ -143,7 +143,11 @@ fn build_policy(
         .environment
         .absolute_home()
         .map(|home| home.canonicalize().unwrap_or(home));
-    let own = [&places.config, &places.data, &places.state, &places.cache].map(PathBuf::clone);
+    // A folder to which a link in haft's folders leads may be the project, so it is not hidden.
+    let (linked, own): (Vec<_>, Vec<_>) = places
+        .own_paths()
+        .into_iter()
+        .partition(|path| path.is_dir() && !places.is_own_folder(path));
     let mut hidden = haft_sandbox::secret_paths(home.as_deref());
     hidden.extend(own);
     hidden.extend(resolve_paths(&config.hidden, "hidden", home.as_deref())?);
@@ -179,6 +183,7 @@ fn build_policy(
         })
         .flat_map(|root| footprint::list_files_named_by_project(root))
         .collect();
+    protected.extend(linked);
     // haft starts its program again by this path.
     let program = places.environment.helper_program().path();
     protected.extend(program.canonicalize().ok());

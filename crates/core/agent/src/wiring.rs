@@ -111,6 +111,7 @@ pub(crate) fn prepare_session(
         plan.mode,
         sandbox::assess_confinement(&sandbox),
     )?;
+    permissions.rules = permissions.rules.with_own_paths(places.own_paths());
     if !trust_state.is_trusted() {
         permissions.rules = permissions.rules.without_git_rules();
     }

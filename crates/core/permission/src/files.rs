@@ -221,7 +221,8 @@ impl Permissions {
                 .is_some()
         };
         let asks = self.mode != PermissionMode::Yolo
-            && self.rules.rules_for(Decision::Ask).iter().any(speaks);
+            && (self.rules.rules_for(Decision::Ask).iter().any(speaks)
+                || self.rules.has_own_files_in(workspace));
         if !asks && !self.rules.rules_for(Decision::Deny).iter().any(speaks) {
             return None;
         }
@@ -296,6 +297,14 @@ impl Permissions {
         }
         if self.mode == PermissionMode::Yolo {
             return None;
+        }
+        if forms.iter().any(|form| self.rules.is_own(form, workspace)) {
+            return Some(Ruling::new(
+                Decision::Ask,
+                format!(
+                    "`{shown}` belongs to haft itself: its settings, trust list or conversations, which no rule covers"
+                ),
+            ));
         }
         let rule = self.rules.rules_for(Decision::Ask).iter().find(speaks)?;
         Some(Ruling::by_rule(rule, Decision::Ask, &format!("`{shown}`")))

@@ -2,12 +2,16 @@
 
 mod load;
 
+use std::path::{Path, PathBuf};
+
+use haft_tool::Workspace;
 use haft_types::Decision;
 use serde::Serialize;
 
 pub use load::RulesError;
 
 use super::builtin::{ReadingRule, commit_rules, reading_rules};
+use super::protected::fold_name;
 use super::rule::PermissionRule;
 
 /// All permission rules of a run: the user's rules, the stricter rules of the project, and the
@@ -20,6 +24,8 @@ pub struct PermissionRules {
     project: Vec<(Decision, String)>,
     reading: ReadingCommands,
     git: GitUse,
+    /// The files and folders of haft itself.
+    own: Vec<PathBuf>,
 }
 
 /// Controls whether built-in rules may allow git commands.
@@ -29,6 +35,11 @@ enum GitUse {
     Trusted,
     /// No built-in rule allows git, which would apply the configuration of an untrusted folder.
     Never,
+}
+
+/// Returns a path in the form in which two paths are equal if any file system treats them as equal.
+fn fold_path(path: &Path) -> PathBuf {
+    PathBuf::from(fold_name(&path.to_string_lossy()))
 }
 
 /// Selects the built-in rules for commands that only read.
@@ -67,6 +78,41 @@ impl PermissionRules {
     pub fn without_git_rules(mut self) -> Self {
         self.git = GitUse::Never;
         self
+    }
+
+    /// Sets the files and folders of haft itself: settings, trust, conversations. Where they lie in
+    /// the project, every call that reads or writes them needs an approval. Otherwise, the model
+    /// could add a hook to the settings, or read other conversations.
+    #[must_use]
+    pub fn with_own_paths(mut self, paths: Vec<PathBuf>) -> Self {
+        self.own = paths;
+        self
+    }
+
+    /// True if `path` is a file of haft itself that lies in the workspace. A project in a folder of
+    /// haft, such as the copy in which a sub-agent works, is no such file.
+    pub(super) fn is_own(&self, path: &Path, workspace: &Workspace) -> bool {
+        // Output of this conversation that was too long for a result.
+        if path.starts_with(&workspace.spill) {
+            return false;
+        }
+        let path = fold_path(path);
+        self.own_paths_in(workspace)
+            .any(|own| path.starts_with(own))
+    }
+
+    /// True if files of haft itself lie in the workspace.
+    pub(super) fn has_own_files_in(&self, workspace: &Workspace) -> bool {
+        self.own_paths_in(workspace).next().is_some()
+    }
+
+    fn own_paths_in<'a>(&'a self, workspace: &'a Workspace) -> impl Iterator<Item = PathBuf> + 'a {
+        let folders = std::iter::once(&workspace.root).chain(&workspace.extra);
+        let folders: Vec<_> = folders.map(|folder| fold_path(folder)).collect();
+        self.own
+            .iter()
+            .map(|own| fold_path(own))
+            .filter(move |own| folders.iter().any(|folder| own.starts_with(folder)))
     }
 
     #[must_use]

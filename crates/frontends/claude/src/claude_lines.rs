@@ -96,6 +96,7 @@ fn parse_prompt(blocks: &[Value]) -> Result<UserPrompt, String> {
     Ok(UserPrompt {
         text: texts.join("\n\n"),
         images,
+        number: 0,
     })
 }
 
@@ -290,6 +291,7 @@ mod tests {
             let expected = UserPrompt {
                 text: "a".into(),
                 images: vec![image],
+                number: 0,
             };
             assert_eq!(
                 parse_line(&line.to_string()).ok(),

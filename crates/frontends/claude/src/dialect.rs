@@ -21,13 +21,15 @@ pub enum Dialect {
 pub struct UserPrompt {
     pub text: String,
     pub images: Vec<Image>,
+    /// The position among the prompts of the input, from 1; 0 for the prompt of the command line.
+    pub number: u64,
 }
 
 impl<T: Into<String>> From<T> for UserPrompt {
     fn from(text: T) -> Self {
         Self {
             text: text.into(),
-            images: Vec::new(),
+            ..Self::default()
         }
     }
 }

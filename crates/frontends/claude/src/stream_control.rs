@@ -84,6 +84,11 @@ pub struct StreamControl {
 struct ControlState {
     /// The token that cancels the running turn, if there is one.
     turn: Option<CancellationToken>,
+    /// The number of prompts in the input so far.
+    prompts: u64,
+    /// The value of `prompts` at an interrupt that came while no turn was running. It ends the next
+    /// turn if the prompt of that turn came before the interrupt.
+    interrupted: Option<u64>,
     /// The pending approval requests, by id.
     waiting: HashMap<String, oneshot::Sender<ApprovalReply>>,
     /// The pending forms, by id.
@@ -255,9 +260,14 @@ impl StreamControl {
         claude_lines::success_line(id, &json!({"mode": name}))
     }
 
-    /// Registers the token of the turn that begins. An interrupt cancels `turn`.
-    pub fn begin_turn(&self, turn: CancellationToken) {
-        self.lock_state().turn = Some(turn);
+    /// Registers the token of the turn that begins with the prompt `number`. An interrupt cancels
+    /// `turn`, also one that has come since that prompt.
+    pub fn begin_turn(&self, turn: CancellationToken, number: u64) {
+        let mut state = self.lock_state();
+        if state.interrupted.take().is_some_and(|last| number <= last) {
+            turn.cancel();
+        }
+        state.turn = Some(turn);
     }
 
     /// Records that no turn is running.
@@ -296,19 +306,29 @@ impl StreamControl {
         }
         match self.dialect.parse_line(line) {
             // An empty prompt does not start a turn.
-            Ok(StreamInput::Prompt(UserPrompt { text, images }))
+            Ok(StreamInput::Prompt(UserPrompt { text, images, .. }))
                 if text.trim().is_empty() && images.is_empty() =>
             {
                 self.report_input_error("the message is empty");
             }
-            Ok(StreamInput::Prompt(prompt)) => drop(prompts.send(prompt)),
+            Ok(StreamInput::Prompt(prompt)) => {
+                let number = {
+                    let mut state = self.lock_state();
+                    state.prompts += 1;
+                    state.prompts
+                };
+                drop(prompts.send(UserPrompt { number, ..prompt }));
+            }
             Ok(StreamInput::ToAgent { agent, text }) => self.send_to_agent(agent, text),
             Ok(StreamInput::Interrupt {
                 acknowledgment: heard,
             }) => {
-                if let Some(turn) = &self.lock_state().turn {
-                    turn.cancel();
+                let mut state = self.lock_state();
+                match &state.turn {
+                    Some(turn) => turn.cancel(),
+                    None => state.interrupted = Some(state.prompts),
                 }
+                drop(state);
                 heard.iter().for_each(&self.terms.print_line);
             }
             Ok(StreamInput::Answer { id, answer }) => match self.lock_state().waiting.remove(&id) {

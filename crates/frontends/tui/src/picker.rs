@@ -29,8 +29,8 @@ pub struct PickerList {
     /// The index of the row that is selected when the list is opened.
     pub selected: usize,
     /// True if the list asks a question. Its rows are numbered, and a number selects a row. Keys
-    /// that are pressed before the question could be read choose nothing, and text that matches no
-    /// row goes to the input.
+    /// that are pressed before the question could be read choose nothing. Other text closes the list
+    /// and goes to the input: a filter would let "n" select the row "edit without asking".
     pub is_question: bool,
 }
 
@@ -181,7 +181,7 @@ impl Picker {
             KeyCode::Char(c) if !control => front.edit_filter(|filter| filter.push(c)),
             _ => {}
         }
-        if front.list.is_question && front.selected_row().is_none() {
+        if front.list.is_question && !front.filter.is_empty() && front.typed_row().is_none() {
             return PickerOutcome::Chosen(PickerAction::Type(std::mem::take(&mut front.filter)));
         }
         PickerOutcome::Stay
@@ -226,11 +226,11 @@ impl OpenList {
         (self.list.is_question && row < self.list.rows.len()).then_some(row)
     }
 
-    /// Returns the rows of this list that contain every word of the filter, with their numbers. A
-    /// typed number selects a row and hides none.
+    /// Returns the rows of this list that contain every word of the filter, with their numbers. In a
+    /// question, a typed number selects a row, and no row is hidden.
     fn matching_rows(&self) -> Vec<(usize, &PickerRow)> {
         let numbered = self.list.rows.iter().enumerate();
-        if self.typed_row().is_some() {
+        if self.list.is_question {
             return numbered.map(|(at, row)| (at + 1, row)).collect();
         }
         let words: Vec<_> = self

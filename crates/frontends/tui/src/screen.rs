@@ -297,19 +297,21 @@ impl ScreenWriter {
     }
 
     /// Writes rows that are never drawn again, each followed by a line break. A row that continues
-    /// in the next one is broken by the terminal itself, which can join the rows again.
+    /// in the next one is broken by the terminal itself, which can join the rows again. Wrapping must
+    /// be on before the last column is written: otherwise, the next character overwrites it.
     fn write_finished_rows(&mut self, rows: &[StyledLine]) {
         let mut is_continued = false;
         for line in rows {
             if is_continued {
                 line.spans().iter().for_each(|span| self.write_span(span));
             } else {
+                if line.continues() {
+                    self.text.push_str(WRAP_ON);
+                }
                 self.write_row(line);
             }
-            match (is_continued, line.continues()) {
-                (false, true) => self.text.push_str(WRAP_ON),
-                (true, false) => self.text.push_str(WRAP_OFF),
-                (false, false) | (true, true) => {}
+            if is_continued && !line.continues() {
+                self.text.push_str(WRAP_OFF);
             }
             is_continued = line.continues();
             if !is_continued {

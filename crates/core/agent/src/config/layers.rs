@@ -81,26 +81,15 @@ pub fn load_config(sources: &ConfigSources) -> Result<LoadedConfig, ConfigError>
         let table = check_config_text(&sources.user_file, &text, sections)?;
         merge.add_layer(table, &ValueOrigin::File(sources.user_file.clone()));
     }
-    for (name, value) in &sources.environment {
-        if let Some(key) = variables::key_for_variable(name, sections) {
-            let bad = |problem: String| ConfigError::InVariable {
-                name: name.clone(),
-                problem,
-            };
-            let layer = parse_assignment(&key, value).map_err(|error| bad(error.to_string()))?;
-            merge.add_layer(layer, &ValueOrigin::Variable(name.clone()));
-            merge.build_config().map_err(bad)?;
-        }
+    let assignments = read_assignments(sources)?;
+    let below = merge.table.clone();
+    for assignment in &assignments {
+        merge.add_layer(assignment.layer.clone(), &assignment.source.origin());
     }
-    for set in &sources.set {
-        let (key, value) = split_assignment(set)?;
-        merge.add_layer(parse_assignment(key, value)?, &ValueOrigin::Flag);
-        merge.build_config().map_err(|problem| ConfigError::InSet {
-            set: set.clone(),
-            problem,
-        })?;
-    }
-    let mut config = merge.build_config().map_err(ConfigError::Value)?;
+    let mut config = match merge.build_config() {
+        Ok(config) => config,
+        Err(problem) => return Err(blame_assignment(below, sections, assignments, problem)),
+    };
     // A model chosen for this run takes precedence over the file's models of the coding agent.
     if matches!(
         merge.origins.get("model"),
@@ -127,6 +116,76 @@ pub fn load_config(sources: &ConfigSources) -> Result<LoadedConfig, ConfigError>
         values,
         origins: merge.origins,
     })
+}
+
+/// A value that a variable or a flag sets, as a table with this value.
+struct Assignment {
+    layer: Table,
+    source: AssignmentSource,
+}
+
+enum AssignmentSource {
+    /// The environment variable with this name.
+    Variable(String),
+    /// The argument of `--set`.
+    Set(String),
+}
+
+impl AssignmentSource {
+    fn origin(&self) -> ValueOrigin {
+        match self {
+            Self::Variable(name) => ValueOrigin::Variable(name.clone()),
+            Self::Set(_) => ValueOrigin::Flag,
+        }
+    }
+
+    fn into_error(self, problem: String) -> ConfigError {
+        match self {
+            Self::Variable(name) => ConfigError::InVariable { name, problem },
+            Self::Set(set) => ConfigError::InSet { set, problem },
+        }
+    }
+}
+
+/// Reads the values that environment variables and `--set` set, lowest precedence first.
+fn read_assignments(sources: &ConfigSources) -> Result<Vec<Assignment>, ConfigError> {
+    let mut assignments = Vec::new();
+    for (name, value) in &sources.environment {
+        if let Some(key) = variables::key_for_variable(name, &sources.sections) {
+            let source = AssignmentSource::Variable(name.clone());
+            match parse_assignment(&key, value) {
+                Ok(layer) => assignments.push(Assignment { layer, source }),
+                Err(error) => return Err(source.into_error(error.to_string())),
+            }
+        }
+    }
+    for set in &sources.set {
+        let (key, value) = split_assignment(set)?;
+        assignments.push(Assignment {
+            layer: parse_assignment(key, value)?,
+            source: AssignmentSource::Set(set.clone()),
+        });
+    }
+    Ok(assignments)
+}
+
+/// Returns the error for assignments that make the configuration invalid: that of the first one
+/// after which it stays invalid. A table that several assignments fill may be incomplete in between.
+fn blame_assignment(
+    mut table: Table,
+    sections: &[Section],
+    assignments: Vec<Assignment>,
+    problem: String,
+) -> ConfigError {
+    let mut blamed = None;
+    for Assignment { layer, source } in assignments {
+        merge_tables(&mut table, layer);
+        blamed = match build_from_table(table.clone(), sections) {
+            Ok(_) => None,
+            Err(problem) => blamed.or_else(|| Some(source.into_error(problem))),
+        };
+    }
+    blamed.unwrap_or(ConfigError::Value(problem))
 }
 
 struct LayerMerge<'a> {

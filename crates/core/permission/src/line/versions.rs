@@ -60,6 +60,8 @@ impl LineJudge<'_> {
                 if is_unlimited(text) {
                     return false;
                 }
+            } else if is_pathspec_pattern(text) {
+                return false;
             } else if self.is_file(run, text) {
                 files += 1;
             } else if files > 0 || !reads_options || !is_head(text) {
@@ -104,6 +106,11 @@ impl LineJudge<'_> {
         self.strict_path_rules(FileAccess::Read)
             .any(|(_, pattern)| pattern.matches_widely(self.workspace, path))
     }
+}
+
+/// True if git reads the word as a pattern, even if a file has this name: `*`, `:!name`.
+fn is_pathspec_pattern(text: &str) -> bool {
+    text.starts_with(':') || text.contains(['*', '?', '[', '\\'])
 }
 
 /// True for an option with which a command limited to files prints others.

@@ -54,6 +54,67 @@ fn ask_mode_allows_reads_in_the_project_and_asks_for_writes() {
 }
 
 #[test]
+fn files_of_haft_in_the_project_need_an_approval() {
+    let mut project = Project::new();
+    let root = project.root().to_owned();
+    let own = root.join(".config/haft");
+    std::fs::create_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink(&own, root.join("link")).unwrap();
+    project.workspace.spill = own.join("spill/mine");
+    let linked = root.join("dotfiles/config.toml");
+    for mode in [
+        PermissionMode::Ask,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Auto,
+    ] {
+        let mut permissions = permissions(mode, &["read_file", "write_to_file"], &[], &[]);
+        permissions.rules = permissions.rules.with_own_paths(vec![
+            own.clone(),
+            linked.clone(),
+            "/elsewhere/haft".into(),
+        ]);
+        for path in [
+            ".config/haft/config.toml",
+            ".config/haft/agents/new.md",
+            ".CONFIG/Haft/config.toml",
+            "link/trust.toml",
+            "dotfiles/config.toml",
+            ".config/haft/spill/other/output",
+        ] {
+            for verdict in [
+                write(&permissions, &project, path),
+                read(&permissions, &project, path),
+            ] {
+                assert_eq!(verdict.decision, Decision::Ask, "{mode} {path}");
+                assert!(verdict.remember.is_empty(), "{mode} {path}");
+            }
+        }
+        let filter = permissions.read_filter(&project.workspace).unwrap();
+        assert!(!filter(&own.join("config.toml")) && filter(&root.join("src/a.rs")));
+        for path in [
+            "dotfiles/other",
+            ".config/other",
+            ".config/haft/spill/mine/output",
+        ] {
+            assert_eq!(
+                read(&permissions, &project, path).decision,
+                Decision::Allow,
+                "{mode} {path}"
+            );
+        }
+        // A sub-agent works in a copy of the project in haft's folder.
+        let mut copy = Project::new();
+        copy.workspace.root = own.join("worktrees/1");
+        copy.workspace.cwd = copy.workspace.root.clone();
+        assert_eq!(
+            read(&permissions, &copy, "src/a.rs").decision,
+            Decision::Allow
+        );
+        assert!(permissions.read_filter(&copy.workspace).is_none());
+    }
+}
+
+#[test]
 fn file_rules_match_the_resolved_path() {
     let project = Project::new();
     let permissions = permissions(

@@ -9,7 +9,7 @@ use super::{Project, permissions};
 use crate::{Confinement, PermissionRequest, Permissions};
 
 /// Commands that print versions of files which they do not name.
-const PRINTING: [&str; 33] = [
+const PRINTING: [&str; 39] = [
     "git log -p",
     "git log -p -1",
     "git log -1p",
@@ -43,6 +43,13 @@ const PRINTING: [&str; 33] = [
     "git status -sv",
     "git status --verbose",
     "git diff src",
+    "git log --diff-merges=1",
+    "git log --diff-merges=separate -1",
+    // Patterns of git, although the project has files with these names.
+    "git log -p -- '*'",
+    "git diff -- ':!b.txt'",
+    "git diff ':(glob)x'",
+    "git log -p '[s]rc.rs'",
 ];
 
 /// Commands that print no content, or only that of files which they name.
@@ -83,6 +90,9 @@ const FURTHER_PRINTING: [&str; 11] = [
 fn project() -> Project {
     let project = Project::new();
     fs::write(project.root().join("src/a.rs"), "x").unwrap();
+    for name in ["*", ":!b.txt", ":(glob)x", "[s]rc.rs"] {
+        fs::write(project.root().join(name), "x").unwrap();
+    }
     fs::create_dir_all(project.root().join("secrets")).unwrap();
     fs::write(project.root().join("secrets/key"), "x").unwrap();
     project

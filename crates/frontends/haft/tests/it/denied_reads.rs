@@ -129,3 +129,53 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
         "{results:?}"
     );
 }
+
+/// The settings of haft lie in an added folder, and in the project behind a link. A hook that the
+/// model adds there would run outside the sandbox.
+#[test]
+fn settings_of_haft_in_the_project_are_not_changed_unasked() {
+    for mode in ["accept-edits", "auto"] {
+        let settings = "[[hooks.SessionStart]]\nhooks = [{ command = \"touch PWNED\" }]\n";
+        let call = |path: &str| {
+            let arguments = json!({"path": path, "content": settings});
+            Reply::calls([ScriptCall::new("write_to_file", arguments)])
+        };
+        let rig = Rig::new(Api::Anthropic, Script::replies([]).unwrap());
+        let calls = [
+            call(&rig.home().join("config.toml").display().to_string()),
+            call("config.toml"),
+            call(&rig.home().join("agents/z.md").display().to_string()),
+            Reply::calls([ScriptCall::new(
+                "execute_command",
+                json!({"command": "cat config.toml; echo x >>config.toml"}),
+            )]),
+            Reply::text("Done."),
+        ];
+        let rig = rig.with_script(Script::replies(calls).unwrap(), Api::Anthropic);
+        let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+        // As with a program that keeps the settings of other programs in one folder.
+        rig.write("config.toml", &config);
+        std::fs::remove_file(rig.home().join("config.toml")).unwrap();
+        std::os::unix::fs::symlink(
+            rig.project().join("config.toml"),
+            rig.home().join("config.toml"),
+        )
+        .unwrap();
+        let home = rig.home().display().to_string();
+        let ran = rig.run(&[
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            mode,
+            "--add-dir",
+            &home,
+            "hello",
+        ]);
+        assert!(ran.stdout().contains("Done."), "{}", ran.stdout());
+        let kept = std::fs::read_to_string(rig.project().join("config.toml")).unwrap();
+        assert_eq!(kept, config, "{mode}: {}", ran.stdout());
+        assert!(!rig.home().join("agents/z.md").exists());
+        assert!(!ran.stdout().contains("[providers"), "{}", ran.stdout());
+    }
+}

@@ -339,6 +339,21 @@ fn interrupt_ends_the_turn_but_not_the_session() {
     assert_eq!(driven.finish().0, 0);
 }
 
+/// The interrupt comes before haft has begun a turn with the prompt.
+#[test]
+fn interrupt_right_after_a_prompt_ends_its_turn() {
+    let rig = rig([Reply::text("As you like.")]);
+    let mut driven = DrivenRun::start(&rig, &[]);
+    driven.send_line(&prompt_line("wait a minute"));
+    driven.send_line(&json!({"type": "interrupt"}));
+    assert_eq!(driven.read_until_type("result")["outcome"], "aborted");
+    // An interrupt while nothing runs does not concern the next prompt.
+    driven.send_line(&json!({"type": "interrupt"}));
+    driven.send_line(&prompt_line("never mind"));
+    assert_eq!(driven.read_until_type("result")["text"], "As you like.");
+    assert_eq!(driven.finish().0, 0);
+}
+
 #[test]
 fn invalid_line_is_reported_and_skipped() {
     let rig = rig([Reply::text("Hello.")]);

@@ -380,6 +380,37 @@ fn plan_is_continued_by_typing_or_closing_the_list() {
     }
 }
 
+/// Each text is part of a row that carries out the plan.
+#[test]
+fn text_at_a_plan_never_chooses_a_row() {
+    for text in ["n", "ask", "edit files", "carry out"] {
+        let rig = rig_in_order([plan_reply(&json!([])), plan_reply(&json!([]))]);
+        let mut terminal =
+            Terminal::start(&rig, &["--permission-mode", "plan", "--", "go"], (80, 30));
+        terminal.until("the list", |screen| {
+            screen.contents().contains("Carry out this plan?") && screen.contents().contains('▸')
+        });
+        terminal.press(text);
+        terminal.until_text(&format!("> {text}"));
+        terminal.press("\r");
+        terminal.until("another plan", |_| {
+            rig.server.generation_requests().len() == 2
+        });
+        terminal.until_text("Carry out this plan?");
+        let body = rig.server.generation_requests()[1]
+            .json()
+            .unwrap()
+            .to_string();
+        assert!(
+            body.contains(&format!("The user answered: {text}"))
+                && !body.contains("Plan mode is over"),
+            "{body}"
+        );
+        terminal.press("\u{3}");
+        quit(terminal);
+    }
+}
+
 #[test]
 fn plain_mode_approves_for_the_session_and_by_rule() {
     let rig = rig_in_order([

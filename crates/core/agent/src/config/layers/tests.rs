@@ -66,6 +66,16 @@ fn load_parses_set_values_as_toml_with_quoted_keys() {
 }
 
 #[test]
+fn load_accepts_a_provider_whose_keys_are_set_one_by_one() {
+    let api = "providers.s.api=openai-chat";
+    let url = "providers.s.base_url=http://x/v1";
+    for set in [[api, url], [url, api]] {
+        let loaded = load_with("", &[], &set).unwrap();
+        assert_eq!(loaded.config.providers["s"].base_url, "http://x/v1");
+    }
+}
+
+#[test]
 fn load_errors_name_their_place() {
     type Case = (
         &'static str,
@@ -98,6 +108,18 @@ fn load_errors_name_their_place() {
             &[],
             &["retry.attempts=many"],
             "`--set retry.attempts=many`: invalid type",
+        ),
+        (
+            "",
+            &[],
+            &["model=a/b", "retry.attempts=many", "store.backups=3"],
+            "`--set retry.attempts=many`: invalid type",
+        ),
+        (
+            "",
+            &[],
+            &["providers.s.api=openai-chat", "model=s/x"],
+            "`--set providers.s.api=openai-chat`: missing field `base_url`",
         ),
         ("", &[], &["retry"], "`--set retry`: expected KEY=VALUE"),
     ];

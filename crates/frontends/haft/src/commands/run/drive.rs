@@ -116,13 +116,18 @@ async fn run_turns(
     let mut exit = ProcessExit::Completed;
     loop {
         let next = tokio::select! { next = watch.input.next_prompt() => next, () = stop.cancelled() => None };
-        let Some(UserPrompt { text, images }) = next else {
+        let Some(UserPrompt {
+            text,
+            images,
+            number,
+        }) = next
+        else {
             return exit;
         };
         switch_model(session, control, &first_model);
         session.attach_images(images);
         let turn = stop.child_token();
-        control.begin_turn(turn.clone());
+        control.begin_turn(turn.clone(), number);
         let report = session.run(Some(text), watch, &turn).await;
         control.end_turn();
         exit = exit_for_report(args, &report);
