@@ -177,7 +177,7 @@ async function byMouse(page, url) {
     await page.locator("svg a").nth(6).locator("rect").first().click();
     await page.waitForURL(/\/r\/7$/);
     expect(true, "a request is reached by mouse");
-    await page.getByText("Body as it was sent").click();
+    await page.getByText("Body as sent").click();
     expect(await page.locator("details[open] pre").last().isVisible(), "and its body opened");
 }
 
@@ -260,7 +260,7 @@ async function runs(page, url) {
     await page.keyboard.type("ask");
     await presses("button[value=start]", "the start");
     await page.keyboard.press("Enter");
-    await page.getByText("asks for permission").waitFor();
+    await page.getByText("asks for the approval of").waitFor();
     expect((await page.textContent(".approval pre")).includes("+Good morning!"), "an approval shows the whole change");
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => axe.run());

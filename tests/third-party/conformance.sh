@@ -11,9 +11,11 @@ failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+# The suite splits the command at spaces, which the path of the client may have.
+ln -s "$client" client
 for revision in 2025-11-25 2026-07-28; do
     log=$work/$revision.log
-    if timeout 280 "$node" "$modules/@modelcontextprotocol/conformance/dist/index.js" client --command "$client" \
+    if timeout 280 "$node" "$modules/@modelcontextprotocol/conformance/dist/index.js" client --command "$work/client" \
         --requirements "$revision" --expected-failures "$here/conformance-$revision.yaml" >"$log" 2>&1; then
         echo "ok     $revision: $(grep -c '^✓' "$log") scenarios"
     else
