@@ -55,9 +55,6 @@ class AsyncAgent:
         self._turn_lock = asyncio.Lock()
         # A prompt was sent, and its result has not arrived.
         self._turn_is_open = False
-        # haft cannot be interrupted before it has announced the turn.
-        self._turn_is_announced = False
-        self._interrupt_is_due = False
         self._session_id: str | None = options.get("session_id")
         self._cost: float | None = 0.0
         self._usage = Usage()
@@ -166,9 +163,6 @@ class AsyncAgent:
         connection = self._connection
         if connection is None or not self._turn_is_open:
             return
-        if not self._turn_is_announced:
-            self._interrupt_is_due = True
-            return
         await connection.request({"subtype": "interrupt"}, _REQUEST_TIMEOUT)
 
     async def set_model(self, model: str | None) -> None:
@@ -198,7 +192,7 @@ class AsyncAgent:
         assert connection is not None
         if self._turn_is_open:
             await self._drain_turn(connection)
-        self._turn_is_open, self._turn_is_announced, self._interrupt_is_due = True, False, False
+        self._turn_is_open = True
         await connection.send({"type": "user", "message": {"role": "user", "content": prompt}})
         return connection
 
@@ -230,9 +224,6 @@ class AsyncAgent:
         for index, event in enumerate(events):
             if isinstance(event, Started):
                 self._session_id = event.session_id
-                self._turn_is_announced = True
-                if self._interrupt_is_due:
-                    await self._abandon_turn()
             elif isinstance(event, Result):
                 self._turn_is_open = False
                 self._usage += event.usage

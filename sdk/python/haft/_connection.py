@@ -18,6 +18,7 @@ logger = logging.getLogger("haft")
 Handler = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 MAX_STDERR_LINES = 40
+MAX_STDERR_LINE_BYTES = 1 << 16
 EXIT_TIMEOUT = 5.0
 """The time that each step of ending the process may take, in seconds."""
 _CHUNK_BYTES = 1 << 16
@@ -152,7 +153,7 @@ class Connection:
         assert stderr is not None
         rest = b""
         while chunk := await stderr.read(_CHUNK_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, rest = (rest[-MAX_STDERR_LINE_BYTES:] + chunk).split(b"\n")
             self._stderr.extend(line.decode(errors="replace") for line in lines)
         if rest:
             self._stderr.append(rest.decode(errors="replace"))

@@ -166,34 +166,45 @@ impl Places {
         self.state.join("mcp/tokens")
     }
 
-    /// True if `path` is one of the four folders, also by another path.
-    pub(crate) fn is_own_folder(&self, path: &Path) -> bool {
-        let mut folders = [&self.config, &self.data, &self.state, &self.cache].into_iter();
-        folders.any(|folder| {
-            folder == path || folder.canonicalize().is_ok_and(|folder| folder == path)
-        })
-    }
-
-    /// Returns the four folders, and the targets of links among them and directly in them.
-    pub(crate) fn own_paths(&self) -> Vec<PathBuf> {
-        let folders = [&self.config, &self.data, &self.state, &self.cache].map(PathBuf::clone);
-        let links = folders
-            .iter()
-            .flat_map(std::fs::read_dir)
-            .flatten()
-            .flatten();
-        let links: Vec<_> = links
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
-            .filter_map(|entry| entry.path().canonicalize().ok())
-            .collect();
+    /// Returns the four folders, also with links in their paths resolved.
+    pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
+        let folders = [&self.config, &self.data, &self.state, &self.cache];
         let real = folders
-            .clone()
-            .into_iter()
+            .iter()
             .filter_map(|folder| folder.canonicalize().ok());
-        let mut all: Vec<_> = real.chain(links).chain(folders.clone()).collect();
+        let mut all: Vec<_> = folders
+            .iter()
+            .map(|folder| (*folder).clone())
+            .chain(real)
+            .collect();
         all.sort();
         all.dedup();
         all
+    }
+
+    /// True if `folder` is the folder of the settings or inside it, and not in another of the four
+    /// folders, where copies of projects are.
+    pub(crate) fn is_among_settings(&self, folder: &Path) -> bool {
+        let contains = |own: &PathBuf| {
+            let real = own.canonicalize();
+            folder.starts_with(own) || real.is_ok_and(|real| folder.starts_with(real))
+        };
+        contains(&self.config)
+            && ![&self.data, &self.state, &self.cache]
+                .into_iter()
+                .any(contains)
+    }
+
+    /// Returns the targets of the links that are directly in the four folders, such as those that a
+    /// manager of dotfiles makes.
+    pub(crate) fn linked_paths(&self) -> Vec<PathBuf> {
+        let folders = [&self.config, &self.data, &self.state, &self.cache];
+        let entries = folders.into_iter().flat_map(std::fs::read_dir).flatten();
+        entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+            .filter_map(|entry| entry.path().canonicalize().ok())
+            .collect()
     }
 
     /// Returns the folder for the full output of commands whose output was shortened for the model.

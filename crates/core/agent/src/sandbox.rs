@@ -143,13 +143,21 @@ fn build_policy(
         .environment
         .absolute_home()
         .map(|home| home.canonicalize().unwrap_or(home));
-    // A folder to which a link in haft's folders leads may be the project, so it is not hidden.
-    let (linked, own): (Vec<_>, Vec<_>) = places
-        .own_paths()
+    // Links in haft's folders may lead into the project. What haft loads from there must not be
+    // changed by commands, which still need to read folders. A link to a folder that contains the
+    // project says nothing about the project.
+    let (linked_folders, linked_files): (Vec<_>, Vec<_>) = places
+        .linked_paths()
         .into_iter()
-        .partition(|path| path.is_dir() && !places.is_own_folder(path));
+        .partition(|path| path.is_dir());
+    // A link to `/dev/null` switches a file of haft off.
+    let linked_files = linked_files.into_iter().filter(|path| path.is_file());
+    let linked_folders = linked_folders
+        .into_iter()
+        .filter(|folder| !projects.iter().any(|project| project.starts_with(folder)));
     let mut hidden = haft_sandbox::secret_paths(home.as_deref());
-    hidden.extend(own);
+    hidden.extend(places.own_folders());
+    hidden.extend(linked_files);
     hidden.extend(resolve_paths(&config.hidden, "hidden", home.as_deref())?);
     let writable = resolve_paths(&config.writable, "writable", home.as_deref())?;
     let writable = writable.iter().map(|path| {
@@ -183,7 +191,7 @@ fn build_policy(
         })
         .flat_map(|root| footprint::list_files_named_by_project(root))
         .collect();
-    protected.extend(linked);
+    protected.extend(linked_folders);
     // haft starts its program again by this path.
     let program = places.environment.helper_program().path();
     protected.extend(program.canonicalize().ok());

@@ -111,7 +111,14 @@ pub(crate) fn prepare_session(
         plan.mode,
         sandbox::assess_confinement(&sandbox),
     )?;
-    permissions.rules = permissions.rules.with_own_paths(places.own_paths());
+    // A project among haft's settings consists of settings.
+    let folders = std::iter::once(&workspace.root).chain(&workspace.extra);
+    let settings = folders.filter(|folder| places.is_among_settings(folder));
+    let own = settings
+        .cloned()
+        .chain(places.own_folders())
+        .chain(places.linked_paths());
+    permissions.rules = permissions.rules.with_own_paths(own);
     if !trust_state.is_trusted() {
         permissions.rules = permissions.rules.without_git_rules();
     }

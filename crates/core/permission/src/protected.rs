@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_tool::Workspace;
-use haft_types::{PROTECTED_PATHS, STEERING_FILES};
+use haft_types::{PROTECTED_PATHS, STEERING_FILES, matches_listed_name};
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// Returns the first protected name that occurs in a path whose links are resolved. For a path
@@ -39,10 +39,7 @@ pub(super) fn find_protected_name(path: &Path) -> Option<&'static str> {
                 window
                     .iter()
                     .zip(&wanted)
-                    .all(|(part, wanted)| match wanted.strip_prefix('*') {
-                        Some(ending) => part.ends_with(ending),
-                        None => part == wanted,
-                    })
+                    .all(|(part, wanted)| matches_listed_name(part, wanted))
             })
         })
 }

@@ -24,7 +24,7 @@ pub struct PermissionRules {
     project: Vec<(Decision, String)>,
     reading: ReadingCommands,
     git: GitUse,
-    /// The files and folders of haft itself.
+    /// The files and folders of haft itself, in the form of [`fold_path`].
     own: Vec<PathBuf>,
 }
 
@@ -84,8 +84,8 @@ impl PermissionRules {
     /// the project, every call that reads or writes them needs an approval. Otherwise, the model
     /// could add a hook to the settings, or read other conversations.
     #[must_use]
-    pub fn with_own_paths(mut self, paths: Vec<PathBuf>) -> Self {
-        self.own = paths;
+    pub fn with_own_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.own = paths.into_iter().map(|path| fold_path(&path)).collect();
         self
     }
 
@@ -106,12 +106,11 @@ impl PermissionRules {
         self.own_paths_in(workspace).next().is_some()
     }
 
-    fn own_paths_in<'a>(&'a self, workspace: &'a Workspace) -> impl Iterator<Item = PathBuf> + 'a {
+    fn own_paths_in(&self, workspace: &Workspace) -> impl Iterator<Item = &PathBuf> {
         let folders = std::iter::once(&workspace.root).chain(&workspace.extra);
         let folders: Vec<_> = folders.map(|folder| fold_path(folder)).collect();
         self.own
             .iter()
-            .map(|own| fold_path(own))
             .filter(move |own| folders.iter().any(|folder| own.starts_with(folder)))
     }
 

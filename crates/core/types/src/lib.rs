@@ -51,7 +51,9 @@ pub use model::{
 pub use notice::find_notices_in;
 pub use outcome::{Outcome, StopReason};
 pub use part::{Image, Part, Thinking, ToolCall, ToolResult};
-pub use permission::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES, UnknownMode};
+pub use permission::{
+    Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES, UnknownMode, matches_listed_name,
+};
 pub use price::{Cost, CostSum, LongPrice, Price};
 pub use prompt::{Prompt, PromptLanguage};
 pub use request::{Layer, Request, Segment, SentSegment, TokenCounter, ToolSet};

@@ -116,10 +116,24 @@ pub const PROTECTED_PATHS: &[&str] =
 /// Files that control later runs of agents and tools. Changing such a file needs approval, like
 /// changing a protected path. A confined command cannot change an existing file that this list
 /// names. A missing file is not protected while the command runs, because an empty placeholder
-/// would already have a meaning. An entry that begins with `*` matches every name with that ending.
+/// would already have a meaning. In an entry, one `*` stands for any part of a name.
 ///
 /// The file `permission/steering_files.txt` lists the names with their sources.
 pub const STEERING_FILES: &[&str] = &parse_names::<{ count_names(STEERING_TEXT) }>(STEERING_TEXT);
+
+/// True if `name`, one part of a path, matches one part of an entry of [`PROTECTED_PATHS`] or
+/// [`STEERING_FILES`]. The case of ASCII letters is ignored.
+pub fn matches_listed_name(name: &str, listed: &str) -> bool {
+    let Some((start, end)) = listed.split_once('*') else {
+        return name.eq_ignore_ascii_case(listed);
+    };
+    let rest = name
+        .split_at_checked(start.len())
+        .filter(|(head, _)| head.eq_ignore_ascii_case(start))
+        .map(|(_, rest)| rest);
+    let tail = rest.and_then(|rest| rest.get(rest.len().checked_sub(end.len())?..));
+    tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+}
 
 #[cfg(test)]
 mod tests {
@@ -147,6 +161,28 @@ mod tests {
         }
         let unique: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "a name is listed twice");
+    }
+
+    #[test]
+    fn listed_names_match_with_one_star() {
+        for (name, listed, matches) in [
+            ("AGENTS.md", "agents.md", true),
+            ("agents.md.bak", "agents.md", false),
+            ("x.code-workspace", "*.code-workspace", true),
+            ("x.Code-Workspace", "*.code-workspace", true),
+            (".code-workspaces", "*.code-workspace", false),
+            ("mise.ci.toml", "mise.*.toml", true),
+            ("mise.ci.local.toml", "mise.*.toml", true),
+            ("mise.toml", "mise.*.toml", false),
+            ("mise.ü", "mise.*.toml", false),
+            ("ü", "*.toml", false),
+        ] {
+            assert_eq!(
+                matches_listed_name(name, listed),
+                matches,
+                "{name} {listed}"
+            );
+        }
     }
 
     #[test]

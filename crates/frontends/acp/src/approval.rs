@@ -79,7 +79,7 @@ impl Approver for EditorApprover {
             let text = format!(
                 "{from} asked \"{message}\". This editor cannot show the form, so it was declined."
             );
-            self.sender.send_notice(NoticeSeverity::Warning, text);
+            self.sender.send_notice(NoticeSeverity::Warning, &text);
             return FormOutcome::Declined;
         };
         match self.sender.editor.send_request(request).block_task().await {

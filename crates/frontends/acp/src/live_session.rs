@@ -14,6 +14,7 @@ use agent_client_protocol::v1::schema::{
     SessionInfoUpdate, SessionModeState, SessionUpdate, StopReason, UnstructuredCommandInput,
 };
 use haft_agent::{Approver, Contribution, ConversationChoice, ModeSwitch, Readers, Session};
+use haft_messages::translate_error;
 use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -133,7 +134,9 @@ impl LiveSession {
             let text = format!(
                 "The last turn was cut off. Send /{CONTINUE} to go on with it, or say what to do instead."
             );
-            self.setup.sender.send_notice(NoticeSeverity::Warning, text);
+            self.setup
+                .sender
+                .send_notice(NoticeSeverity::Warning, &text);
         }
     }
 
@@ -232,7 +235,9 @@ impl LiveSession {
         let session = self.state.borrow_mut().session.take();
         if let Some(mut session) = session {
             for message in session.close().await {
-                self.setup.sender.send_notice(NoticeSeverity::Info, message);
+                self.setup
+                    .sender
+                    .send_notice(NoticeSeverity::Info, &message);
             }
         }
     }
@@ -322,7 +327,7 @@ impl LiveSession {
         if report.result.outcome == Outcome::Exhausted {
             self.setup
                 .sender
-                .send_notice(NoticeSeverity::Warning, report.result.message.clone());
+                .send_notice(NoticeSeverity::Warning, &report.result.message);
         }
         to_prompt_response(&report.result)
     }
@@ -412,7 +417,7 @@ fn to_prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
         (_, "refused") => StopReason::Refusal,
         (Outcome::Completed | Outcome::Waiting, _) => StopReason::EndTurn,
         (Outcome::Failed, code) => {
-            return Err(Error::new(-32603, result.message.clone())
+            return Err(Error::new(-32603, translate_error(&result.message))
                 .data(serde_json::json!({ "code": code })));
         }
     };
@@ -431,9 +436,10 @@ pub(crate) fn invalid_request(message: &str) -> Error {
 
 /// Converts an error of the host to an error of the protocol.
 pub(crate) fn host_error(error: HostError) -> Error {
-    match error {
-        HostError::NoModel(message) => Error::new(-32000, message),
-        HostError::NotFound(message) => Error::new(-32002, message),
-        HostError::Failed(message) => Error::new(-32603, message),
-    }
+    let (code, message) = match error {
+        HostError::NoModel(message) => (-32000, message),
+        HostError::NotFound(message) => (-32002, message),
+        HostError::Failed(message) => (-32603, message),
+    };
+    Error::new(code, translate_error(&message))
 }

@@ -81,8 +81,9 @@ fn convert_result(result: &ToolResult) -> Option<SessionUpdate> {
     {
         fields
     } else {
-        fields.content(vec![tool_calls::output_content(
+        fields.content(vec![tool_calls::result_content(
             &result.name,
+            status,
             &result.envelope.text,
         )])
     };

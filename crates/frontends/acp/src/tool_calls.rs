@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
     ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use haft_agent::{Approval, MAIN_AGENT, SubjectKind};
-use haft_messages::CallHeadline;
+use haft_messages::{CallHeadline, translate_error, translate_result};
 use haft_text::reveal_controls;
 use haft_types::ToolStatus;
 use serde_json::Value;
@@ -211,7 +211,7 @@ impl OpenCalls {
             .filter_map(FileBefore::diff_to_current)
             .collect();
         if content.is_empty() && !text.trim().is_empty() {
-            content.push(output_content(&call.tool, text));
+            content.push(result_content(&call.tool, status, text));
         }
         let fields = ToolCallUpdateFields::new()
             .status(status)
@@ -270,7 +270,11 @@ impl OpenCalls {
         };
         let mut content =
             diffs.unwrap_or_else(|| vec![format_code_block(&approval.shown_subject())]);
-        content.push(approval.shown_reason().into());
+        content.push(
+            translate_error(&approval.shown_reason())
+                .into_owned()
+                .into(),
+        );
         let title = format_call_title(&approval.agent, tool, arguments);
         let title = if approval.leaves_sandbox {
             format!("{title} (outside the sandbox)")
@@ -299,6 +303,16 @@ pub(crate) fn replayed_call(id: &str, tool: &str, arguments: &Value, cwd: &Path)
     .locations(list_call_locations(tool, arguments, cwd))
     .content(diffs::derive_proposed_changes(tool, arguments, cwd))
     .raw_input(arguments.clone())
+}
+
+/// Formats the result of a call for the editor. What haft itself says in it is worded for people;
+/// what a program printed or a file contains stays as it is.
+pub(crate) fn result_content(tool: &str, status: ToolCallStatus, text: &str) -> ToolCallContent {
+    if status == ToolCallStatus::Failed || tool_kind(tool) == ToolKind::Execute {
+        output_content(tool, &translate_result(text))
+    } else {
+        output_content(tool, text)
+    }
 }
 
 /// Formats the output of a call for the editor: as a code block for commands, otherwise as plain

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema::{
     UsageUpdate,
 };
 use haft_agent::{EventSink, MAIN_AGENT};
+use haft_messages::translate_error;
 use haft_types::{CallPhase, CompactionPhase, CostSum, Event, EventBody, ToolStatus};
 use serde_json::Value;
 
@@ -45,7 +46,8 @@ impl UpdateSender {
 
     /// Shows a message to the user. An editor without notices gets errors as the agent's text and
     /// other messages as its thoughts.
-    pub(crate) fn send_notice(&self, severity: NoticeSeverity, text: String) {
+    pub(crate) fn send_notice(&self, severity: NoticeSeverity, text: &str) {
+        let text = translate_error(text).into_owned();
         self.send_update(if self.features.notices {
             SessionUpdate::Notice(Notice::new(severity, text))
         } else if severity == NoticeSeverity::Error {
@@ -175,9 +177,7 @@ impl TurnUpdates {
 
     fn send_compaction(&mut self, phase: CompactionPhase, message: &str) {
         if !self.sender.features.compaction {
-            return self
-                .sender
-                .send_notice(NoticeSeverity::Info, message.to_owned());
+            return self.sender.send_notice(NoticeSeverity::Info, message);
         }
         let status = match phase {
             CompactionPhase::Started => {
@@ -190,7 +190,7 @@ impl TurnUpdates {
         let id = format!("compaction-{}", self.compactions);
         let update = CompactionUpdate::new(id, status);
         let update = if phase == CompactionPhase::Failed {
-            update.error(message.to_owned())
+            update.error(translate_error(message).into_owned())
         } else {
             update
         };
@@ -276,16 +276,14 @@ impl EventSink for TurnUpdates {
                     "{reason}; trying again in {} s (attempt {attempt})",
                     delay_ms.div_ceil(1_000)
                 );
-                self.sender.send_notice(NoticeSeverity::Warning, text);
+                self.sender.send_notice(NoticeSeverity::Warning, &text);
             }
             EventBody::Notice { message, .. } | EventBody::BackgroundTask { message, .. } => {
-                self.sender
-                    .send_notice(NoticeSeverity::Info, message.clone());
+                self.sender.send_notice(NoticeSeverity::Info, message);
             }
             // The main agent's error is the response to the prompt.
             EventBody::Error { message, .. } if !main => {
-                self.sender
-                    .send_notice(NoticeSeverity::Warning, message.clone());
+                self.sender.send_notice(NoticeSeverity::Warning, message);
             }
             _ => {}
         }

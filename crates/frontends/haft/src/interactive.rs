@@ -477,14 +477,14 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    /// Sends the price of going back to the model that carries out the plan.
+    /// Sends the price of going back to the model that carries out the plan, if another one plans.
     fn send_plan_note(&self) {
-        let session = self.session.as_ref();
-        if let Some((name, Some(quote))) = session.and_then(Session::quote_plan_end) {
-            let quote = output::localize_text(quote);
-            let text = text!("interactive-plan-price", name, quote);
-            self.ui.send_message(UiMessage::PlanNote { text });
-        }
+        let quoted = self.session.as_ref().and_then(Session::quote_plan_end);
+        let note = quoted.and_then(|(name, quote)| {
+            let quote = output::localize_text(quote?);
+            Some(text!("interactive-plan-price", name, quote))
+        });
+        self.ui.send_message(UiMessage::PlanNote(note));
     }
 
     async fn open_session(

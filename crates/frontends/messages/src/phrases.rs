@@ -468,6 +468,44 @@ mod tests {
         assert_eq!(crate::run_in_english(|| translate_error(said)), said);
     }
 
+    /// Errors and results are written for a model, which is told how to go on. People read the same
+    /// errors, and must not be addressed as the model.
+    #[test]
+    fn people_are_not_given_instructions_for_the_model() {
+        const ENGLISH: [&str; 8] = [
+            "the user ",
+            "The user ",
+            "the user's",
+            "end the call again",
+            "copy the lines",
+            "ind another way",
+            "say what you",
+            "end it whole",
+        ];
+        const CHINESE: [&str; 5] = ["询问用户", "向用户", "照抄", "再调用", "用户可以"];
+        let reworded: HashMap<_, _> = parse_messages(include_str!("../messages/en/reworded.ftl"))
+            .into_iter()
+            .collect();
+        let english = parse_messages(include_str!("../messages/en/library.ftl"))
+            .into_iter()
+            .map(|(key, text)| (key, reworded.get(key).cloned().unwrap_or(text)));
+        let chinese = parse_messages(include_str!("../messages/zh-CN/library.ftl"));
+        let texts = english
+            .map(|text| (ENGLISH.as_slice(), text))
+            .chain(chinese.into_iter().map(|text| (CHINESE.as_slice(), text)));
+        let found: Vec<_> = texts
+            .filter_map(|(instructions, (key, pattern))| {
+                let text = pattern.elements.iter().map(literal_text);
+                let text = text.collect::<Vec<_>>().join("…");
+                instructions
+                    .iter()
+                    .any(|instruction| text.contains(instruction))
+                    .then(|| format!("{key}: {text}"))
+            })
+            .collect();
+        assert_eq!(found, [] as [String; 0]);
+    }
+
     /// Regression: trying every form inside every other one would take exponential time.
     #[test]
     fn translate_handles_long_chains_of_errors() {
@@ -544,7 +582,7 @@ mod tests {
                 "`x` needs the user's permission (no rule allows `a`; no rule allows `b`), and nobody can be asked in this run \
                  (permission mode `ask`). The user can allow it with `haft permissions add \"x\"`, or \
                  `--permission-mode auto` (all commands, inside the sandbox).",
-                "`x` 需要用户许可（没有规则涵盖它），而本次运行无法询问任何人（权限模式 `ask`）。可以这样允许：\
+                "`x` 需要你的许可（没有规则涵盖它），而本次运行无法询问（权限模式 `ask`）。可以这样允许：\
                  `haft permissions add \"x\"`，或 `--permission-mode auto`（沙箱内的所有命令）。",
             ),
             (

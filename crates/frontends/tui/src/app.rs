@@ -72,7 +72,7 @@ pub struct App {
     hint: Option<Hint>,
     /// A pending notification for a user who isn't watching the terminal.
     alert: Option<String>,
-    /// A note to show with the choices after the next plan.
+    /// The note to show with the choices after a plan.
     plan_note: Option<String>,
     /// True if the user has interrupted the turn in order to send the queued input at once.
     sends_queue: bool,
@@ -183,7 +183,7 @@ impl App {
                 self.dialogs.delay_arming(effects);
             }
             UiMessage::Model { name } => self.status.model = name,
-            UiMessage::PlanNote { text } => self.plan_note = Some(text),
+            UiMessage::PlanNote(note) => self.plan_note = note,
             UiMessage::Told { text } => self.turn.print_text(&text, out),
             UiMessage::Running { id, line } => self.turn.add_shell(id, line),
             UiMessage::Ran { id, text } => self.turn.end_shell(id, &text, out),
@@ -365,10 +365,9 @@ impl App {
     /// or not the model had the tool to present one.
     fn offer_reactions(&mut self, awaited: Awaited, effects: &mut Vec<Effect>) {
         let options = self.turn.options();
-        let note = self.plan_note.take();
         let list = match awaited {
             Awaited::Reaction | Awaited::Decision if self.status.mode == PermissionMode::Plan => {
-                Some(list_plan_options(options, note))
+                Some(list_plan_options(options, self.plan_note.clone()))
             }
             Awaited::Answer | Awaited::Decision if !options.is_empty() => {
                 Some(list_answers(options))

@@ -37,8 +37,8 @@ pub enum UiMessage {
         /// The name of the model, as `provider/model`.
         name: String,
     },
-    /// A note to show with the choices after a plan.
-    PlanNote { text: String },
+    /// The note to show with the choices after a plan, if there is one.
+    PlanNote(Option<String>),
     /// Text to print that does not come from an event.
     Told {
         /// The text to print, which may be untrusted.

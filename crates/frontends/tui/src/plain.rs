@@ -235,7 +235,7 @@ impl PlainDriver {
             message @ (UiMessage::Joined
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
-            | UiMessage::PlanNote { .. }
+            | UiMessage::PlanNote(_)
             | UiMessage::Totals(_)
             | UiMessage::Sandbox(_)
             | UiMessage::Tasks(_)

@@ -71,8 +71,9 @@ impl Session {
         Ok(())
     }
 
-    /// Switches to the model of `client`. After an error, the previous model is still in use.
-    pub(crate) fn use_client(&mut self, client: Client) -> Result<(), ContextError> {
+    /// Switches to the model of `client`, and returns the previous client. After an error, the
+    /// previous client is still in use.
+    pub(crate) fn use_client(&mut self, client: Client) -> Result<Client, ContextError> {
         let spec = client.spec().clone();
         let before = std::mem::replace(&mut self.services.models.client, client);
         if let Err(error) = self.set_model(spec) {
@@ -83,7 +84,7 @@ impl Session {
         }
         self.sent.lift_token_limit();
         self.apply_tokenizer_factor();
-        Ok(())
+        Ok(before)
     }
 
     /// Makes `model` the current model: adapts the safe zone and renders the prompt for the model.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use haft_context::{ContextError, Quote};
+use haft_model::Client;
 use haft_types::{ModelSpec, PermissionMode};
 
 use super::Session;
@@ -22,14 +23,14 @@ pub(crate) enum PlannerState {
     Idle,
     /// The planner answers in place of these models.
     Active(ReplacedModels),
-    /// The session's own models answer in plan mode too: no planner can be opened, or the user has
-    /// chosen a model.
+    /// The session's own models answer in plan mode too: there is no other planner that can be used,
+    /// or the user has chosen a model.
     Skipped,
 }
 
 /// The models that answer again after plan mode.
 pub(crate) struct ReplacedModels {
-    name: String,
+    client: Client,
     fallbacks: VecDeque<Standby>,
 }
 
@@ -46,7 +47,7 @@ impl Session {
     pub(crate) fn follow_plan_mode(&mut self) -> Result<Option<Notice>, ContextError> {
         let planning = self.mode() == PermissionMode::Plan && self.agents.rank != Rank::Sub;
         match (planning, mem::take(&mut self.planner)) {
-            (true, PlannerState::Idle) => self.start_planner(),
+            (true, PlannerState::Idle) => Ok(self.start_planner()),
             (false, PlannerState::Active(replaced)) => self.end_planner(replaced),
             (_, state) => {
                 self.planner = state;
@@ -69,10 +70,8 @@ impl Session {
         let PlannerState::Active(replaced) = &self.planner else {
             return None;
         };
-        // A model that cannot be opened is reported when plan mode ends.
-        let client = self.services.shared.opener.open(&replaced.name).ok()?;
-        let quote = self.quote_other_model(client.spec());
-        Some((replaced.name.clone(), quote))
+        let model = replaced.client.spec();
+        Some((model.full_name(), self.quote_other_model(model)))
     }
 
     /// Quotes the cost of a switch to the model `to`, unless the last request was sent to it: its
@@ -83,10 +82,10 @@ impl Session {
         self.quote_model_switch(to).filter(|_| differs)
     }
 
-    fn start_planner(&mut self) -> Result<Option<Notice>, ContextError> {
+    fn start_planner(&mut self) -> Option<Notice> {
         let mut models = self.services.shared.opener.planning_models();
-        let mut problems = Vec::new();
         let own = self.config.model.full_name();
+        let mut problems = Vec::new();
         while let Some(next) = models.pop_front() {
             let (name, opened) = next.open();
             let client = match opened.and_then(|client| self.require_price(client)) {
@@ -96,14 +95,20 @@ impl Session {
                     continue;
                 }
             };
-            if client.spec().full_name() == own {
-                return Ok(None);
+            let planner = client.spec().full_name();
+            if planner == own {
+                break;
             }
             let quote = self.quote_other_model(client.spec());
-            let planner = client.spec().full_name();
-            self.use_client(client)?;
+            let replaced = match self.use_client(client) {
+                Ok(replaced) => replaced,
+                Err(problem) => {
+                    problems.push(format!("`{name}`: {problem}"));
+                    continue;
+                }
+            };
             self.planner = PlannerState::Active(ReplacedModels {
-                name: own,
+                client: replaced,
                 fallbacks: mem::replace(&mut self.services.models.fallbacks, models),
             });
             let message = match quote {
@@ -112,31 +117,23 @@ impl Session {
                 }
                 None => format!("`{planner}` answers in plan mode"),
             };
-            return Ok(Some(planner_notice(message, false)));
-        }
-        if problems.is_empty() {
-            return Ok(None);
+            return Some(planner_notice(message, false));
         }
         self.planner = PlannerState::Skipped;
+        if problems.is_empty() {
+            return None;
+        }
         let problems = problems.join("; ");
         let message = format!("`{own}` answers in plan mode, because no planner can: {problems}");
-        Ok(Some(planner_notice(message, true)))
+        Some(planner_notice(message, true))
     }
 
     fn end_planner(&mut self, replaced: ReplacedModels) -> Result<Option<Notice>, ContextError> {
-        let ReplacedModels { name, fallbacks } = replaced;
-        self.services.models.fallbacks = fallbacks;
-        let opened = self.services.shared.opener.open(&name);
-        let client = match opened {
-            Ok(client) => client,
-            Err(problem) => {
-                let planner = self.config.model.full_name();
-                let message = format!("`{planner}` goes on: `{name}` cannot be used ({problem})");
-                return Ok(Some(planner_notice(message, true)));
-            }
-        };
+        let ReplacedModels { client, fallbacks } = replaced;
+        let name = client.spec().full_name();
         let quote = self.quote_other_model(client.spec());
         self.use_client(client)?;
+        self.services.models.fallbacks = fallbacks;
         let message = match quote {
             Some(quote) => format!("`{name}` answers again: up to {quote} to resend"),
             None => format!("`{name}` answers again"),

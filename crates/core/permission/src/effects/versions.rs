@@ -1,5 +1,5 @@
-//! Recognizes git commands that print the content of files from the index or from commits, where
-//! rules and the sandbox cannot hide single files.
+//! Recognizes git commands that print the content of files from the index or from commits, or write
+//! it to other files, where rules and the sandbox cannot hide single files.
 
 use super::options::is_option;
 use super::tables::{NameList, ProgramTables, VersionsEntry, program_tables};
@@ -25,13 +25,22 @@ pub(crate) fn detect_version_reading(words: &[ShellWord]) -> Option<VersionReadi
         return Some(VersionReading { from: at + 1 });
     };
     let rest = words.get(at + 1..).unwrap_or_default();
+    let reading = VersionReading { from: at + 1 };
+    // Files may be checked out to another folder.
+    let is_elsewhere = words.iter().take(at).any(|word| {
+        word.literal()
+            .is_none_or(|text| text.starts_with("--work-tree"))
+    });
+    if is_elsewhere {
+        return Some(reading);
+    }
     let mut entries = tables
         .versions
         .iter()
         .filter(|entry| entry.names.contains(verb));
     entries
         .any(|entry| entry.prints_content(rest))
-        .then_some(VersionReading { from: at + 1 })
+        .then_some(reading)
 }
 
 /// Returns the index of git's subcommand, or of the first word if an option before the subcommand

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_types::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES};
+use haft_types::{Decision, PROTECTED_PATHS, PermissionMode, STEERING_FILES, matches_listed_name};
 
 use super::LineJudge;
 use super::names::{Expanded, Operands, expand_words};
@@ -330,7 +330,8 @@ impl LineJudge<'_> {
         let parts: Vec<String> = inside.split('/').map(fold_name).collect();
         inside.contains(ANY)
             || PROTECTED_PATHS.iter().chain(STEERING_FILES).any(|name| {
-                let wanted: Vec<&str> = name.split('/').collect();
+                let pattern = name.replace('*', &ANY_IN_NAME.to_string());
+                let wanted: Vec<&str> = pattern.split('/').collect();
                 parts.windows(wanted.len()).enumerate().any(|(at, window)| {
                     window
                         .iter()
@@ -350,7 +351,7 @@ impl LineJudge<'_> {
                                         ""
                                     }
                                 );
-                                !shape::is_known(&folder) || has_entry(&folder, name)
+                                !shape::is_known(&folder) || has_entry(&folder, first_part(name))
                             })
                 })
             })
@@ -394,15 +395,19 @@ fn build_absolute_shapes(text: &str, folders: &WorkingFolders) -> Vec<String> {
     split_path_parts(text).flat_map(of_part).collect()
 }
 
-/// True if a folder has an entry with this name, in any spelling that a file system may treat as
-/// equal.
+fn first_part(path: &str) -> &str {
+    path.split('/').next().unwrap_or(path)
+}
+
+/// True if a folder has an entry with this listed name, in any spelling that a file system may
+/// treat as equal.
 fn has_entry(folder: &str, name: &str) -> bool {
     let entries = fs::read_dir(if folder.is_empty() { "/" } else { folder });
     entries
         .into_iter()
         .flatten()
         .flatten()
-        .any(|entry| fold_name(&entry.file_name().to_string_lossy()) == name)
+        .any(|entry| matches_listed_name(&fold_name(&entry.file_name().to_string_lossy()), name))
 }
 
 fn format_protected_reason(word: &str, name: &str) -> String {

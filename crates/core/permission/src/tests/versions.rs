@@ -73,7 +73,7 @@ const QUIET: [&str; 16] = [
 ];
 
 /// Commands that no built-in rule covers.
-const FURTHER_PRINTING: [&str; 11] = [
+const FURTHER_PRINTING: [&str; 21] = [
     "git stash show -p",
     "git stash show",
     "git stash list -p",
@@ -85,6 +85,17 @@ const FURTHER_PRINTING: [&str; 11] = [
     "git archive HEAD",
     "git diff-tree -p HEAD",
     "git add -p",
+    // Commands that write the content to other files.
+    "git clone . cp",
+    "git clone --depth 1 file://$PWD cp",
+    "git checkout-index -a --prefix=cp/",
+    "git worktree add cp",
+    "git --work-tree=cp checkout HEAD -- .",
+    "git --work-tree cp checkout .",
+    "git read-tree --prefix=cp HEAD",
+    "git update-index --add --cacheinfo 100644,0123abc,cp",
+    "git replace 0123abc 4567def",
+    "git unpack-file 0123abc",
 ];
 
 fn project() -> Project {

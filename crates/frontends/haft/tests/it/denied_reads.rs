@@ -132,6 +132,45 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
 
 /// The settings of haft lie in an added folder, and in the project behind a link. A hook that the
 /// model adds there would run outside the sandbox.
+/// A project among the settings, such as a folder of agent files, consists of settings.
+#[test]
+fn settings_of_haft_are_not_changed_unasked_if_they_are_the_project() {
+    let call = |name: &str, arguments| Reply::calls([ScriptCall::new(name, arguments)]);
+    let calls = [
+        call(
+            "write_to_file",
+            json!({"path": "new.md", "content": "planted"}),
+        ),
+        call("read_file", json!({"path": "mine.md"})),
+        call("execute_command", json!({"command": "echo x >other.md"})),
+        Reply::text("Done."),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(calls).unwrap());
+    let agents = rig.home().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    std::fs::write(agents.join("mine.md"), "my own agent").unwrap();
+    let ran = rig
+        .command(&[
+            "run",
+            "--output-format",
+            "stream-json",
+            "--permission-mode",
+            "auto",
+            "hello",
+        ])
+        .current_dir(&agents)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8(ran.stdout).unwrap();
+    assert!(stdout.contains("Done."), "{stdout}");
+    assert!(!stdout.contains("my own agent"), "{stdout}");
+    let names: Vec<_> = std::fs::read_dir(&agents)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["mine.md"]);
+}
+
 #[test]
 fn settings_of_haft_in_the_project_are_not_changed_unasked() {
     for mode in ["accept-edits", "auto"] {

@@ -235,7 +235,6 @@ library-cannot-describe-folders = `{ $a }` cannot describe folders: { $b }
 library-answers-in-plan-mode-to-write = `{ $a }` answers in plan mode: { $b } to resend
 library-answers-in-plan-mode = `{ $a }` answers in plan mode
 library-answers-in-plan-mode-because = `{ $a }` answers in plan mode, because no planner can: { $b }
-library-goes-on-cannot-be-used = `{ $a }` goes on: `{ $b }` cannot be used ({ $c })
 library-answers-again-up-to = `{ $a }` answers again: up to { $b } to resend
 library-answers-again = `{ $a }` answers again
 library-cannot-write-summaries = `{ $a }` cannot write summaries: { $b }

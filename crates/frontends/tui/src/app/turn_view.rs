@@ -379,7 +379,7 @@ impl TurnView {
                 self.finish_text(out);
                 out.print_notice(&translate_message(code, message), TextStyle::Warning);
                 if code == UNTRUSTED {
-                    out.print_note(text!("app-trust-hint"), TextStyle::Dim);
+                    out.print_notice(text!("app-trust-hint"), TextStyle::Dim);
                 }
             }
             EventBody::BackgroundTask {

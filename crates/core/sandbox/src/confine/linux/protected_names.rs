@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use haft_types::{PROTECTED_PATHS, STEERING_FILES};
+use haft_types::{PROTECTED_PATHS, STEERING_FILES, matches_listed_name};
 
 use super::known_folders::KnownFolders;
 
@@ -191,7 +191,7 @@ fn scan_folder(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)>
         let text = name.to_str().unwrap_or_default();
         let parts = SPLIT_NAMES
             .iter()
-            .filter(|(first, _)| matches_name(text, first))
+            .filter(|(first, _)| matches_listed_name(text, first))
             .map(|(_, rest)| *rest);
         let parts: Vec<Option<&str>> = parts.collect();
         if parts.contains(&None) {
@@ -204,7 +204,7 @@ fn scan_folder(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)>
                 if parts
                     .iter()
                     .flatten()
-                    .any(|rest| matches_name(name.to_str().unwrap_or_default(), rest))
+                    .any(|rest| matches_listed_name(name.to_str().unwrap_or_default(), rest))
                 {
                     found.push(ProtectedEntry::Protected(inner.path()));
                 }
@@ -218,19 +218,6 @@ fn scan_folder(folder: &Path) -> io::Result<(Vec<ProtectedEntry>, Vec<PathBuf>)>
         }
     }
     Ok((found, below))
-}
-
-fn matches_name(name: &str, protected: &str) -> bool {
-    match protected.strip_prefix('*') {
-        Some(ending) => {
-            let tail = name
-                .len()
-                .checked_sub(ending.len())
-                .and_then(|at| name.get(at..));
-            tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
-        }
-        None => name.eq_ignore_ascii_case(protected),
-    }
 }
 
 #[cfg(test)]
