@@ -24,6 +24,13 @@ pub struct LimitsConfig {
     pub background_tasks: usize,
     /// The time limit of a sub-agent, in seconds.
     pub agent_seconds: u64,
+    /// The maximum number of calls of one reply that are run. Each call needs a result in the next
+    /// request, and well-behaved models make fewer calls.
+    #[serde(deserialize_with = "deserialize_from_one")]
+    pub calls_per_reply: u32,
+    /// The maximum number of calls of one reply that run at once. Only calls that read do.
+    #[serde(deserialize_with = "deserialize_from_one")]
+    pub parallel_calls: u32,
     /// The maximum number of requests that continue one reply.
     pub continuations: u32,
     /// Like [`LoopLimits::nudges`].
@@ -80,6 +87,8 @@ impl Default for LimitsConfig {
             sessions: 8,
             background_tasks: 16,
             agent_seconds: 1_800,
+            calls_per_reply: 128,
+            parallel_calls: 128,
             continuations: 5,
             nudges,
             corrections,
@@ -107,6 +116,10 @@ impl LimitsConfig {
             cycle_calls: self.cycle_calls,
         }
     }
+}
+
+fn deserialize_from_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserialize_from_to(deserializer, 1, u32::MAX)
 }
 
 /// Deserializes a number of equal results. A call that is made once is no repetition.
@@ -147,6 +160,8 @@ mod tests {
     #[test]
     fn limits_are_checked_when_they_are_read() {
         for (key, least, most) in [
+            ("calls_per_reply", 1, u32::MAX),
+            ("parallel_calls", 1, u32::MAX),
             ("continuations", 0, u32::MAX),
             ("nudges", 0, u32::MAX),
             ("corrections", 0, u32::MAX),
@@ -172,6 +187,10 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
+        assert_eq!(
+            error(json!({"parallel_calls": 0})),
+            "invalid value: integer `0`, expected a number from 1"
+        );
         assert_eq!(
             error(json!({"equal_results": 1})),
             "invalid value: integer `1`, expected a number from 2 to 100"
