@@ -1,7 +1,9 @@
 //! The `[limits]` section: the limits on output, on concurrent commands, on the time of sub-agents,
 //! and on the repetitions of a turn.
 
-use haft_tool::OutputLimits;
+use std::time::Duration;
+
+use haft_tool::{BreakerLimits, OutputLimits};
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -24,6 +26,11 @@ pub struct LimitsConfig {
     pub background_tasks: usize,
     /// The time limit of a sub-agent, in seconds.
     pub agent_seconds: u64,
+    /// Like [`BreakerLimits::failures`].
+    #[serde(deserialize_with = "deserialize_from_one")]
+    pub tool_failures: u32,
+    /// Like [`BreakerLimits::pause`], in seconds.
+    pub tool_pause_seconds: u32,
     /// The maximum number of calls of one reply that are run. Each call needs a result in the next
     /// request, and well-behaved models make fewer calls.
     #[serde(deserialize_with = "deserialize_from_one")]
@@ -79,6 +86,7 @@ impl Default for LimitsConfig {
             equal_results,
             cycle_calls,
         } = LoopLimits::default();
+        let BreakerLimits { failures, pause } = BreakerLimits::default();
         Self {
             output_lines: lines,
             output_bytes: bytes,
@@ -87,6 +95,8 @@ impl Default for LimitsConfig {
             sessions: 8,
             background_tasks: 16,
             agent_seconds: 1_800,
+            tool_failures: failures,
+            tool_pause_seconds: pause.as_secs() as u32,
             calls_per_reply: 128,
             parallel_calls: 128,
             continuations: 5,
@@ -104,6 +114,14 @@ impl LimitsConfig {
         OutputLimits {
             lines: self.output_lines,
             bytes: self.output_bytes,
+        }
+    }
+
+    /// Returns the limits after which a broken tool is blocked.
+    pub fn breaker_limits(&self) -> BreakerLimits {
+        BreakerLimits {
+            failures: self.tool_failures,
+            pause: Duration::from_secs(u64::from(self.tool_pause_seconds)),
         }
     }
 
@@ -160,6 +178,8 @@ mod tests {
     #[test]
     fn limits_are_checked_when_they_are_read() {
         for (key, least, most) in [
+            ("tool_failures", 1, u32::MAX),
+            ("tool_pause_seconds", 0, u32::MAX),
             ("calls_per_reply", 1, u32::MAX),
             ("parallel_calls", 1, u32::MAX),
             ("continuations", 0, u32::MAX),
