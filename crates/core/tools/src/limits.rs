@@ -26,6 +26,12 @@ pub struct LimitsConfig {
     pub background_tasks: usize,
     /// The time limit of a sub-agent, in seconds.
     pub agent_seconds: u64,
+    /// The maximum number of ranges of useful information per conversation. If there are more, the
+    /// oldest are dropped.
+    #[serde(deserialize_with = "deserialize_from_one")]
+    pub useful_ranges: u32,
+    /// The maximum number of notes on one folder or file that are shown without a query.
+    pub shown_notes: u32,
     /// Like [`BreakerLimits::failures`].
     #[serde(deserialize_with = "deserialize_from_one")]
     pub tool_failures: u32,
@@ -95,6 +101,8 @@ impl Default for LimitsConfig {
             sessions: 8,
             background_tasks: 16,
             agent_seconds: 1_800,
+            useful_ranges: 100,
+            shown_notes: 5,
             tool_failures: failures,
             tool_pause_seconds: pause.as_secs() as u32,
             calls_per_reply: 128,
@@ -178,6 +186,8 @@ mod tests {
     #[test]
     fn limits_are_checked_when_they_are_read() {
         for (key, least, most) in [
+            ("useful_ranges", 1, u32::MAX),
+            ("shown_notes", 0, u32::MAX),
             ("tool_failures", 1, u32::MAX),
             ("tool_pause_seconds", 0, u32::MAX),
             ("calls_per_reply", 1, u32::MAX),
