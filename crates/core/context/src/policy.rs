@@ -59,6 +59,12 @@ pub struct Policy {
     pub compact_frees: f64,
     /// The number of messages below which compaction is never due.
     pub compact_min_messages: u32,
+    /// The minimum number of user inputs between two automatic archives.
+    pub compact_min_inputs: u32,
+    /// The minimum number of blocks between two automatic archives in a round that continues
+    /// without input; `keep_blocks` if it is `None`. Half of them are enough if the window would
+    /// overflow.
+    pub compact_min_blocks: Option<u32>,
     /// If true, descriptions of the project's folders are sent, and rewritten after turns that
     /// changed files.
     pub active: bool,
@@ -103,6 +109,8 @@ impl Default for Policy {
             compact_cold_at: 0.6,
             compact_frees: 0.2,
             compact_min_messages: 3,
+            compact_min_inputs: 5,
+            compact_min_blocks: None,
             active: false,
             summary_timeout: 120,
             mentions: 5,
@@ -129,6 +137,12 @@ impl Policy {
         self.reduction(model)
             .safe_zone
             .to_tokens(model.context_window, self.usable_window(model))
+    }
+
+    /// Returns the minimum number of blocks between two automatic archives in a round that continues
+    /// without input.
+    pub(crate) fn min_blocks_between_archives(&self) -> usize {
+        self.compact_min_blocks.unwrap_or(self.keep_blocks) as usize
     }
 
     /// Returns the hash of all settings: requests built under different settings may differ for
@@ -361,6 +375,9 @@ mod tests {
                             .iter()
                             .map(|(inner, value)| format!("| `{key}.{inner}` | `{value}` |")),
                     );
+                }
+                None if key == "compact_min_blocks" => {
+                    keys.push(format!("| `{key}` | `keep_blocks` |"));
                 }
                 None if value.is_null() => {
                     keys.push(format!(

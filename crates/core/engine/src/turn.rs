@@ -22,6 +22,7 @@ pub(crate) mod turn_io;
 use std::collections::{HashMap, HashSet};
 
 use haft_tool::{ToolNames, remove_unknown_mentions};
+use haft_tools::LoopLimits;
 use haft_types::{
     ContentHash, ModelProfile, Outcome, Prompt, PromptLanguage, StopReason, ToolCall, prompt,
 };
@@ -319,8 +320,9 @@ impl Nudge {
         format!("{}\n{heading} {task}", text.trim_end())
     }
 
-    /// Returns the notice for the user. `count` is the number of consecutive nudges.
-    pub(crate) fn notice_text(self, count: u32) -> String {
+    /// Returns the notice for the user. `count` is the number of consecutive nudges, and `most` the
+    /// number after which the turn ends.
+    pub(crate) fn notice_text(self, count: u32, most: u32) -> String {
         let what = match self {
             Self::OpenTodos(1) => "1 TODO item open".to_owned(),
             Self::OpenTodos(items) => format!("{items} TODO items open"),
@@ -335,7 +337,7 @@ impl Nudge {
                 return "every write and edit failed, asking the model to look again".to_owned();
             }
         };
-        format!("{what}, asking the model to continue, {count} of {MAX_NUDGES}")
+        format!("{what}, asking the model to continue, {count} of {most}")
     }
 
     /// Returns the advice to ask the user; empty if that would not help.
@@ -392,25 +394,18 @@ impl TurnEnd {
     }
 }
 
-/// The number of consecutive nudges after which the turn ends.
-const MAX_NUDGES: u32 = 3;
-/// The number of consecutive equal results of a call after which the model is warned.
-const MAX_EQUAL_RESULTS: u32 = 3;
-/// The maximum length of a repeated sequence of calls that is detected as a cycle.
-const MAX_CYCLE_LEN: usize = 4;
 /// The number of warnings about repeated successful calls after which a small model's turn ends.
 const MAX_SUCCESS_WARNINGS: u32 = 1;
 /// The number of nudges after which a small model's reply without a completion is its answer, and
 /// after which a turn that changed something may end with an empty reply.
 const MAX_SMALL_NUDGES: u32 = 1;
-/// The number of corrections of the model after which the turn ends.
-const MAX_CORRECTIONS: u32 = 3;
 
 /// The state machine of one turn, from its input to its outcome.
 #[derive(Clone, Debug)]
 pub struct Turn {
     state: TurnState,
     limits: TurnLimits,
+    loop_limits: LoopLimits,
     profile: ModelProfile,
     replies: u32,
     nudges: u32,
@@ -441,6 +436,7 @@ impl Turn {
         Self {
             state: TurnState::New,
             limits,
+            loop_limits: LoopLimits::default(),
             profile: ModelProfile::Full,
             replies: 0,
             nudges: 0,
@@ -464,9 +460,18 @@ impl Turn {
         Self { profile, ..self }
     }
 
-    /// Returns the number of consecutive nudges.
-    pub(crate) fn nudges(&self) -> u32 {
-        self.nudges
+    /// Sets the limits after which the turn ends without progress.
+    #[must_use]
+    pub fn with_loop_limits(self, loop_limits: LoopLimits) -> Self {
+        Self {
+            loop_limits,
+            ..self
+        }
+    }
+
+    /// Returns the notice for the user about a nudge of this turn.
+    pub(crate) fn nudge_notice(&self, nudge: Nudge) -> String {
+        nudge.notice_text(self.nudges, self.loop_limits.nudges)
     }
 
     pub fn state(&self) -> TurnState {
@@ -602,17 +607,18 @@ impl Turn {
         let streak = |hash: &ContentHash| (*hash, before.get(hash).copied().unwrap_or(0) + 1);
         self.streaks = seen.iter().map(streak).collect();
         self.recent.extend(seen);
-        let rounds = MAX_EQUAL_RESULTS as usize;
+        let rounds = self.loop_limits.equal_results as usize;
+        let max_period = self.loop_limits.cycle_calls as usize;
         self.recent
-            .drain(..self.recent.len().saturating_sub(rounds * MAX_CYCLE_LEN));
+            .drain(..self.recent.len().saturating_sub(rounds * max_period));
         if self
             .streaks
             .values()
-            .any(|streak| *streak >= MAX_EQUAL_RESULTS)
+            .any(|streak| *streak >= self.loop_limits.equal_results)
         {
             return Some(seen.len());
         }
-        (2..=MAX_CYCLE_LEN).find(|period| {
+        (2..=max_period).find(|period| {
             let newest = self
                 .recent
                 .len()
@@ -637,7 +643,7 @@ impl Turn {
                 "The model repeated calls that had succeeded.",
             ));
         }
-        if self.repeats == MAX_CORRECTIONS {
+        if self.repeats >= self.loop_limits.corrections {
             let message = "The model made the same calls with the same results again and again, whatever it was told. Rephrase the task or choose another model.";
             return self.end_turn(Outcome::Failed, Reason::new("loop", message));
         }
@@ -676,7 +682,7 @@ impl Turn {
                 return self.build_request();
             }
         };
-        if self.objections == MAX_CORRECTIONS {
+        if self.objections >= self.loop_limits.corrections {
             return match objection.failure {
                 Some(reason) => self.end_with(TurnEnd {
                     outcome: Outcome::Failed,
@@ -756,10 +762,13 @@ impl Turn {
     }
 
     fn nudge_or_end(&mut self, nudge: Nudge) -> Vec<TurnAction> {
+        let most = self.loop_limits.nudges;
         let max_nudges = match (nudge, self.profile) {
-            (Nudge::NoCompletion, ModelProfile::Small) => MAX_SMALL_NUDGES,
-            (Nudge::Empty, ModelProfile::Small) if self.effects.took_effect > 0 => MAX_SMALL_NUDGES,
-            (_, ModelProfile::Small | ModelProfile::Full) => MAX_NUDGES,
+            (Nudge::NoCompletion, ModelProfile::Small) => most.min(MAX_SMALL_NUDGES),
+            (Nudge::Empty, ModelProfile::Small) if self.effects.took_effect > 0 => {
+                most.min(MAX_SMALL_NUDGES)
+            }
+            (_, ModelProfile::Small | ModelProfile::Full) => most,
         };
         if self.nudges >= max_nudges {
             return match nudge {

@@ -70,7 +70,7 @@ pub use ports::{
     UndoReport, UndoTarget, UndoneFile, UnknownAgent, WorkOrder, WorkPlace,
 };
 pub use read_ledger::{ATTACHED_FILES_KEY, FileState, ReadLedger};
-pub use registry::{Registry, ResolvedTool, ToolStatistics};
+pub use registry::{BreakerLimits, Registry, ResolvedTool, ToolStatistics};
 pub use schema::{InvalidArguments, parameter_schema, parse_arguments};
 pub use selection::{BUILT_IN_PROFILES, UnknownChoice, find_tool_requirement};
 pub use session_state::SessionState;

@@ -20,6 +20,8 @@ use crate::{
 };
 use breaker::Breaker;
 
+pub use breaker::BreakerLimits;
+
 /// The tools of one agent, in the order in which they are offered. Deferred tools may be called,
 /// but the model reads about them only in search results. Clones share statistics.
 #[derive(Clone, Default)]
@@ -28,6 +30,7 @@ pub struct Registry {
     protocol: ToolProtocol,
     cases: Vec<CaseDocument>,
     observers: Vec<Arc<dyn CallObserver>>,
+    breaker_limits: BreakerLimits,
     record: Arc<Mutex<HashMap<String, ToolRecord>>>,
 }
 
@@ -121,6 +124,11 @@ impl Registry {
     pub fn set_protocol(&mut self, protocol: ToolProtocol) {
         self.protocol = protocol;
         self.update_deferred();
+    }
+
+    /// Sets the limits of the circuit breakers.
+    pub fn set_breaker_limits(&mut self, limits: BreakerLimits) {
+        self.breaker_limits = limits;
     }
 
     /// Removes a tool. Returns false if it does not exist.
@@ -311,9 +319,11 @@ impl Registry {
     ) -> ToolOutput {
         let name = tool.spec().name.as_str();
         if let Some(rest) = self.with_record(name, |record| {
-            record.breaker.time_until_retry(Instant::now())
+            record
+                .breaker
+                .time_until_retry(self.breaker_limits, Instant::now())
         }) {
-            return circuit_open_output(name, rest);
+            return circuit_open_output(name, self.breaker_limits.failures, rest);
         }
         for observer in &self.observers {
             if let Err(why) = catch_panic(observer.before(name, context, &arguments)).await {
@@ -327,7 +337,9 @@ impl Registry {
         let mut output = ran.unwrap_or_else(|_| crash_output(name));
         let took = begun.elapsed();
         self.with_record(name, |record| {
-            record.breaker.record_health(output.health, Instant::now());
+            record
+                .breaker
+                .record_health(output.health, self.breaker_limits, Instant::now());
             let statistics = &mut record.statistics;
             statistics.calls += 1;
             statistics.errors += u64::from(output.envelope.status == ToolStatus::Error);
@@ -372,10 +384,10 @@ fn crash_output(tool: &str) -> ToolOutput {
     }
 }
 
-fn circuit_open_output(tool: &str, rest: Duration) -> ToolOutput {
+fn circuit_open_output(tool: &str, failures: u32, rest: Duration) -> ToolOutput {
     let seconds = rest.as_secs().max(1);
     let message = format!(
-        "`{tool}` failed three times in a row and is not called for another {seconds} s; go another way."
+        "`{tool}` failed {failures} times in a row and is not called for another {seconds} s; go another way."
     );
     Envelope::failure("circuit_open", message).into()
 }

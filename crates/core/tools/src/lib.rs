@@ -116,7 +116,7 @@ pub use knowledge::transcript::{
 };
 pub use knowledge::use_skill::define_tool as use_skill;
 pub use knowledge::useful::{AddedRange, NewUsefulItem, StoredUseful, UsefulItem, UsefulRanges};
-pub use limits::LimitsConfig;
+pub use limits::{LimitsConfig, LoopLimits};
 pub use on_files::OnFiles;
 pub use other_places::{OtherPlace, ReplacedText, find_other_places, repair_edit};
 pub use readers::Readers;

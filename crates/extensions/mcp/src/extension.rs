@@ -21,7 +21,7 @@ use haft_agent::{
 };
 use haft_model::O200k;
 use haft_sandbox::Supervisor;
-use haft_tool::{Tool, ToolCatalogue};
+use haft_tool::{BreakerLimits, Tool, ToolCatalogue};
 use haft_types::{Decision, ModelSpec, PermissionMode, TokenCounter};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -177,7 +177,7 @@ impl Extension for McpExtension {
             Arc::clone(child_environment),
             context.approver.cloned(),
         );
-        let mcp = DeclaredServers::new(gathered, host);
+        let mcp = DeclaredServers::new(gathered, host, config.limits.breaker_limits());
         for (name, listing) in &self.given.listings {
             mcp.servers.set_listing(name, Arc::clone(listing));
         }
@@ -255,7 +255,7 @@ pub struct DeclaredServers {
 
 impl DeclaredServers {
     /// Creates the declared servers from the gathered declarations, without starting any server.
-    fn new(gathered: Gathered, host: ServerHost) -> Self {
+    fn new(gathered: Gathered, host: ServerHost, breaker: BreakerLimits) -> Self {
         let Gathered {
             servers,
             disabled,
@@ -279,7 +279,7 @@ impl DeclaredServers {
             tracing::info!(names = names.join(", "), "MCP servers declared");
         }
         Self {
-            servers: Arc::new(Servers::new(servers, host)),
+            servers: Arc::new(Servers::new(servers, host).with_breaker(breaker)),
             problems,
             warnings,
         }
@@ -313,7 +313,8 @@ impl DeclaredServers {
             lacks_sandbox: AtomicBool::default(),
         };
         let host = create_host(sandboxes, supervisor, environment, None);
-        Ok((Self::new(gathered, host), disabled))
+        let breaker = config.limits.breaker_limits();
+        Ok((Self::new(gathered, host, breaker), disabled))
     }
 
     /// Creates the tool through which a model reaches the servers.

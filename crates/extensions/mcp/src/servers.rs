@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use haft_sandbox::{ConfinementSpec, Supervisor};
-use haft_tool::CallProgress;
+use haft_tool::{BreakerLimits, CallProgress};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -28,12 +28,8 @@ use crate::server_document::{self, READ_RESOURCE};
 
 /// The maximum number of starts of one server within [`START_PERIOD`].
 const MAX_STARTS: usize = 4;
-/// The time over which starts are counted, and for which a server with too many failed starts is
-/// not restarted.
+/// The time over which starts are counted.
 const START_PERIOD: Duration = Duration::from_mins(5);
-
-/// The number of failed starts in a row after which a server is not restarted for [`START_PERIOD`].
-const MAX_FAILED_STARTS: usize = 3;
 
 /// The services of the session that servers need: the supervisor of processes, folders, the cache,
 /// and the sandbox.
@@ -77,6 +73,8 @@ pub trait ServerConfiner: Send + Sync {
 pub struct Servers {
     slots: Vec<ServerSlot>,
     host: ServerHost,
+    /// The limits after which a server that fails to start is not restarted.
+    breaker: BreakerLimits,
 }
 
 /// The names of a tool to be called and of its server.
@@ -124,7 +122,14 @@ impl Servers {
         Self {
             slots: servers.into_iter().map(slot).collect(),
             host,
+            breaker: BreakerLimits::default(),
         }
+    }
+
+    /// Sets the limits after which a server that fails to start is not restarted.
+    #[must_use]
+    pub fn with_breaker(self, breaker: BreakerLimits) -> Self {
+        Self { breaker, ..self }
     }
 
     /// Returns the definitions of all servers, ordered by name.
@@ -428,7 +433,7 @@ impl Servers {
                 return Ok(Arc::clone(alive));
             }
             life.connection = None;
-            life.record_start(&slot.server.name)?;
+            life.record_start(&slot.server.name, self.breaker)?;
             let since = Instant::now();
             let opened = self.start_server(slot).await;
             log_start(slot, opened.as_ref().err(), since.elapsed());
@@ -576,7 +581,7 @@ impl ServerRun {
 
     /// Records a start. Fails if there were too many recent starts, or if the last starts all
     /// failed.
-    fn record_start(&mut self, server: &str) -> Result<(), McpError> {
+    fn record_start(&mut self, server: &str, breaker: BreakerLimits) -> Result<(), McpError> {
         let now = Instant::now();
         while self
             .starts
@@ -587,9 +592,9 @@ impl ServerRun {
         }
         if let Some((failures, last)) = self
             .failed
-            .filter(|(failures, _)| *failures >= MAX_FAILED_STARTS)
+            .filter(|(failures, _)| *failures >= breaker.failures as usize)
         {
-            let left = START_PERIOD.saturating_sub(now.duration_since(last));
+            let left = breaker.pause.saturating_sub(now.duration_since(last));
             if !left.is_zero() {
                 let seconds = left.as_secs().max(1);
                 return Err(McpError::Failing {
@@ -621,5 +626,30 @@ impl ServerRun {
         let before = self.failed.map_or(0, |(failures, _)| failures);
         let failed = error.is_some_and(|error| !matches!(error, McpError::Login { .. }));
         self.failed = failed.then(|| (before + 1, Instant::now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_start_follows_the_breaker_limits() {
+        let error = McpError::Resting {
+            server: "s".into(),
+            starts: 1,
+            seconds: 1,
+        };
+        for (failures, seconds, may_start) in [(1, 60, false), (2, 60, true), (1, 0, true)] {
+            let limits = BreakerLimits {
+                failures,
+                pause: Duration::from_secs(seconds),
+            };
+            let mut run = ServerRun::default();
+            run.record_start("s", limits).unwrap();
+            run.record_start_result(Some(&error));
+            let again = run.record_start("s", limits);
+            assert_eq!(again.is_ok(), may_start, "{limits:?}");
+        }
     }
 }

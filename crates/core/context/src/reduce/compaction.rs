@@ -75,13 +75,10 @@ pub fn compaction_due(
     }
 }
 
-/// The minimum number of user inputs between two automatic archives.
-const MIN_INPUTS_BETWEEN_ARCHIVES: usize = 5;
-
 /// True if another archive would follow the previous one too closely. Between two archives there
-/// must be five inputs of the user or, in a round that continues without input, `keep_blocks`
-/// blocks. `since` holds the messages since the previous archive; the input that is being answered
-/// does not count.
+/// must be `compact_min_inputs` inputs of the user or, in a round that continues without input,
+/// `compact_min_blocks` blocks. `since` holds the messages since the previous archive; the input
+/// that is being answered does not count.
 pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let calls = |entry: &&Arc<Entry>| entry.message.tool_calls().next().is_some();
     let inputs = since
@@ -92,13 +89,13 @@ pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
         .last()
         .is_some_and(|last| last.message.role == Role::Assistant && !calls(&last));
     match inputs {
-        0 => since.iter().filter(calls).count() < policy.keep_blocks as usize,
-        _ => inputs - usize::from(!is_answered) < MIN_INPUTS_BETWEEN_ARCHIVES,
+        0 => since.iter().filter(calls).count() < policy.min_blocks_between_archives(),
+        _ => inputs - usize::from(!is_answered) < policy.compact_min_inputs as usize,
     }
 }
 
-/// True if the running round has added at least half of `keep_blocks` blocks since the previous
-/// archive. Another archive is then allowed if the window would overflow without it.
+/// True if the running round has added at least half of `compact_min_blocks` blocks since the
+/// previous archive. Another archive is then allowed if the window would overflow without it.
 pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let round = since
         .iter()
@@ -107,7 +104,7 @@ pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
     2 * round
         .filter(|entry| entry.message.tool_calls().next().is_some())
         .count()
-        >= policy.keep_blocks as usize
+        >= policy.min_blocks_between_archives()
 }
 
 /// The messages that an archive replaces, and the messages around them that are still sent.

@@ -185,8 +185,29 @@ impl Session {
         })
     }
 
-    /// Runs calls in parallel and stores their results in order.
+    /// Runs calls and stores their results in order. If there are more calls than may run at once,
+    /// the next ones start when the results of the first ones are stored. Once the turn is
+    /// canceled, no further calls start.
     async fn run_group(
+        &mut self,
+        mut group: Vec<PermittedCall>,
+        done: &mut ToolsDone,
+        io: &mut TurnIo<'_>,
+    ) -> Result<(), EngineError> {
+        let at_once = self.services.running.limits().parallel_calls as usize;
+        while group.len() > at_once {
+            let rest = group.split_off(at_once);
+            self.run_at_once(group, done, io).await?;
+            if io.cancel.is_cancelled() {
+                return Ok(());
+            }
+            group = rest;
+        }
+        self.run_at_once(group, done, io).await
+    }
+
+    /// Runs calls in parallel and stores their results in order.
+    async fn run_at_once(
         &mut self,
         group: Vec<PermittedCall>,
         done: &mut ToolsDone,

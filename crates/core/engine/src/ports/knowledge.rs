@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_context::{FolderNotes, UsefulRange, format_folder_notes, format_useful_ranges};
 use haft_store::StoreError;
-use haft_tools::{StoredNotes, StoredTranscript, StoredUseful};
+use haft_tools::{LimitsConfig, StoredNotes, StoredTranscript, StoredUseful};
 use haft_types::ConversationId;
 
 use super::children::Children;
@@ -38,6 +38,7 @@ impl Knowledge {
     pub(crate) async fn open(
         services: &SharedServices,
         config: &SessionConfig,
+        limits: &LimitsConfig,
         conversation: &ConversationId,
         shared: Option<&SharedKnowledge>,
         state: &mut StoredState,
@@ -56,8 +57,8 @@ impl Knowledge {
             .await?;
             let useful = StoredUseful::new(state.take_kept_document(&services.store, conversation));
             SharedKnowledge {
-                useful: Arc::new(useful),
-                notes: Arc::new(notes),
+                useful: Arc::new(useful.with_max_ranges(limits.useful_ranges)),
+                notes: Arc::new(notes.with_max_shown(limits.shown_notes)),
             }
         };
         let children = Arc::new(Children::new(

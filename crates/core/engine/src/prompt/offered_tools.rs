@@ -35,6 +35,7 @@ pub(crate) enum Peers<'a> {
 /// running belong to `running`.
 pub fn all_tools(running: &Arc<Running>, language: PromptLanguage) -> Registry {
     let mut registry = Registry::default();
+    registry.set_breaker_limits(running.limits().breaker_limits());
     for tool in haft_tools::builtin_tools(running) {
         registry.register(tool);
     }

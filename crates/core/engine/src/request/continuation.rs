@@ -20,9 +20,6 @@ use crate::turn::Nudge;
 use crate::turn::reply::StreamedReply;
 use crate::turn::turn_io::TurnIo;
 
-/// The maximum number of requests that continue one reply.
-const MAX_CONTINUATIONS: u32 = 5;
-
 impl Session {
     /// Continues the reply until it is complete or cannot be continued. On an error, returns the
     /// partial reply and the error.
@@ -32,7 +29,7 @@ impl Session {
         mut reply: Reply,
         io: &mut TurnIo<'_>,
     ) -> (Reply, Option<ModelError>) {
-        for _ in 0..MAX_CONTINUATIONS {
+        for _ in 0..self.services.running.limits().continuations {
             if !can_continue(&reply) {
                 break;
             }

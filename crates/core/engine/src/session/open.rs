@@ -269,6 +269,7 @@ impl Session {
         let knowledge = Knowledge::open(
             shared,
             &config,
+            services.running.limits(),
             transcript.id(),
             inherited.as_ref().map(|inherited| &inherited.knowledge),
             &mut state,

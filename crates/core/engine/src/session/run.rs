@@ -49,7 +49,9 @@ impl Session {
         self.meter.begin_turn(self.config.model.price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let mut io = self.turn_io(sink, &timed.token);
-        let mut turn = Turn::new(self.config.task.limits).with_profile(self.config.model.profile);
+        let mut turn = Turn::new(self.config.task.limits)
+            .with_profile(self.config.model.profile)
+            .with_loop_limits(self.services.running.limits().loop_limits());
         if let Err(reason) = self.run_prompt_hooks(input.as_deref(), cancel).await {
             self.emit_start_events(&mut io);
             let end = TurnEnd::new(Outcome::Waiting, reason);

@@ -74,7 +74,7 @@ impl<'a> SessionTurn<'a> {
                         next = self.run_calls(calls, turn.replies(), io).await?;
                     }
                     TurnAction::Nudge(nudge) => {
-                        io.emit_notice("nudge", nudge.notice_text(turn.nudges()));
+                        io.emit_notice("nudge", turn.nudge_notice(nudge));
                         let text = self.nudge_text(nudge, turn.replies());
                         self.session.transcript.append_note(&text).await?;
                     }

@@ -12,10 +12,6 @@ use crate::budget::meter::to_millis;
 use crate::error::EngineError;
 use crate::session::Session;
 
-/// The maximum number of calls of one reply that are run. Each call needs a result in the next
-/// request, and well-behaved models make fewer calls.
-const MAX_CALLS: usize = 128;
-
 impl Session {
     /// Stores a reply, then emits events for its calls and its cost.
     pub(crate) async fn store_reply(
@@ -23,11 +19,12 @@ impl Session {
         mut reply: Reply,
         io: &mut TurnIo<'_>,
     ) -> Result<ReplySummary, EngineError> {
-        let left_out = drop_excess_calls(&mut reply.parts);
+        let max_calls = self.services.running.limits().calls_per_reply as usize;
+        let left_out = drop_excess_calls(&mut reply.parts, max_calls);
         if left_out > 0 {
             let message = format!(
-                "the reply had {} calls: the first {MAX_CALLS} are run",
-                MAX_CALLS + left_out
+                "the reply had {} calls: the first {max_calls} are run",
+                max_calls + left_out
             );
             io.emit_error("too_many_calls", message);
         }
@@ -95,15 +92,15 @@ impl Session {
     }
 }
 
-/// Removes the calls beyond [`MAX_CALLS`] from a reply, as if the model had not written them,
-/// because a stored call would need a result. Returns the number of removed calls.
-fn drop_excess_calls(parts: &mut Vec<Part>) -> usize {
+/// Removes the calls beyond the first `max_calls` from a reply, as if the model had not written
+/// them, because a stored call would need a result. Returns the number of removed calls.
+fn drop_excess_calls(parts: &mut Vec<Part>, max_calls: usize) -> usize {
     let mut calls = 0;
     parts.retain(|part| {
         calls += usize::from(matches!(part, Part::ToolCall(_)));
-        calls <= MAX_CALLS
+        calls <= max_calls
     });
-    calls.saturating_sub(MAX_CALLS)
+    calls.saturating_sub(max_calls)
 }
 
 /// Removes message ids from the text of a reply, because a model that gets ids sometimes repeats

@@ -236,6 +236,79 @@ fn turn_fails_after_three_nudges_about_empty_replies() {
 }
 
 #[test]
+fn turn_follows_the_configured_limit_of_nudges() {
+    for (nudges, profile) in [
+        (0, ModelProfile::Full),
+        (1, ModelProfile::Full),
+        (5, ModelProfile::Full),
+        (0, ModelProfile::Small),
+    ] {
+        let mut turn = Turn::new(TurnLimits::default())
+            .with_profile(profile)
+            .with_loop_limits(LoopLimits {
+                nudges,
+                ..LoopLimits::default()
+            });
+        turn.step(Input::Begin(Position::WantsReply));
+        turn.step(Input::Built);
+        let half = || {
+            Input::Replied(ReplySummary {
+                unfinished: Some(Unfinished::NoCompletion),
+                ..reply("Half done.", vec![])
+            })
+        };
+        for number in 1..=nudges {
+            assert!(matches!(turn.step(half())[..], [TurnAction::Nudge(_), _]));
+            let notice = turn.nudge_notice(Nudge::NoCompletion);
+            assert!(
+                notice.ends_with(&format!("continue, {number} of {nudges}")),
+                "{notice}"
+            );
+            turn.step(Input::Built);
+        }
+        assert_eq!(end(&turn.step(half())).reason.code, "answered");
+    }
+}
+
+#[test]
+fn turn_follows_the_configured_limits_of_repetitions() {
+    let limits = LoopLimits {
+        corrections: 1,
+        equal_results: 2,
+        cycle_calls: 5,
+        ..LoopLimits::default()
+    };
+    for (calls, before_the_note) in [(&["x"][..], 1), (&["a", "b", "c", "d", "e"], 9)] {
+        let mut turn = begin_turn(TurnLimits::default()).with_loop_limits(limits);
+        let mut calls = calls.iter().cycle();
+        let mut next = || run_call_with_results(&mut turn, &[calls.next().unwrap()]);
+        for _ in 0..before_the_note {
+            assert_eq!(next(), [TurnAction::BuildRequest]);
+        }
+        assert_eq!(
+            next(),
+            [TurnAction::Nudge(Nudge::Repeated), TurnAction::BuildRequest]
+        );
+        assert_eq!(end(&next()).reason.code, "loop");
+    }
+}
+
+#[test]
+fn turn_follows_the_configured_limit_of_objections() {
+    let mut turn = begin_turn(TurnLimits::default()).with_loop_limits(LoopLimits {
+        corrections: 0,
+        ..LoopLimits::default()
+    });
+    turn.step(Input::Replied(reply("Done.", vec![])));
+    let actions = turn.step(Input::Concluded(Conclusion::Rejected(Objection {
+        text: "not yet".into(),
+        failure: None,
+    })));
+    assert_eq!(end(&actions).outcome, Outcome::Completed);
+    assert_eq!(turn.state(), TurnState::Ended);
+}
+
+#[test]
 fn turn_is_exhausted_by_a_reply_still_cut_after_continuations() {
     let cut = || ReplySummary {
         stop: StopReason::Length,

@@ -10,6 +10,7 @@ use haft_types::{Clock, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::kept_document::{DocumentOwner, KeptDocument};
+use crate::limits::LimitsConfig;
 
 /// A note on a folder or file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +26,6 @@ pub struct Note {
 }
 
 impl Note {
-    /// The maximum number of notes on one folder or file that are shown without a query.
-    pub const SHOWN: usize = 5;
-
     /// True if the note is on `path`, on a folder above `path`, or on a file or folder below
     /// `path`.
     pub fn concerns(&self, path: &str) -> bool {
@@ -55,6 +53,8 @@ pub struct StoredNotes {
     document: KeptDocument<FolderNoteList>,
     clock: Arc<dyn Clock>,
     root: PathBuf,
+    /// The maximum number of notes on one folder or file that are shown without a query.
+    max_shown: u32,
 }
 
 impl FolderNoteList {
@@ -87,7 +87,23 @@ impl StoredNotes {
             document,
             clock,
             root,
+            max_shown: LimitsConfig::default().shown_notes,
         })
+    }
+
+    /// Sets the number of notes on one folder or file that are shown without a query.
+    #[must_use]
+    pub fn with_max_shown(self, max_shown: u32) -> Self {
+        Self { max_shown, ..self }
+    }
+
+    /// Splits the notes on one folder or file, oldest first, into those that are shown only on
+    /// request and those that are always shown.
+    pub(crate) fn split_shown<'a, 'n>(
+        &self,
+        notes: &'a [&'n Note],
+    ) -> (&'a [&'n Note], &'a [&'n Note]) {
+        notes.split_at(notes.len().saturating_sub(self.max_shown as usize))
     }
 
     /// Returns the newest notes on the folders above `files`, from memory. Each folder that has
@@ -112,7 +128,7 @@ impl StoredNotes {
             .into_iter()
             .map(|(_, folder)| {
                 let own: Vec<_> = notes.iter().filter(|note| note.path == folder).collect();
-                let newest = &own[own.len().saturating_sub(Note::SHOWN)..];
+                let (_, newest) = self.split_shown(&own);
                 let lines = newest
                     .iter()
                     .map(|note| format!("{}: {}", note.id, note.note))

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kept_document::{DocumentOwner, KeptDocument};
 use crate::files::excerpt::read_excerpt;
+use crate::limits::LimitsConfig;
 
 /// A range of lines of a file that the model has chosen to keep in every request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +70,10 @@ impl UsefulRanges {
 }
 
 /// The file ranges that a conversation keeps in every request, in the store with a copy in memory.
-pub struct StoredUseful(KeptDocument<UsefulRanges>);
+pub struct StoredUseful {
+    document: KeptDocument<UsefulRanges>,
+    max_ranges: u32,
+}
 
 impl StoredUseful {
     /// Opens the ranges of a conversation.
@@ -80,17 +84,26 @@ impl StoredUseful {
         let owner = DocumentOwner::Conversation(conversation);
         KeptDocument::open(store, owner, UsefulRanges::KEY)
             .await
-            .map(Self)
+            .map(Self::new)
     }
 
     /// Creates the ranges from the stored document that holds them.
     pub fn new(document: KeptDocument<UsefulRanges>) -> Self {
-        Self(document)
+        Self {
+            document,
+            max_ranges: LimitsConfig::default().useful_ranges,
+        }
+    }
+
+    /// Sets the number of ranges above which adding a range drops the oldest.
+    #[must_use]
+    pub fn with_max_ranges(self, max_ranges: u32) -> Self {
+        Self { max_ranges, ..self }
     }
 
     /// Returns the ranges, oldest first, from memory.
     pub fn ranges(&self) -> Vec<UsefulItem> {
-        self.0.copy().items
+        self.document.copy().items
     }
 
     /// Returns every range, oldest first, with its current lines on disk, or with the reason why
@@ -113,13 +126,16 @@ impl StoredUseful {
 
     /// Reads the ranges, oldest first, from the store.
     pub async fn list(&self) -> Result<Vec<UsefulItem>, PortError> {
-        Ok(self.0.read().await?.items)
+        Ok(self.document.read().await?.items)
     }
 
     /// Adds a range. Ranges of one file that touch or overlap are merged. The range is stored when
     /// this method returns.
     pub async fn add(&self, new: NewUsefulItem) -> Result<AddedRange, PortError> {
-        self.0.edit(|ranges| Ok(ranges.add(new.clone()))).await
+        let max_ranges = self.max_ranges as usize;
+        self.document
+            .edit(|ranges| Ok(ranges.add(new.clone(), max_ranges)))
+            .await
     }
 
     /// Removes the range with this number and returns it.
@@ -128,7 +144,7 @@ impl StoredUseful {
             what: "useful information",
             id: number.to_string(),
         };
-        self.0
+        self.document
             .edit(|ranges| ranges.remove(number).ok_or_else(unknown))
             .await
     }

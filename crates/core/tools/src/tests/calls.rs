@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use haft_tool::{Access, CallObserver, Intent, Registry, Tool, ToolContext, ToolOutput};
+use haft_tool::{
+    Access, BreakerLimits, CallObserver, Intent, Registry, Tool, ToolContext, ToolOutput,
+};
 use haft_types::{Envelope, ToolSpec, ToolStatus};
 use serde_json::{Value, json};
 
@@ -159,13 +161,25 @@ async fn an_error_result_is_observed_and_is_no_failure_of_the_tool() {
 }
 
 #[tokio::test]
+async fn tool_is_disabled_after_as_many_crashes_as_the_limit_allows() {
+    let mut registry = registry(|_| panic!("broken"), []);
+    registry.set_breaker_limits(BreakerLimits {
+        failures: 1,
+        ..BreakerLimits::default()
+    });
+    assert!(call(&registry, json!({})).await.contains("crashed"));
+    let told = call(&registry, json!({})).await;
+    assert!(told.contains("not called for another"), "{told}");
+}
+
+#[tokio::test]
 async fn tool_is_disabled_after_three_crashes_in_a_row() {
     let registry = registry(|_| panic!("broken"), []);
     for _ in 0..3 {
         assert!(call(&registry, json!({})).await.contains("crashed"));
     }
     let told = call(&registry, json!({})).await;
-    assert!(told.contains("three times in a row"), "{told}");
+    assert!(told.contains("3 times in a row"), "{told}");
     let statistics = registry.clone().tool_statistics("echo");
     assert_eq!(
         (statistics.calls, statistics.broken),

@@ -149,7 +149,8 @@ async fn open_ranges(
         conversations::find_named_or_current(haft, store.as_ref(), of.conversation.as_deref())
             .await?;
     let useful = StoredUseful::open(store, conversation.id.clone()).await?;
-    Ok((conversation, useful))
+    let max_ranges = settings.config.limits.useful_ranges;
+    Ok((conversation, useful.with_max_ranges(max_ranges)))
 }
 
 async fn list_ranges(haft: &Haft, of: &ConversationArg, args: &JsonArgs) -> anyhow::Result<()> {

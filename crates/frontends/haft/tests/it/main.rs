@@ -65,6 +65,7 @@ mod jobs;
 mod knowledge;
 mod languages;
 mod lib_docs;
+mod limit_keys;
 #[cfg(feature = "mcp")]
 mod log_events;
 mod logs;

@@ -58,7 +58,7 @@ library-there-is-no-tool-did = There is no tool `{ $a }`
 library-the-tool-is-not-available-here = The tool `{ $a }` is not available here; it needs { TRANSLATE($b) }
 library-crashed-this-is-a-bug = `{ $a }` crashed. This is a bug in the tool
 library-crashed-this-is-a-bug-in = `{ $a }` crashed ({ $b }). This is a bug in the tool
-library-failed-three-times-in-a = `{ $a }` failed three times in a row and is paused for { $b } s
+library-failed-several-times-in-a = `{ $a }` failed { $b } times in a row and is paused for { $c } s
 library-invalid-arguments-for = Invalid arguments: { TRANSLATE($b) }
 
 ## Edits that did not fit

@@ -98,6 +98,12 @@ fn load_errors_name_their_place() {
             "config.toml:2:12: ",
         ),
         (
+            "[limits]\nequal_results = 1\n",
+            &[],
+            &[],
+            "config.toml:2:17: invalid value: integer `1`, expected a number from 2 to 100",
+        ),
+        (
             "",
             &[("HAFT_RETRY__ATEMPTS", "3")],
             &[],

@@ -326,6 +326,32 @@ fn archives_keep_their_distance() {
 }
 
 #[test]
+fn archives_keep_the_configured_distance() {
+    let policy = |keep_blocks, compact_min_blocks, compact_min_inputs| Policy {
+        keep_blocks,
+        compact_min_blocks,
+        compact_min_inputs,
+        ..Policy::default()
+    };
+    let round = |blocks: usize| conversation(&"AT".repeat(blocks));
+    for (policy, blocks) in [
+        (policy(20, Some(4), 5), 4),
+        (policy(6, None, 5), 6),
+        (policy(6, Some(0), 5), 0),
+    ] {
+        assert!(!is_too_early(&round(blocks), &policy));
+        assert!(has_round_grown(&round(blocks / 2), &policy));
+        if blocks > 0 {
+            assert!(is_too_early(&round(blocks - 1), &policy));
+            assert!(!has_round_grown(&round(blocks / 2 - 1), &policy));
+        }
+    }
+    let inputs = |shape: &str, least| is_too_early(&conversation(shape), &policy(20, None, least));
+    assert!(inputs("Ua", 2) && !inputs("UaUa", 2));
+    assert!(inputs("UaUaUaUaUa", 6) && !inputs("Ua", 0));
+}
+
+#[test]
 fn summary_request_fits_the_window_of_its_model() {
     let mut history = long_round(2, 90, 1_000);
     let said = "Never touch the parser. ".repeat(40);

@@ -120,9 +120,16 @@ async fn open_prompt_context(
             state.take_kept_document(store, transcript.id()),
         )),
         starter_reads: None,
-        knowledge: Knowledge::open(&services, config, transcript.id(), None, &mut state)
-            .await
-            .unwrap(),
+        knowledge: Knowledge::open(
+            &services,
+            config,
+            running.limits(),
+            transcript.id(),
+            None,
+            &mut state,
+        )
+        .await
+        .unwrap(),
         running,
         counter: Arc::clone(&services.counter),
     };

@@ -7,17 +7,17 @@ use haft_types::Envelope;
 use serde_json::{Value, json};
 
 use super::add_line;
-use crate::knowledge::notes::{Note, StoredNotes};
+use crate::knowledge::notes::StoredNotes;
 use crate::knowledge::{project_relative_path, to_one_line};
 
 pub(super) async fn add_notes(context: &ToolContext, path: &Path, envelope: &mut Envelope) {
     let Some(name) = project_relative_path(&context.workspace, path) else {
         return;
     };
-    let Some(notes) = context.state.get::<StoredNotes>() else {
+    let Some(stored) = context.state.get::<StoredNotes>() else {
         return;
     };
-    let notes = match notes.list().await {
+    let notes = match stored.list().await {
         Ok(notes) => notes,
         // The file itself was read, so this failure is only reported.
         Err(error) => {
@@ -28,9 +28,7 @@ pub(super) async fn add_notes(context: &ToolContext, path: &Path, envelope: &mut
         }
     };
     let own: Vec<_> = notes.iter().filter(|note| note.path == name).collect();
-    let Some((older, newest)) = own.split_at_checked(own.len().saturating_sub(Note::SHOWN)) else {
-        return;
-    };
+    let (older, newest) = stored.split_shown(&own);
     if newest.is_empty() {
         return;
     }

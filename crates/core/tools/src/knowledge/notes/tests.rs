@@ -141,6 +141,21 @@ async fn the_newest_five_are_shown_and_a_changed_note_is_new() {
 }
 
 #[tokio::test]
+async fn folder_notes_are_as_many_as_the_limit_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut notes = notes(folder.path()).await;
+    for number in 1..=7 {
+        notes.add("src", &format!("note {number}")).await.unwrap();
+    }
+    for (limit, expected) in [(0, 0), (1, 1), (6, 6), (u32::MAX, 7)] {
+        notes = notes.with_max_shown(limit);
+        let shown = above(&notes, &["/project/src/a.rs"]);
+        let count: usize = shown.iter().map(|(_, lines)| lines.len()).sum();
+        assert_eq!(count, expected, "{limit}");
+    }
+}
+
+#[tokio::test]
 async fn notes_of_two_processes_are_both_kept() {
     let folder = tempfile::tempdir().unwrap();
     let one = notes(folder.path()).await;

@@ -1,18 +1,14 @@
 //! Merges useful ranges of lines that touch or overlap.
 //!
-//! Invariant: two ranges of one file never touch or overlap, and there are at most `MAX_RANGES`
-//! ranges.
+//! Invariant: two ranges of one file never touch or overlap.
 
 use super::{AddedRange, NewUsefulItem, UsefulItem, UsefulRanges};
-
-/// The maximum number of ranges per conversation. If there are more, the oldest are dropped.
-const MAX_RANGES: usize = 100;
 
 impl UsefulRanges {
     /// Adds a range as the newest range, and merges the ranges that it touches into it. The merged
     /// range gets the lowest number of the original ranges, so that a number that the model has
-    /// seen stays valid.
-    pub(super) fn add(&mut self, new: NewUsefulItem) -> AddedRange {
+    /// seen stays valid. Drops the oldest ranges if there are more than `max_ranges`.
+    pub(super) fn add(&mut self, new: NewUsefulItem, max_ranges: usize) -> AddedRange {
         let NewUsefulItem {
             path,
             start_line,
@@ -53,7 +49,7 @@ impl UsefulRanges {
             path,
         };
         self.items.push(item.clone());
-        let surplus = self.items.len().saturating_sub(MAX_RANGES);
+        let surplus = self.items.len().saturating_sub(max_ranges);
         let dropped = self.items.drain(..surplus).map(|old| old.number).collect();
         AddedRange {
             item,
@@ -88,6 +84,8 @@ mod tests {
 
     use super::*;
 
+    const MAX_RANGES: usize = 100;
+
     fn new(path: &str, start_line: u32, end_line: u32) -> NewUsefulItem {
         NewUsefulItem {
             path: path.into(),
@@ -108,15 +106,15 @@ mod tests {
     #[test]
     fn touching_ranges_become_one_and_keep_the_oldest_number() {
         let mut ranges = UsefulRanges::default();
-        ranges.add(new("a", 1, 3));
-        ranges.add(new("a", 8, 9));
-        ranges.add(new("b", 4, 7));
+        ranges.add(new("a", 1, 3), MAX_RANGES);
+        ranges.add(new("a", 8, 9), MAX_RANGES);
+        ranges.add(new("b", 4, 7), MAX_RANGES);
         assert_eq!(ranges.items.len(), 3, "another file is another range");
-        let added = ranges.add(new("a", 4, 7));
+        let added = ranges.add(new("a", 4, 7), MAX_RANGES);
         assert_eq!((added.merged, added.item.number), (2, 1));
         assert_eq!(added.item.description, "1; 8; 4");
         assert_eq!(shown(&ranges), [(3, "b", 4, 7), (1, "a", 1, 9)]);
-        ranges.add(new("a", 11, 12));
+        ranges.add(new("a", 11, 12), MAX_RANGES);
         assert_eq!(ranges.items.len(), 3, "a line lies between");
         assert_eq!(ranges.items[2].number, 4, "numbers are not used again");
     }
@@ -124,9 +122,9 @@ mod tests {
     #[test]
     fn the_same_again_changes_only_its_age() {
         let mut ranges = UsefulRanges::default();
-        ranges.add(new("a", 1, 3));
-        ranges.add(new("b", 1, 3));
-        let added = ranges.add(new("a", 1, 3));
+        ranges.add(new("a", 1, 3), MAX_RANGES);
+        ranges.add(new("b", 1, 3), MAX_RANGES);
+        let added = ranges.add(new("a", 1, 3), MAX_RANGES);
         assert_eq!((added.merged, added.item.description.as_str()), (1, "1"));
         assert_eq!(shown(&ranges), [(2, "b", 1, 3), (1, "a", 1, 3)]);
     }
@@ -137,15 +135,25 @@ mod tests {
         for at in 0..100 {
             assert!(
                 ranges
-                    .add(new("a", at * 10 + 1, at * 10 + 2))
+                    .add(new("a", at * 10 + 1, at * 10 + 2), MAX_RANGES)
                     .dropped
                     .is_empty()
             );
         }
-        assert_eq!(ranges.add(new("b", 1, 1)).dropped, [1]);
+        assert_eq!(ranges.add(new("b", 1, 1), MAX_RANGES).dropped, [1]);
         assert_eq!((ranges.items.len(), ranges.items[0].number), (100, 2));
         assert_eq!(ranges.remove(1), None);
         assert_eq!(ranges.remove(2).unwrap().start_line, 11);
+    }
+
+    #[test]
+    fn add_drops_the_oldest_ranges_beyond_the_limit() {
+        let mut ranges = UsefulRanges::default();
+        for path in ["a", "b", "c", "d"] {
+            ranges.add(new(path, 1, 1), MAX_RANGES);
+        }
+        assert_eq!(ranges.add(new("e", 1, 1), 2).dropped, [1, 2, 3]);
+        assert_eq!(shown(&ranges), [(4, "d", 1, 1), (5, "e", 1, 1)]);
     }
 
     proptest! {
@@ -153,7 +161,7 @@ mod tests {
         fn every_line_added_is_covered_once(adds in prop::collection::vec((0..2_usize, 1..60_u32, 0..9_u32), 1..40)) {
             let mut ranges = UsefulRanges::default();
             for (file, start, more) in &adds {
-                ranges.add(new(["a", "b"][*file], *start, start + more));
+                ranges.add(new(["a", "b"][*file], *start, start + more), MAX_RANGES);
             }
             for (at, one) in ranges.items.iter().enumerate() {
                 for other in &ranges.items[at + 1..] {

@@ -73,6 +73,29 @@ async fn ranges_survive_and_are_read_anew_each_time() {
 }
 
 #[tokio::test]
+async fn useful_ranges_beyond_the_limit_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let id = ConversationId::new("a");
+    store
+        .create(NewConversation::new(id.clone(), "p"))
+        .await
+        .unwrap();
+    let useful = StoredUseful::open(store, id).await.unwrap();
+    let useful = useful.with_max_ranges(1);
+    assert!(
+        useful
+            .add(new("a.rs", 1, 2))
+            .await
+            .unwrap()
+            .dropped
+            .is_empty()
+    );
+    assert_eq!(useful.add(new("b.rs", 1, 1)).await.unwrap().dropped, [1]);
+    assert_eq!(useful.ranges().len(), 1);
+}
+
+#[tokio::test]
 async fn the_newest_ranges_have_the_room() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
