@@ -186,9 +186,15 @@ impl SideActions {
     /// Returns a command that runs haft with these arguments.
     fn haft_command(&self, arguments: &[String]) -> Command {
         let mut command = self.program.command();
-        command.args(arguments);
         command.envs(output::available_columns().map(|columns| ("COLUMNS", columns.to_string())));
-        command.args(self.set.iter().flat_map(|set| ["--set", set]));
+        // The words after `--` belong to another program.
+        let end = arguments.iter().position(|argument| argument == "--");
+        let (own, rest) = arguments.split_at(end.unwrap_or(arguments.len()));
+        command.args(own);
+        if !edits_config(arguments) {
+            command.args(self.set.iter().flat_map(|set| ["--set", set]));
+        }
+        command.args(rest);
         command
     }
 
@@ -233,6 +239,14 @@ impl SideActions {
     pub(super) fn stop_all(&self) {
         self.running.stop(|_| true);
     }
+}
+
+/// Returns true for the commands that read and write config.toml itself, which accept no `--set`.
+fn edits_config(arguments: &[String]) -> bool {
+    let [noun, verb, ..] = arguments else {
+        return false;
+    };
+    noun == "config" && !["show", "list", "get"].contains(&verb.as_str()) && !verb.starts_with('-')
 }
 
 /// Returns the output of haft itself, as part of the interface: without its name before a message,
