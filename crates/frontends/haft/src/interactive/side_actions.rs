@@ -15,6 +15,7 @@ use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::commit_question;
+use crate::cli::options::accepts_set;
 use crate::output;
 
 /// The maximum number of listed files.
@@ -191,7 +192,7 @@ impl SideActions {
         let end = arguments.iter().position(|argument| argument == "--");
         let (own, rest) = arguments.split_at(end.unwrap_or(arguments.len()));
         command.args(own);
-        if !edits_config(arguments) {
+        if accepts_set(arguments) {
             command.args(self.set.iter().flat_map(|set| ["--set", set]));
         }
         command.args(rest);
@@ -239,14 +240,6 @@ impl SideActions {
     pub(super) fn stop_all(&self) {
         self.running.stop(|_| true);
     }
-}
-
-/// Returns true for the commands that read and write config.toml itself, which accept no `--set`.
-fn edits_config(arguments: &[String]) -> bool {
-    let [noun, verb, ..] = arguments else {
-        return false;
-    };
-    noun == "config" && !["show", "list", "get"].contains(&verb.as_str()) && !verb.starts_with('-')
 }
 
 /// Returns the output of haft itself, as part of the interface: without its name before a message,
