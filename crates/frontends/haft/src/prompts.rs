@@ -95,12 +95,16 @@ pub(crate) fn expand_with_problems(
 }
 
 /// Returns true if the first word of a prompt, without its slash, names an existing file or folder:
-/// `usr/bin` one of this machine, `src/main.rs` also one of the project. A line number or
-/// punctuation may follow the path.
+/// `etc` and `usr/bin` one of this machine, `src/main.rs` also one of the project. A line number or
+/// punctuation may follow a path of several parts.
 fn names_existing_path(word: &str, root: &Path) -> bool {
+    let machine = Path::new("/");
+    if !word.contains('/') {
+        return machine.join(word).exists();
+    }
     let path = word.split(':').next().unwrap_or(word);
     let path = path.trim_end_matches([',', ';', '.', '?', '!']);
-    Path::new("/").join(path).exists() || (path.contains('/') && root.join(path).exists())
+    machine.join(path).exists() || root.join(path).exists()
 }
 
 /// Finds the command whose name is most similar to an unknown one.
