@@ -89,6 +89,11 @@ fn prompt_with_a_leading_path_is_no_command() {
     let rig = rig();
     assert_eq!(rig.task(&["/etc is what?"]).code(), 0);
     assert_eq!(rig.task(&["/usr/bin is what?"]).code(), 0);
+}
+
+#[test]
+fn prompt_with_a_path_of_the_project_is_no_command() {
+    let rig = rig();
     rig.write("lib/main.dart", "");
     assert_eq!(rig.task(&["/lib/main.dart:3 is what?"]).code(), 0);
 }
