@@ -429,21 +429,26 @@ pub fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Returns the number of characters to insert, delete or replace in order to turn one name into the
-/// other.
+/// Returns the number of edits that turn one name into the other: a character inserted, deleted or
+/// replaced, or two neighbors swapped.
 fn edit_distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, c) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let mut older: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    for (i, c) in from.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, other) in to.iter().enumerate() {
-            let change = diagonal + usize::from(c != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+            let change = last[j] + usize::from(c != other);
+            let mut least = change.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *c == to[j - 1] && from[i - 1] == *other {
+                least = least.min(older[j - 1] + 1);
+            }
+            row.push(least);
         }
+        older = std::mem::replace(&mut last, row);
     }
-    row[to.len()]
+    last[to.len()]
 }
 
 #[cfg(test)]

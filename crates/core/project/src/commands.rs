@@ -139,14 +139,19 @@ fn mark_command_lines(text: &str) -> String {
     out
 }
 
-/// Splits a line into words. Quoted text remains one word.
+/// Splits a line into words. Quoted text remains one word. An apostrophe after a letter or a digit
+/// is part of the word.
 pub fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
     let mut quote = None;
     for c in line.chars() {
+        let is_apostrophe = c == '\''
+            && word
+                .as_ref()
+                .is_some_and(|word| word.ends_with(char::is_alphanumeric));
         match (quote, c) {
-            (None, '"' | '\'') => {
+            (None, '"' | '\'') if !is_apostrophe => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
@@ -319,6 +324,20 @@ mod tests {
             ..empty_command()
         }
         .expand_arguments(arguments)
+    }
+
+    #[test]
+    fn split_words_keeps_quoted_text_and_apostrophes() {
+        for (line, words) in [
+            ("", ""),
+            (" a  b ", "a|b"),
+            ("'a b' c", "a b|c"),
+            ("--text=\"a b\"", "--text=a b"),
+            ("the user's dog's 'new name'", "the|user's|dog's|new name"),
+            ("'a b'c", "a bc"),
+        ] {
+            assert_eq!(split_words(line).join("|"), words, "{line}");
+        }
     }
 
     #[test]

@@ -585,6 +585,40 @@ mod tests {
     }
 
     #[test]
+    fn nouns_are_commands_of_the_terminal() {
+        for noun in Cli::definition()
+            .get_subcommands()
+            .filter(|command| command.has_subcommands())
+        {
+            let name = noun.get_name();
+            assert!(haft_tui::is_command(name), "/{name} is not in familiar.txt");
+        }
+    }
+
+    #[test]
+    fn accepts_set_is_false_for_commands_without_the_option() {
+        for noun in Cli::definition()
+            .get_subcommands()
+            .filter(|command| command.has_subcommands())
+        {
+            for verb in noun
+                .get_subcommands()
+                .filter(|verb| !verb.has_subcommands())
+            {
+                let arguments = [noun.get_name(), verb.get_name()].map(str::to_owned);
+                let has_option = verb
+                    .get_arguments()
+                    .any(|arg| arg.get_id().as_str() == "set");
+                assert_eq!(
+                    options::accepts_set(&arguments),
+                    has_option,
+                    "{arguments:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn conversation_arguments_share_a_value_name() {
         fn check(command: &clap::Command, path: &str) {
             for arg in command

@@ -9,8 +9,8 @@ use haft_agent::{
     assess_confinement, find_knowledge_and_trust, set_up_sandbox,
 };
 use haft_permission::{PermissionRequest, Verdict};
-use haft_project::KnowledgePaths;
-use haft_project::commands::{self, PromptPiece};
+use haft_project::commands::{self, CommandPrompt, PromptPiece};
+use haft_project::{KnowledgePaths, NamedItems};
 use haft_sandbox::{Capture, CommandExit, CommandSpec, Sandbox};
 use haft_text::{CutLimits, Masker, NameRule, sanitize_bytes};
 use haft_tui::{UiHandle, UiMessage};
@@ -18,7 +18,7 @@ use haft_types::{Decision, PermissionMode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::permissions;
+use crate::commands::{init, permissions};
 use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::output;
@@ -31,7 +31,8 @@ const OUTPUT_LIMITS: CutLimits = CutLimits {
 
 /// Expands the custom command that `prompt` calls, such as `/review src/main.rs`. The returned
 /// pieces may be command lines to run. Text that only looks like a command, such as a path, stays
-/// unchanged. Problems with the command's file are printed on stderr.
+/// unchanged; an unknown command is an error. Problems with the command's file are printed on
+/// stderr.
 pub(crate) fn expand_prompt(
     prompt: String,
     paths: &KnowledgePaths,
@@ -56,7 +57,8 @@ pub(crate) fn expand_with_problems(
     let (name, arguments) = called
         .split_once(char::is_whitespace)
         .unwrap_or((called, ""));
-    if !NameRule::Command.allows(name) {
+    let first_part = name.split('/').next().unwrap_or_default();
+    if !NameRule::Command.allows(first_part) {
         return untouched(prompt);
     }
     let mut problems = Vec::new();
@@ -70,23 +72,62 @@ pub(crate) fn expand_with_problems(
             problems.map(ToString::to_string).collect(),
         ));
     }
-    if Path::new("/").join(name).exists() {
+    let is_known = haft_tui::is_command(first_part)
+        || first_part == init::COMMAND_NAME
+        || found.get(first_part).is_some();
+    let is_path = first_part != name;
+    if (is_path && !is_known) || names_existing_path(name, &paths.root) {
         return untouched(prompt);
     }
     if haft_tui::is_command(name) {
         return Err(usage_error(text!("slash-terminal", name)));
     }
+    let near = if is_known {
+        Some(first_part.to_owned())
+    } else {
+        find_near_command(name, &found)
+    };
+    let there = match near {
+        Some(near) => text!("slash-near", near),
+        None => describe_own_commands(&found, paths.trusted),
+    };
+    Err(usage_error(text!("slash-unknown", name, there)))
+}
+
+/// Returns true if the first word of a prompt, without its slash, names an existing file or folder:
+/// `etc` and `usr/bin` one of this machine, `src/main.rs` also one of the project. A line number or
+/// punctuation may follow a path of several parts.
+fn names_existing_path(word: &str, root: &Path) -> bool {
+    let machine = Path::new("/");
+    if !word.contains('/') {
+        return machine.join(word).exists();
+    }
+    let path = word.split(':').next().unwrap_or(word);
+    let path = path.trim_end_matches([',', ';', '.', '?', '!']);
+    machine.join(path).exists() || root.join(path).exists()
+}
+
+/// Finds the command whose name is most similar to an unknown one.
+fn find_near_command(name: &str, found: &NamedItems<CommandPrompt>) -> Option<String> {
+    let mut known: Vec<&str> = haft_tui::command_names().collect();
+    known.push(init::COMMAND_NAME);
+    known.extend(found.items.iter().map(|command| command.name.as_str()));
+    // Any short word is similar to a name of two letters.
+    known.retain(|known| known.len() > 2);
+    haft_model::nearest_name(name, known.into_iter())
+}
+
+fn describe_own_commands(found: &NamedItems<CommandPrompt>, is_trusted: bool) -> String {
     let names: Vec<_> = found
         .items
         .iter()
         .map(|command| format!("/{}", command.name))
         .collect();
-    let there = match names.as_slice() {
-        [] if paths.trusted => text!("slash-none").to_owned(),
+    match names.as_slice() {
+        [] if is_trusted => text!("slash-none").to_owned(),
         [] => text!("slash-untrusted").to_owned(),
         names => text!("slash-there-are", names = output::join_names(names)),
-    };
-    Err(usage_error(text!("slash-unknown", name, there)))
+    }
 }
 
 /// Converts the error of an extension's prompt or resource into a usage error in the user's
@@ -259,6 +300,109 @@ impl InlineCommands<'_> {
                     | ApprovalReply::No { .. } => refused(),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A project with a command `review` and a file `lib/main.dart`.
+    fn project() -> tempfile::TempDir {
+        let project = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            (".haft/commands/review.md", "Review it."),
+            ("lib/main.dart", ""),
+        ] {
+            let path = project.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        project
+    }
+
+    /// Returns the text that is sent to the model, or the error message.
+    fn expand(prompt: &str) -> Result<String, String> {
+        let project = project();
+        let root = project.path().to_owned();
+        let paths = KnowledgePaths {
+            cwd: root.clone(),
+            trusted: true,
+            user: root.join("user"),
+            home: None,
+            root,
+        };
+        match expand_with_problems(prompt.to_owned(), &paths) {
+            Ok((pieces, _)) => match pieces.as_slice() {
+                [PromptPiece::Text(text)] => Ok(text.clone()),
+                pieces => panic!("{prompt}: {pieces:?}"),
+            },
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn expand_keeps_paths_as_prompts() {
+        for prompt in [
+            "/etc is what?",
+            "/usr/bin is what?",
+            "/nowhere/at/all",
+            "/lib/main.dart fails",
+            "/lib/main.dart:12 fails",
+            "/lib/main.dart, why?",
+            "/ alone",
+            "// a comment",
+        ] {
+            assert_eq!(expand(prompt), Ok(prompt.to_owned()), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn expand_rejects_words_that_begin_with_a_command() {
+        for (prompt, near) in [
+            ("/index/build", "index"),
+            ("/rules/list now", "rules"),
+            ("/coding/next", "coding"),
+            ("/lib/missing.dart", "lib"),
+            ("/review/all", "review"),
+            ("/init/it", "init"),
+        ] {
+            let error = expand(prompt).unwrap_err();
+            let advice = format!("did you mean `/{near}`?");
+            assert!(error.contains(&advice), "{prompt}: {error}");
+        }
+    }
+
+    #[test]
+    fn expand_names_the_command_nearest_to_an_unknown_one() {
+        for (prompt, near) in [
+            ("/comit now", "commit"),
+            ("/hlep", "help"),
+            ("/reviw a.rs", "review"),
+            ("/codign x", "coding"),
+        ] {
+            let error = expand(prompt).unwrap_err();
+            let advice = format!("did you mean `/{near}`?");
+            assert!(error.contains(&advice), "{prompt}: {error}");
+        }
+        assert_eq!(
+            expand("/xylophone"),
+            Err(
+                "unknown command `/xylophone`: /help lists the commands; yours are /review"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn expand_rejects_commands_of_the_terminal() {
+        for prompt in ["/coding fix it", "/rules /list", "/help"] {
+            let error = expand(prompt).unwrap_err();
+            assert!(
+                error.contains("works only in the terminal interface"),
+                "{prompt}: {error}"
+            );
         }
     }
 }

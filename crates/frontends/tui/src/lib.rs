@@ -57,7 +57,7 @@ pub use app::{App, AppInput, Effect, LiveRegion, Setup, format_elapsed, translat
 pub use ask::{
     Answered, InputEcho, ask_line, terminal_columns, wrap_after_front, wrap_to_terminal,
 };
-pub use commands::{COMMANDS, SlashCommand, is_command};
+pub use commands::{COMMANDS, SlashCommand, command_names, is_command};
 pub use config::{Editing, TuiConfig};
 pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};

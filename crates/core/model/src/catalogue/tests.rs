@@ -67,6 +67,21 @@ fn resolve_errors_suggest_names() {
 }
 
 #[test]
+fn nearest_name_counts_a_swap_as_one_edit() {
+    let near = |name: &str| nearest_name(name, ["mode", "model", "help", "commit"].into_iter());
+    for (name, nearest) in [
+        ("modle", Some("mode")),
+        ("hlep", Some("help")),
+        ("comimt", Some("commit")),
+        ("comit", Some("commit")),
+        ("model", Some("model")),
+        ("pehl", None),
+    ] {
+        assert_eq!(near(name).as_deref(), nearest, "{name}");
+    }
+}
+
+#[test]
 fn catalogue_rejects_a_model_of_an_unknown_provider() {
     let models = [("nobody/x".to_owned(), ModelConfig::default())].into();
     let error = Catalogue::new(BTreeMap::new(), models).unwrap_err();

@@ -82,7 +82,7 @@ fn find_near_word(haft: &Command, word: &str) -> Option<NearWord> {
     if let Some(advice) = foreign_word_advice(&word) {
         return Some(NearWord::Foreign(advice));
     }
-    let commands: Vec<_> = haft
+    let commands = haft
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
         .flat_map(|command| {
@@ -91,14 +91,8 @@ fn find_near_word(haft: &Command, word: &str) -> Option<NearWord> {
                 .into_iter()
                 .chain(command.get_all_aliases())
         })
-        .chain(["help"])
-        .collect();
-    let is_known =
-        |text: &String| commands.contains(&text.as_str()) || foreign_word_advice(text).is_some();
-    let found = swap_neighbors(&word).find(is_known).or_else(|| {
-        let known = commands.iter().copied().chain(FOREIGN_WORDS);
-        haft_model::nearest_name(&word, known)
-    })?;
+        .chain(["help"]);
+    let found = haft_model::nearest_name(&word, commands.chain(FOREIGN_WORDS))?;
     if let Some(advice) = foreign_word_advice(&found) {
         return Some(NearWord::Foreign(advice));
     }
@@ -106,16 +100,6 @@ fn find_near_word(haft: &Command, word: &str) -> Option<NearWord> {
         .find_subcommand(&found)
         .map_or(found.as_str(), Command::get_name);
     Some(NearWord::Command(name.to_owned()))
-}
-
-/// Returns the variants of a word in which one pair of neighboring characters is swapped.
-fn swap_neighbors(word: &str) -> impl Iterator<Item = String> {
-    let chars: Vec<char> = word.chars().collect();
-    (1..chars.len()).map(move |at| {
-        let mut swapped = chars.clone();
-        swapped.swap(at - 1, at);
-        swapped.into_iter().collect()
-    })
 }
 
 /// The words for which [`foreign_word_advice`] has advice.
@@ -180,6 +164,16 @@ fn ask_user(
 mod tests {
     use super::*;
     use crate::cli::Cli;
+
+    /// Returns the variants of a word in which one pair of neighboring characters is swapped.
+    fn swap_neighbors(word: &str) -> impl Iterator<Item = String> {
+        let chars: Vec<char> = word.chars().collect();
+        (1..chars.len()).map(move |at| {
+            let mut swapped = chars.clone();
+            swapped.swap(at - 1, at);
+            swapped.into_iter().collect()
+        })
+    }
 
     /// Returns texts that are one edit away from `name`.
     fn edits(name: &str) -> Vec<String> {

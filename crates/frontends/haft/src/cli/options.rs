@@ -16,6 +16,26 @@ pub(crate) struct Common {
     pub(crate) set: Vec<String>,
 }
 
+/// The commands that write or describe config.toml, which accept no `--set`.
+const COMMANDS_WITHOUT_SET: [[&str; 2]; 8] = [
+    ["config", "edit"],
+    ["config", "path"],
+    ["config", "schema"],
+    ["config", "set"],
+    ["config", "unset"],
+    ["models", "add"],
+    ["permissions", "add"],
+    ["permissions", "remove"],
+];
+
+/// Returns true if the command of these arguments accepts `--set`.
+pub(crate) fn accepts_set(arguments: &[String]) -> bool {
+    match arguments {
+        [noun, verb, ..] => !COMMANDS_WITHOUT_SET.contains(&[noun.as_str(), verb.as_str()]),
+        _ => true,
+    }
+}
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct JsonArgs {
     /// Print JSON.

@@ -15,6 +15,7 @@ use haft_tui::{SideAction, UiHandle, UiMessage};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::commit_question;
+use crate::cli::options::accepts_set;
 use crate::output;
 
 /// The maximum number of listed files.
@@ -186,9 +187,15 @@ impl SideActions {
     /// Returns a command that runs haft with these arguments.
     fn haft_command(&self, arguments: &[String]) -> Command {
         let mut command = self.program.command();
-        command.args(arguments);
         command.envs(output::available_columns().map(|columns| ("COLUMNS", columns.to_string())));
-        command.args(self.set.iter().flat_map(|set| ["--set", set]));
+        // The words after `--` belong to another program.
+        let end = arguments.iter().position(|argument| argument == "--");
+        let (own, rest) = arguments.split_at(end.unwrap_or(arguments.len()));
+        command.args(own);
+        if accepts_set(arguments) {
+            command.args(self.set.iter().flat_map(|set| ["--set", set]));
+        }
+        command.args(rest);
         command
     }
 

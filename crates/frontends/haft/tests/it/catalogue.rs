@@ -78,7 +78,7 @@ fn commands_add_keeps_the_folder_trusted() {
     assert!(
         unknown
             .stderr()
-            .contains("unknown command `/reviw`: /help lists the commands; yours are /review"),
+            .contains("unknown command `/reviw`: did you mean `/review`? /help lists the commands"),
         "{}",
         unknown.stderr()
     );
@@ -89,6 +89,28 @@ fn prompt_with_a_leading_path_is_no_command() {
     let rig = rig();
     assert_eq!(rig.task(&["/etc is what?"]).code(), 0);
     assert_eq!(rig.task(&["/usr/bin is what?"]).code(), 0);
+}
+
+#[test]
+fn prompt_with_a_path_of_the_project_is_no_command() {
+    let rig = rig();
+    rig.write("lib/main.dart", "");
+    assert_eq!(rig.task(&["/lib/main.dart:3 is what?"]).code(), 0);
+}
+
+#[test]
+fn prompt_that_begins_with_a_command_and_a_slash_is_rejected() {
+    let rig = rig();
+    for prompt in ["/index/build", "/rules/list", "/coding/next fix it"] {
+        let rejected = rig.run(&["run", prompt]);
+        assert_eq!(rejected.code(), 2, "{prompt}: {}", rejected.stderr());
+        assert!(
+            rejected.stderr().contains("did you mean `/"),
+            "{prompt}: {}",
+            rejected.stderr()
+        );
+    }
+    assert_eq!(rig.server.requests().len(), 0);
 }
 
 #[test]

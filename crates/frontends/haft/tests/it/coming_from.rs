@@ -3,7 +3,8 @@
 //! The left column is typed word for word; the text comes from the cell itself. A command line runs
 //! in a shell where the other agent's name starts haft, a slash command is typed at haft's terminal,
 //! a flag is added to a run, and a file gets the path in the cell. Each must do what the row says,
-//! or haft must answer with the advice in the right column, which is tried as well.
+//! or haft must answer with the advice in the right column, which is tried as well. The few texts
+//! that cannot be typed are listed with the reason in `left_column_is_typed_except_for_files`.
 //!
 //! `UPDATE_DOCS=1 cargo test --workspace --test it coming_from` regenerates the page.
 
@@ -200,19 +201,11 @@ impl Row {
         let form = Form::from_text(text);
         let typed = self.fill_placeholders(text);
         let within = |why| format!("`{typed}`: {why}");
-        // Text inside one of the row's files is not typed.
-        if self.files.values().any(|content| content.contains(&typed)) {
+        if self.untyped_reason(text).is_some() {
             return Ok(());
         }
         match form {
-            Form::File => {
-                let names_it = |name: &String| *name == typed;
-                if self.files.keys().any(names_it) || self.is_outside(&typed) {
-                    Ok(())
-                } else {
-                    Err(within("is not among the files of the row".to_owned()))
-                }
-            }
+            Form::File => Err(within("is not among the files of the row".to_owned())),
             Form::Input => self.type_input(&typed, index).map_err(within),
             Form::Flags if self.terminal.is_some() => self
                 .type_line(&format!("haft {typed}"), index)
@@ -225,6 +218,22 @@ impl Row {
             }
             Form::CommandLine => self.run_line(&typed).map_err(within),
         }
+    }
+
+    /// Returns the reason why a text of the left column is not typed, or `None` if it is typed.
+    fn untyped_reason(&self, text: &str) -> Option<&'static str> {
+        let typed = self.fill_placeholders(text);
+        if self.files.values().any(|content| content.contains(&typed)) {
+            return Some("text in a file of the row");
+        }
+        if Form::from_text(text) != Form::File {
+            return None;
+        }
+        if self.files.contains_key(&typed) {
+            return Some("the path of a file of the row");
+        }
+        let reason = "a file of the other agent; the row has a command instead";
+        self.is_outside(&typed).then_some(reason)
     }
 
     /// Returns true if haft does not read this file of the other agent, and the row names a command
@@ -548,6 +557,40 @@ fn aider_rows_work_in_haft() {
 #[test]
 fn auto_coder_rows_work_in_haft() {
     test_rows(5);
+}
+
+#[test]
+fn left_column_is_typed_except_for_files() {
+    let mut untyped = String::new();
+    for agent in load_agents() {
+        for row in &agent.row {
+            for text in quoted_texts(&row.you) {
+                if let Some(reason) = row.untyped_reason(&text) {
+                    writeln!(untyped, "{}: {text}: {reason}", agent.name).unwrap();
+                }
+            }
+        }
+    }
+    insta::assert_snapshot!(untyped, @r#"
+    Claude Code: CLAUDE.md: the path of a file of the row
+    Claude Code: @docs/style.md: text in a file of the row
+    Claude Code: $ARGUMENTS: text in a file of the row
+    Claude Code: .claude/commands/fix.md: the path of a file of the row
+    Claude Code: .claude/agents/reviewer.md: the path of a file of the row
+    Claude Code: .claude/skills/pdf/SKILL.md: the path of a file of the row
+    Claude Code: .claude/settings.json: the path of a file of the row
+    Claude Code: "deny": text in a file of the row
+    codex: AGENTS.md: the path of a file of the row
+    codex: ~/.codex/config.toml: a file of the other agent; the row has a command instead
+    opencode: AGENTS.md: the path of a file of the row
+    opencode: CLAUDE.md: the path of a file of the row
+    opencode: opencode.json: a file of the other agent; the row has a command instead
+    aider: .aider.conf.yml: a file of the other agent; the row has a command instead
+    auto-coder: .autocoderrules/style.md: the path of a file of the row
+    auto-coder: .autocoderagents/reviewer.md: the path of a file of the row
+    auto-coder: .auto-coder/autocoderrules/style.md: the path of a file of the row
+    auto-coder: AGENTS.md: the path of a file of the row
+    "#);
 }
 
 /// The start of the page and its column headings, in each language.

@@ -200,6 +200,105 @@ fn shift_tab_changes_the_mode_and_announces_plan_mode() {
 }
 
 #[test]
+fn text_after_a_mode_command_is_sent_in_that_mode() {
+    let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
+    let replies = [
+        Reply::text("Because."),
+        write("a.txt"),
+        Reply::text("Planned."),
+        Reply::text("Fixed."),
+    ];
+    let rig = rig_in_order(replies);
+    let mut terminal = Terminal::start(&rig, &[], (90, 24));
+    terminal.until_text("> ");
+    terminal.press("/ask why?\r");
+    terminal.until_text("Because.");
+    terminal.until_text("Carry out this plan?");
+    terminal.press(ESC);
+    terminal.until("the input again", |screen| {
+        !screen.contents().contains("Carry out this plan?")
+    });
+    // The mode stays.
+    terminal.press("write a\r");
+    terminal.until_text("Planned.");
+    terminal.until_text("Carry out this plan?");
+    terminal.press(ESC);
+    terminal.until("the input again", |screen| {
+        !screen.contents().contains("Carry out this plan?")
+    });
+    assert!(!rig.project().join("a.txt").exists());
+    terminal.press("/coding fix the bug\r");
+    terminal.until_text("ask: asks before");
+    terminal.until_text("Fixed.");
+    terminal.until_idle();
+    let sent = |request: usize| request_body(&rig, request)["messages"].to_string();
+    assert!(
+        sent(0).contains("why?") && !sent(0).contains("/ask why?"),
+        "{}",
+        sent(0)
+    );
+    assert!(
+        sent(3).contains("fix the bug") && !sent(3).contains("/coding"),
+        "{}",
+        sent(3)
+    );
+    quit(terminal);
+}
+
+#[test]
+fn noun_and_verb_run_haft_beside_the_conversation() {
+    let rig = rig_in_order([]);
+    rig.write("style.md", "Use tabs.\n");
+    let mut terminal = Terminal::start(&rig, &["--set", "context.compact_at=0.77"], (90, 40));
+    terminal.until_text("> ");
+    for (typed, shown) in [
+        ("/rules /list", "No rules yet"),
+        ("/rules /add style style.md", ".haft/rules/style.md"),
+        ("/rules /show style", "Use tabs."),
+        ("/models /list", "USD/M IN"),
+        ("/mcp /list", "There are no MCP servers"),
+        ("/lib /list", "This project uses no libraries yet"),
+        (
+            "/permissions /add \"Bash(git log:*)\"",
+            "Added 1 allow rule",
+        ),
+        ("/conf retry.attempts:7", "set `retry.attempts` in"),
+        ("/config /get context.compact_at", "0.77"),
+    ] {
+        terminal.press(&format!("{typed}\r"));
+        terminal.until_text(shown);
+    }
+    let saved = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    assert!(
+        saved.contains("attempts = 7") && saved.contains("git log"),
+        "{saved}"
+    );
+    assert_eq!(rig.server.requests().len(), 0);
+    quit(terminal);
+}
+
+#[test]
+fn unknown_commands_name_the_nearest_and_are_not_sent() {
+    let rig = rig_in_order([]);
+    let mut terminal = Terminal::start(&rig, &[], (100, 40));
+    terminal.until_text("> ");
+    for (typed, shown) in [
+        ("/comit now", "did you mean `/commit`?"),
+        ("/rules/list", "did you mean `/rules`?"),
+        (" /reusme x", "did you mean `/resume`?"),
+        ("/ask /codign x", "did you mean `/coding`?"),
+        ("/index/build", "nothing has to be indexed"),
+        ("/xylophone x", "Unknown command `/xylophone`"),
+    ] {
+        terminal.press(&format!("{typed}\r"));
+        terminal.until_text(shown);
+        terminal.until_idle();
+    }
+    assert_eq!(rig.server.requests().len(), 0);
+    quit(terminal);
+}
+
+#[test]
 fn resume_outside_plan_mode_announces_its_end() {
     let rig = rig_in_order(["One.", "Two.", "Three.", "Four."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &[], (90, 24));

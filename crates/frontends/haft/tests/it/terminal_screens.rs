@@ -338,7 +338,7 @@ fn command_menu_is_aligned_and_ordered_by_use() {
     insta::assert_snapshot!(rows_below_input(&terminal, "> /"), @r"
     > /
     ▸ /model          switch to another model
-      /mode           choose the permission mode: /mode, /mode plan
+      /mode           choose the permission mode: /mode, /mode plan [prompt]
       /resume         continue another conversation
       /clear          start a new conversation
       /context        show what fills the window; /context edit

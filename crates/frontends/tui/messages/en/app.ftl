@@ -57,6 +57,7 @@ app-placeholder = Describe a task; ? for keys
 app-more-keys = /help shows all
 app-help-path = name a file for the model
 app-help-shell = run a command in your shell; the model reads the output
+app-help-haft = run a command of haft: /mcp add, /rules show NAME, /config KEY:VALUE
 app-edit-unchanged = Nothing was changed in the editor, so nothing was allowed.
 app-lost-names = The lines with the file names were changed, so the edit was discarded.
 

@@ -18,6 +18,5 @@ familiar-web = name the address in your message, and the model fetches it
 familiar-image = paste the path of an image, press Ctrl-V for the one in the clipboard, or start haft with --image shot.png
 familiar-test = run it with !command, or ask the model to run it
 familiar-prompts = prompts you call by name are commands (/commands); those of MCP servers begin with /mcp__
-familiar-chat = `haft chat` talks with the model without tools
 familiar-bug = `haft doctor` checks the store and the environment, `haft logs` shows the log
 familiar-upgrade = haft never updates itself; `haft --version` shows which one this is

@@ -40,6 +40,7 @@ app-placeholder = 描述任务；? 快捷键
 app-more-keys = /help 显示全部
 app-help-path = 为模型指明文件
 app-help-shell = 在你的 shell 中运行命令；模型会读取输出
+app-help-haft = 运行 haft 的命令：/mcp add、/rules show NAME、/config KEY:VALUE
 app-edit-unchanged = 在编辑器中没有改动，因此没有允许任何操作。
 app-lost-names = 文件名所在的行被改动，因此没有采用这次编辑。
 

@@ -18,6 +18,5 @@ familiar-web = 在消息中写出网址，模型会自行获取
 familiar-image = 粘贴图片路径，按 Ctrl-V 使用剪贴板中的图片，或用 --image shot.png 启动 haft
 familiar-test = 用 !command 运行，或让模型运行
 familiar-prompts = 按名称调用的提示词就是命令（/commands）；MCP 服务器的提示词以 /mcp__ 开头
-familiar-chat = `haft chat` 与模型对话，不使用工具
 familiar-bug = `haft doctor` 检查存储和环境，`haft logs` 显示日志
 familiar-upgrade = haft 从不自行更新；`haft --version` 显示当前版本

@@ -238,9 +238,9 @@ impl Composer {
         }
         let mut text = self.editor.take_text();
         effects.push(Effect::Keep(text.clone()));
-        if text.starts_with('/') {
-            // Completion appends a space.
-            text.truncate(text.trim_end().len());
+        if text.trim_start().starts_with('/') {
+            // Completion appends a space, and a blank before a command makes it no prompt.
+            text = text.trim().to_owned();
         }
         Some(text)
     }

@@ -21,6 +21,7 @@ pub(super) fn draw_help(user_commands: &[(String, String)], columns: usize) -> V
         .collect();
     rows.extend(row("@path", text!("app-help-path")));
     rows.extend(row("!command", text!("app-help-shell")));
+    rows.extend(row("/noun verb", text!("app-help-haft")));
     rows.push(StyledLine::empty());
     rows.extend(
         COMMANDS

@@ -7,7 +7,7 @@ use super::choices::list_modes;
 use super::help::draw_help;
 use super::{App, Effect};
 use crate::commands::foreign_commands::{self, ForeignCommand};
-use crate::commands::{self, CommandHandler, InterfaceCommand, SessionCommand};
+use crate::commands::{self, CommandHandler, InterfaceCommand, SessionCommand, SlashCommand};
 use crate::line::TextStyle;
 use crate::link::{ContextParts, Focus, ListRequest, Operation, SideAction};
 use crate::status::draw_context;
@@ -33,6 +33,16 @@ impl App {
         } else {
             self.scrollback.print_prompt(&text);
         }
+        self.run_slash_command(command, arguments, effects);
+    }
+
+    /// Runs a built-in command whose input was already printed.
+    fn run_slash_command(
+        &mut self,
+        command: SlashCommand,
+        arguments: &str,
+        effects: &mut Vec<Effect>,
+    ) {
         match command.by {
             CommandHandler::Own(command) => self.run_command(command, arguments, effects),
             CommandHandler::Session(_) if self.turn.is_busy() => {
@@ -42,12 +52,7 @@ impl App {
             CommandHandler::Session(command) => {
                 self.request_operation(command, arguments, effects);
             }
-            CommandHandler::Haft(first) => {
-                let arguments = first.iter().copied().chain(arguments.split_whitespace());
-                effects.push(Effect::Do(Operation::Side(SideAction::Haft(
-                    arguments.map(str::to_owned).collect(),
-                ))));
-            }
+            CommandHandler::Haft => effects.push(request_haft_run(command.name, arguments)),
             CommandHandler::Diff => effects.push(Effect::Do(Operation::Diff)),
         }
     }
@@ -56,9 +61,7 @@ impl App {
     /// known from other agents, or a prompt.
     fn dispatch_unknown(&mut self, text: String, effects: &mut Vec<Effect>) {
         let called = text.trim().strip_prefix('/').unwrap_or_default();
-        let (name, arguments) = called
-            .split_once(char::is_whitespace)
-            .unwrap_or((called, ""));
+        let (name, arguments) = commands::split_first_word(called);
         let is_user_command = self.composer.completions().has_user_command(name);
         let Some(familiar) = foreign_commands::find_equivalent(name).filter(|_| !is_user_command)
         else {
@@ -70,12 +73,14 @@ impl App {
                 let input = format!("{input} {arguments}").trim_end().to_owned();
                 self.scrollback
                     .print_note(&text!("familiar-instead", input = &input), TextStyle::Dim);
-                self.dispatch_input(input, effects);
+                match commands::find_command(&input) {
+                    Some((command, arguments)) => {
+                        self.run_slash_command(command, arguments, effects);
+                    }
+                    None => self.dispatch_input(input, effects),
+                }
             }
-            ForeignCommand::Haft(arguments) => {
-                let arguments = arguments.split(' ').map(str::to_owned).collect();
-                effects.push(Effect::Do(Operation::Side(SideAction::Haft(arguments))));
-            }
+            ForeignCommand::Haft(command) => effects.push(request_haft_run(command, arguments)),
             ForeignCommand::Hint(hint) => self.scrollback.print_note(hint, TextStyle::Plain),
         }
     }
@@ -100,6 +105,9 @@ impl App {
             InterfaceCommand::Context if arguments == "edit" => {
                 effects.push(Effect::Do(Operation::Offer(ListRequest::Context)));
             }
+            InterfaceCommand::Context if arguments.starts_with('/') => {
+                effects.push(request_haft_run("context", arguments));
+            }
             InterfaceCommand::Context if self.turn.is_busy() => self.print_context(None),
             InterfaceCommand::Context => effects.push(Effect::Do(Operation::Context)),
             InterfaceCommand::Cost => self.print_cost(),
@@ -115,6 +123,9 @@ impl App {
         arguments: &str,
         effects: &mut Vec<Effect>,
     ) {
+        if command == SessionCommand::Model && arguments.starts_with('/') {
+            return effects.push(request_haft_run("models", arguments));
+        }
         effects.push(Effect::Do(match command {
             SessionCommand::New => Operation::New,
             SessionCommand::Resume if arguments.is_empty() => {
@@ -142,13 +153,21 @@ impl App {
         }));
     }
 
-    fn choose_mode(&mut self, name: &str, effects: &mut Vec<Effect>) {
+    /// Switches to the mode that `arguments` begin with. Text after the mode is input, which is
+    /// dispatched in the new mode. Without arguments, offers a list of the modes.
+    fn choose_mode(&mut self, arguments: &str, effects: &mut Vec<Effect>) {
+        let (name, input) = commands::split_first_word(arguments);
         match name.parse::<PermissionMode>() {
             Ok(PermissionMode::Yolo) if self.started_in != PermissionMode::Yolo => {
                 self.scrollback
                     .print_note(text!("app-yolo-refused"), TextStyle::Warning);
             }
-            Ok(mode) => self.change_mode(mode, effects),
+            Ok(mode) => {
+                self.change_mode(mode, effects);
+                if !input.is_empty() {
+                    self.dispatch_input(input.to_owned(), effects);
+                }
+            }
             Err(_) if name.is_empty() => {
                 let list = list_modes(self.status.mode, self.started_in);
                 effects.push(Effect::Offer(list));
@@ -223,10 +242,17 @@ impl App {
     }
 }
 
+/// Returns the effect that runs `haft` for a command that was typed at the terminal.
+fn request_haft_run(command: &str, typed: &str) -> Effect {
+    let arguments = commands::haft_arguments(command, typed);
+    Effect::Do(Operation::Side(SideAction::Haft(arguments)))
+}
+
 /// Parses the arguments of `/files`.
 fn parse_files_request(arguments: &str) -> Option<ListRequest> {
     let mut words = arguments.split_whitespace();
     let action = words.next().unwrap_or_default();
+    let action = action.strip_prefix('/').unwrap_or(action);
     let paths: Vec<_> = words
         .map(|path| path.trim_start_matches('@').to_owned())
         .collect();
@@ -255,7 +281,7 @@ fn opens_list(by: CommandHandler, arguments: &str) -> bool {
         ) => true,
         CommandHandler::Own(_)
         | CommandHandler::Session(_)
-        | CommandHandler::Haft(_)
+        | CommandHandler::Haft
         | CommandHandler::Diff => false,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::Editing;
-use crate::link::{ListRequest, Operation, SideAction};
+use crate::link::{Focus, ListRequest, Operation, SideAction};
 use crate::picker::{PickerAction, PickerList, PickerRow};
 
 /// An interface, and everything it has printed or requested.
@@ -513,8 +513,7 @@ fn slash_commands_of_other_agents_are_translated() {
     assert_eq!(
         terminal.take_effects(),
         [Effect::Do(Operation::Side(SideAction::Haft(vec![
-            "hooks".into(),
-            "list".into()
+            "hooks".into()
         ])))]
     );
     terminal.say("/theme");
@@ -530,6 +529,101 @@ fn slash_commands_of_other_agents_are_translated() {
     assert!(
         effects.contains(&Effect::Do(Operation::Submit("/theme".into()))),
         "{effects:?}"
+    );
+}
+
+#[test]
+fn text_after_a_mode_command_is_a_prompt_in_that_mode() {
+    for (typed, mode) in [
+        ("/coding fix the bug", PermissionMode::Ask),
+        ("/code fix the bug", PermissionMode::Ask),
+        ("/mode plan fix the bug", PermissionMode::Plan),
+        ("/plan fix the bug", PermissionMode::Plan),
+        ("/ask  fix the bug", PermissionMode::Plan),
+        ("/architect\nfix the bug", PermissionMode::Plan),
+        ("/chat fix the bug", PermissionMode::Plan),
+        ("/auto fix the bug", PermissionMode::Auto),
+    ] {
+        let mut terminal = TestTerminal::new(80, 24);
+        let mut effects = Vec::new();
+        terminal.app.dispatch_input(typed.into(), &mut effects);
+        assert_eq!(
+            effects,
+            [
+                Effect::Do(Operation::Mode(mode)),
+                Effect::Do(Operation::Submit("fix the bug".into()))
+            ],
+            "{typed}"
+        );
+    }
+}
+
+#[test]
+fn mode_command_with_a_prompt_is_echoed_once() {
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("/architect how?");
+    let screen = terminal.full_screen();
+    assert!(
+        screen.contains("> /architect how?\nin haft: /mode plan how?\nplan: "),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("\n\n> how?\n") && !screen.contains("> /mode"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn prompt_after_a_mode_command_joins_the_running_turn() {
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("first");
+    terminal.take_effects();
+    terminal.say("/coding go on");
+    assert_eq!(
+        terminal.take_effects(),
+        [
+            Effect::Do(Operation::Mode(PermissionMode::Ask)),
+            Effect::Do(Operation::Join("go on".into()))
+        ]
+    );
+}
+
+#[test]
+fn mode_command_refuses_its_prompt_with_the_mode() {
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("/mode yolo delete it");
+    terminal.say("/mode whatever delete it");
+    assert_eq!(terminal.take_effects(), []);
+}
+
+#[test]
+fn noun_and_verb_run_a_command_of_haft() {
+    for (typed, arguments) in [
+        ("/rules /list", "rules list"),
+        ("/mcp /list", "mcp list"),
+        ("/models /list", "models list"),
+        ("/model /list", "models list"),
+        ("/lib /add x", "lib add x"),
+        ("/conf model:a/b", "config set model a/b"),
+        ("/context /show", "context show"),
+        ("/jobs", "jobs"),
+        ("  /rules /list ", "rules list"),
+    ] {
+        let mut terminal = TestTerminal::new(80, 24);
+        terminal.say(typed);
+        let arguments = arguments.split(' ').map(str::to_owned).collect();
+        assert_eq!(
+            terminal.take_effects(),
+            [Effect::Do(Operation::Side(SideAction::Haft(arguments)))],
+            "{typed}"
+        );
+    }
+    let mut terminal = TestTerminal::new(80, 24);
+    terminal.say("/files /add a.rs");
+    let added = Focus::Add(vec!["a.rs".into()]);
+    assert_eq!(
+        terminal.take_effects(),
+        [Effect::Do(Operation::Offer(ListRequest::Focus(added)))]
     );
 }
 

@@ -8,7 +8,7 @@
 pub(crate) enum ForeignCommand {
     /// An equivalent input for haft, to which the arguments of the command are appended.
     Input(&'static str),
-    /// Runs `haft` with these arguments, separated by spaces, and prints the output.
+    /// Runs `haft` with this argument and the typed arguments, and prints the output.
     Haft(&'static str),
     /// A sentence that names haft's alternative.
     Hint(&'static str),
@@ -16,11 +16,8 @@ pub(crate) enum ForeignCommand {
 
 /// Finds haft's equivalent of another agent's command, which is named without the slash.
 pub(crate) fn find_equivalent(name: &str) -> Option<ForeignCommand> {
-    let lines = include_str!("familiar.txt")
-        .lines()
-        .filter_map(|line| line.split_once(" = "));
     let mut meanings =
-        lines.filter(|(names, _)| names.split_whitespace().any(|known| known == name));
+        equivalents().filter(|(names, _)| names.split_whitespace().any(|known| known == name));
     match meanings.next() {
         Some((_, meaning)) => Some(
             meaning
@@ -29,6 +26,18 @@ pub(crate) fn find_equivalent(name: &str) -> Option<ForeignCommand> {
         ),
         None => find_hint(name),
     }
+}
+
+/// Lists the names that have an equivalent, without those that have a hint.
+pub(super) fn equivalent_names() -> impl Iterator<Item = &'static str> {
+    equivalents().flat_map(|(names, _)| names.split_whitespace())
+}
+
+/// Lists the lines of the table: names, separated by spaces, and their meaning.
+fn equivalents() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("familiar.txt")
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
 }
 
 fn find_hint(name: &str) -> Option<ForeignCommand> {
@@ -45,12 +54,11 @@ fn find_hint(name: &str) -> Option<ForeignCommand> {
         "export" | "share" | "save" | "copy" => text!("familiar-export"),
         "fork" | "branch" => text!("familiar-fork"),
         "review" | "pr-comments" => text!("familiar-review"),
-        "map" | "map-refresh" | "index" => text!("familiar-map"),
+        "map" | "map-refresh" | "index" | "index/build" | "index/query" => text!("familiar-map"),
         "web" | "fetch" => text!("familiar-web"),
         "paste" | "image" => text!("familiar-image"),
         "test" | "lint" => text!("familiar-test"),
         "recipe" | "prompts" | "prompt" => text!("familiar-prompts"),
-        "chat" => text!("familiar-chat"),
         "bug" | "feedback" | "report" => text!("familiar-bug"),
         "upgrade" | "update" | "release-notes" => text!("familiar-upgrade"),
         _ => return None,
@@ -68,6 +76,7 @@ mod tests {
             "new",
             "tokens",
             "plan",
+            "chat",
             "code",
             "add",
             "drop",
@@ -85,10 +94,7 @@ mod tests {
             );
         }
         assert_eq!(find_equivalent("run"), Some(ForeignCommand::Input("!")));
-        assert_eq!(
-            find_equivalent("ps"),
-            Some(ForeignCommand::Haft("jobs list"))
-        );
+        assert_eq!(find_equivalent("ps"), Some(ForeignCommand::Haft("jobs")));
         assert_eq!(find_equivalent("nothing-like-it"), None);
     }
 
