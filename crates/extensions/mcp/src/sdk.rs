@@ -690,6 +690,6 @@ async fn wait_for_error_output(process: &Background, limit: Duration) -> String 
     let text = process.live().stderr().text(ERROR_OUTPUT_LIMITS).text;
     match text.trim() {
         "" => note,
-        last => format!("{note}; its last words were:\n{last}"),
+        last => format!("{note}; its last output was:\n{last}"),
     }
 }

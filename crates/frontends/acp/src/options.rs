@@ -56,7 +56,7 @@ pub(crate) fn mode_state(current: PermissionMode, limit: PermissionMode) -> Sess
     if current == PermissionMode::Yolo {
         all.push(
             SessionMode::new(current.name(), "Yolo".to_owned())
-                .description("Asks for nothing, and confines nothing.".to_owned()),
+                .description("No approvals and no sandbox.".to_owned()),
         );
     }
     SessionModeState::new(current.name(), all)

@@ -197,7 +197,7 @@ fn pages_escape_the_text_of_conversations() {
         (format!("/c/{id}/timeline?zoom=in"), "Whole conversation"),
         ("/run".to_owned(), "New run"),
         (format!("/c/{id}/live"), "Newest messages"),
-        (format!("/c/{id}/edit"), "Tick messages"),
+        (format!("/c/{id}/edit"), "Select messages"),
         (
             format!("/c/{id}/next?input=%3Cscript%3Ealert(1)%3C/script%3E"),
             "Body as it would be sent",

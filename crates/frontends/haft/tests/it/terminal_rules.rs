@@ -28,7 +28,7 @@ fn approval_without_always_says_why() {
         ),
         (
             command("echo $HOME > out"),
-            "no rule can allow this call from now on",
+            "no rule is offered, because none for this call would cover it",
         ),
         (command("make $target"), "no rule can name `$target`"),
         (

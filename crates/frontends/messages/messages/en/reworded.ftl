@@ -86,6 +86,14 @@ library-chunk-of-fits-places-at = Chunk { $a } of `{ $b }` matches { $c } places
 library-send-the-whole-corrected-file = The model is asked for the whole file
 library-nothing-similar-was-found-read = Nothing similar was found
 library-the-line-is-missing-the = the line `{ $a }` is missing: the patch may be incomplete
+library-is-empty-say-what-you = `question` is empty
+library-is-empty-say-what-you-plan = `response` is empty
+library-is-empty-say-what-the = `content` is empty
+library-is-empty-say-what-to = `query` is empty
+library-is-empty-say-what-is = `{ $a }` is empty
+library-is-in-line-in-other = `{ $a }` is in line { $b }, in other upper and lower case:
+library-is-in-line-and-is = `{ $a }` is in line { $b }, and { $c } is compared with whole lines:
+library-is-inside-line-and-is = `{ $a }` is inside line { $b }, and { $c } is compared with whole lines:
 library-is-in-line-copy-the = `{ $a }` is in line { $b }:
 library-is-inside-line-copy-the = `{ $a }` is inside line { $b }:
 library-has-no-write-permission-for = `{ $a }` is read-only for its owner (mode { $b }), so it was not changed
@@ -130,6 +138,7 @@ library-a-picture-is-left-out = an image was left out: `{ $a }` takes none, and 
 library-a-picture-is-left-out-it = an image was left out, because it could not be described: { TRANSLATE($a) }
 
 ## Turns
+library-every-write-and-edit-failed = all edits failed; asking the model to check
 library-asking-the-model-to-continue = { TRANSLATE($a) }; asking the model to continue ({ $b } of { $c })
 library-the-task-was-not-reported = the model did not report the task as done
 library-the-goal-was-not-reported = the model did not report the goal as reached

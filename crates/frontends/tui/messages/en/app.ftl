@@ -58,7 +58,7 @@ app-more-keys = /help shows all
 app-help-path = name a file for the model
 app-help-shell = run a command in your shell; the model reads the output
 app-help-haft = run a command of haft: /mcp add, /rules show NAME, /config KEY:VALUE
-app-edit-unchanged = Nothing was changed in the editor, so nothing was allowed.
+app-edit-unchanged = No changes made; still waiting for your answer.
 app-lost-names = The lines with the file names were changed, so the edit was discarded.
 
 ## What a permission mode means
@@ -170,7 +170,7 @@ app-layer-current = current
 app-picker-empty = No match
 app-menu-place = { $at } of { $count }
 app-picker-place = { $at } of { $count } · { $keys }
-app-picker-question-keys = ↑ ↓ or a number, Enter selects, Esc closes, other text is your message
+app-picker-question-keys = Enter to select, Esc to cancel, or type a message
 app-picker-keys = Enter to select, Esc to cancel
 
 # An error or a notice, as whoever made it worded it, by its code.
