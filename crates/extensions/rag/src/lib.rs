@@ -33,5 +33,8 @@ pub use extension::{ConfiguredCollections, RagExtension, create_local_collection
 pub use index::IndexUpdate;
 pub use local::{CollectionStatus, Local, Passage, PassageResults};
 pub use remote::{EmbeddingCost, Remote, RemoteAnswer, RemoteError};
-pub use serve::{RagServer, Token, serve_collections};
+pub use serve::{
+    AnswerError, AnswerFuture, AnswerModel, AnswerPiece, AnswerPrompt, RagServer, ServedCollection,
+    Token, WrittenAnswer, serve_collections,
+};
 pub use tool::create_rag_tool;
