@@ -7,6 +7,9 @@
 //! This crate reads no environment variables and no home folder, gets the path of its index from
 //! the caller, and connects only to servers that the user configured.
 //!
+//! Its server ([`serve_collections`]) gets the models that write answers from the caller, as
+//! [`AnswerModel`].
+//!
 //! Start with [`Local`] (a collection over folders), [`Collection`] (a collection over folders or a
 //! server), [`create_rag_tool`] (the tool that the model calls), and the modules `terms` and
 //! `chunks` (pure functions that decide what is indexed).
