@@ -128,7 +128,7 @@ impl AnswerRequest {
     pub(super) async fn collect_answer(&self) -> Result<FinishedAnswer, AnswerError> {
         let mut checked = CheckedText::new(self.sources.len());
         let mut text = String::new();
-        let mut sink = |piece: AnswerPiece| {
+        let mut sink = |piece: AnswerPiece| -> ControlFlow<()> {
             match piece {
                 AnswerPiece::Text(piece) => text.push_str(&checked.add_piece(&piece)),
                 AnswerPiece::Restart { .. } => {
@@ -168,7 +168,7 @@ impl AnswerRequest {
     ) {
         let mut checked = CheckedText::new(self.sources.len());
         let mut interruption = None;
-        let mut sink = |piece: AnswerPiece| {
+        let mut sink = |piece: AnswerPiece| -> ControlFlow<()> {
             match piece {
                 AnswerPiece::Text(piece) => {
                     let is_first = checked.is_empty();

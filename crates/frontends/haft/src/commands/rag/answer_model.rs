@@ -12,7 +12,6 @@ use haft_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::run::to_usage_error;
 use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
 
@@ -31,7 +30,7 @@ impl ConfiguredAnswerModel {
     /// Resolves the model `name`, reads its key, and creates a first client, so that a wrong
     /// configuration is reported before the server starts.
     pub(super) fn open(haft: &Haft, settings: &Settings, name: &str) -> anyhow::Result<Self> {
-        let declared = settings.resolve_model(name).map_err(to_usage_error)?;
+        let declared = settings.resolve_model(name)?;
         let key = settings.read_key(&declared)?;
         let retry = settings.config.retry.clone();
         let client = Client::new(declared.clone(), key.clone(), retry.clone())
