@@ -13,6 +13,9 @@ pub struct Collection {
     pub name: String,
     /// A description of the subject. The model selects a collection by this text.
     pub description: String,
+    /// The model, as `provider/model`, that writes the answers of `haft rag serve` from passages.
+    /// `None` for a collection on a server.
+    pub model: Option<String>,
     pub kind: CollectionKind,
 }
 

@@ -26,7 +26,10 @@ pub struct CollectionConfig {
     /// The URL of the server that answers questions. The URL ends in `/v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The model name that is sent to the server. Default: the name of the collection.
+    /// For a server: the model name that is sent to it. Default: the name of the collection.
+    ///
+    /// For folders: the model, as `provider/model`, that writes the answers of `haft rag serve`.
+    /// Default: passages are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The environment variable that contains the server's key.
@@ -85,13 +88,11 @@ impl CollectionConfig {
                 Ok(CollectionSource::Url(parsed))
             }
             (None, folders) => {
-                if let Some(key) = [("model", &self.model), ("api_key_env", &self.api_key_env)]
-                    .iter()
-                    .find_map(|(key, value)| value.as_ref().map(|_| key))
-                {
-                    return Err(error(format!(
-                        "`{key}` is for a server, and this collection has `folders`"
-                    )));
+                if self.api_key_env.is_some() {
+                    return Err(error(
+                        "`api_key_env` is for a server, and this collection has `folders`"
+                            .to_owned(),
+                    ));
                 }
                 let folders = folders
                     .iter()
@@ -143,6 +144,11 @@ mod tests {
         };
         assert!(folders.source("d", None).is_ok());
         assert!(with_url("http://127.0.0.1:1/v1").source("d", None).is_ok());
+        let with_model = CollectionConfig {
+            model: Some("m".into()),
+            ..folders.clone()
+        };
+        assert!(with_model.source("d", None).is_ok());
         for (config, name, part) in [
             (
                 CollectionConfig::default(),
@@ -175,11 +181,11 @@ mod tests {
             ),
             (
                 CollectionConfig {
-                    model: Some("m".into()),
+                    api_key_env: Some("KEY".into()),
                     ..folders.clone()
                 },
                 "d",
-                "`model` is for a server",
+                "`api_key_env` is for a server",
             ),
             (folders, "../d", "letters, digits"),
             (with_url("ftp://h"), "d", "http://"),

@@ -219,9 +219,15 @@ impl ConfiguredCollections {
                 CollectionKind::Remote(Arc::new(remote))
             }
         };
+        let model = match kind {
+            CollectionKind::Local(_) => section.model.clone(),
+            // The name that the server knows, which is no model of haft's.
+            CollectionKind::Remote(_) => None,
+        };
         Ok(Collection {
             name: name.to_owned(),
             description: section.description.clone(),
+            model,
             kind,
         })
     }

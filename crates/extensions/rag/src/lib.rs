@@ -7,6 +7,9 @@
 //! This crate reads no environment variables and no home folder, gets the path of its index from
 //! the caller, and connects only to servers that the user configured.
 //!
+//! Its server ([`serve_collections`]) gets the models that write answers from the caller, as
+//! [`AnswerModel`].
+//!
 //! Start with [`Local`] (a collection over folders), [`Collection`] (a collection over folders or a
 //! server), [`create_rag_tool`] (the tool that the model calls), and the modules `terms` and
 //! `chunks` (pure functions that decide what is indexed).
@@ -33,5 +36,8 @@ pub use extension::{ConfiguredCollections, RagExtension, create_local_collection
 pub use index::IndexUpdate;
 pub use local::{CollectionStatus, Local, Passage, PassageResults};
 pub use remote::{EmbeddingCost, Remote, RemoteAnswer, RemoteError};
-pub use serve::{RagServer, Token, serve_collections};
+pub use serve::{
+    AnswerError, AnswerFuture, AnswerModel, AnswerPiece, AnswerPrompt, RagServer, ServedCollection,
+    Token, WrittenAnswer, serve_collections,
+};
 pub use tool::create_rag_tool;

@@ -1,10 +1,15 @@
 //! Serves collections to other local programs through the chat completions API (`haft rag serve`).
 //!
 //! The model's name selects the collection, and the last user message is the question. The answer
-//! consists of passages, with their sources in `citations`.
+//! is written by the collection's model from passages ([`answer`]). Without a model, the answer
+//! consists of the passages. Their sources are in `citations`.
 //!
 //! Invariant: a request is rejected without the token, from a page in a browser, and for a `Host`
 //! that is not this machine.
+
+mod answer;
+mod citations;
+mod completion;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -12,9 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use haft_types::Clock;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,6 +30,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use self::answer::AnswerRequest;
+pub use self::answer::{
+    AnswerError, AnswerFuture, AnswerModel, AnswerPiece, AnswerPrompt, WrittenAnswer,
+};
+use self::completion::{Completion, build_empty_usage, build_error, format_event};
 use crate::collection::{Collection, CollectionAnswer};
 
 /// The maximum size of a request, in bytes.
@@ -46,10 +58,17 @@ impl Token {
     }
 }
 
+/// A collection to serve, and the model that answers for it.
+pub struct ServedCollection {
+    pub collection: Collection,
+    /// The model that writes answers from passages. If `None`, the passages are the answer.
+    pub model: Option<Arc<dyn AnswerModel>>,
+}
+
 /// The collections to serve, with the server's token and clock.
 pub struct RagServer {
     /// The collections to serve. A client selects one by its name.
-    pub collections: Vec<Collection>,
+    pub collections: Vec<ServedCollection>,
     /// The token that clients must send with each request.
     pub token: Token,
     /// The clock for the timestamps in answers.
@@ -90,17 +109,23 @@ pub async fn serve_collections(
     }
 }
 
-type Reply = Response<Full<Bytes>>;
+type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// An HTTP error with which the server answers a request: status and message.
 struct RequestRefusal(StatusCode, String);
+
+impl From<AnswerError> for RequestRefusal {
+    fn from(error: AnswerError) -> Self {
+        Self(StatusCode::BAD_GATEWAY, error.to_string())
+    }
+}
 
 impl RagServer {
     async fn handle_request(&self, request: Request<Incoming>) -> Reply {
         match self.route_request(request).await {
             Ok(reply) => reply,
             Err(RequestRefusal(status, message)) => {
-                let error = json!({"error": {"message": message, "type": "invalid_request_error", "code": status.as_u16()}});
+                let error = build_error(status.as_u16(), &message);
                 build_reply(status, "application/json", error.to_string())
             }
         }
@@ -112,7 +137,7 @@ impl RagServer {
         let path = request.uri().path().trim_end_matches('/').to_owned();
         match (method, path.as_str()) {
             (Method::GET, "/v1/models" | "/models") => {
-                let one = |collection: &Collection| json!({"id": collection.name, "object": "model", "created": 0, "owned_by": "haft"});
+                let one = |served: &ServedCollection| json!({"id": served.collection.name, "object": "model", "created": 0, "owned_by": "haft"});
                 let data: Vec<_> = self.collections.iter().map(one).collect();
                 Ok(build_reply(
                     StatusCode::OK,
@@ -178,15 +203,15 @@ impl RagServer {
         let bad = |why: String| RequestRefusal(StatusCode::BAD_REQUEST, why);
         let asked: ChatQuery = serde_json::from_slice(body)
             .map_err(|error| bad(format!("the request cannot be read: {error}")))?;
-        let collection = self.find_collection(&asked.model)?;
+        let served = self.find_collection(&asked.model)?;
+        let name = &served.collection.name;
         let question = asked
             .last_question()
             .ok_or_else(|| bad("there is no message of the user with text in it".to_owned()))?;
-        let answer = collection.ask_question(&question, MAX_PASSAGES).await;
-        let answer = answer.map_err(|error| {
+        let answer = served.collection.ask_question(&question, MAX_PASSAGES);
+        let answer = answer.await.map_err(|error| {
             RequestRefusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
         })?;
-        let (text, citations) = format_answer(&answer);
         let created = self.clock.now().as_second();
         let id = format!(
             "chatcmpl-{}",
@@ -195,52 +220,54 @@ impl RagServer {
                 .get(..24)
                 .unwrap_or("0")
         );
-        let completion = |object: &str, choice: Value| json!({"id": id, "object": object, "created": created, "model": collection.name, "choices": [choice]});
+        let completion = Completion {
+            id,
+            created,
+            model: name.clone(),
+        };
+        if let Some(model) = &served.model
+            && let CollectionAnswer::Passages(found) = &answer
+            && !found.passages.is_empty()
+        {
+            let request = AnswerRequest::new(Arc::clone(model), name, &question, found);
+            return if asked.stream {
+                stream_written_answer(request, completion).await
+            } else {
+                build_written_answer(&request, &completion).await
+            };
+        }
+        let (text, citations) = format_answer(&answer);
         if !asked.stream {
-            let message = json!({"role": "assistant", "content": text});
-            let mut whole = completion(
-                "chat.completion",
-                json!({"index": 0, "message": message, "finish_reason": "stop"}),
-            );
-            whole["usage"] = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
-            whole["citations"] = json!(citations);
+            let whole = completion.build_whole(&text, "stop", build_empty_usage(), &citations);
             return Ok(build_reply(
                 StatusCode::OK,
                 "application/json",
                 whole.to_string(),
             ));
         }
-        let delta = json!({"role": "assistant", "content": text});
-        let first = completion(
-            "chat.completion.chunk",
-            json!({"index": 0, "delta": delta, "finish_reason": null}),
-        );
-        let mut last = completion(
-            "chat.completion.chunk",
-            json!({"index": 0, "delta": {}, "finish_reason": "stop"}),
-        );
-        last["citations"] = json!(citations);
+        let first = format_event(&completion.build_first_chunk(&text));
+        let last = format_event(&completion.build_last_chunk("stop", &citations));
         Ok(build_reply(
             StatusCode::OK,
             "text/event-stream",
-            format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n"),
+            format!("{first}{last}data: [DONE]\n\n"),
         ))
     }
 
     /// Returns the collection that the client names as the model. If there is only one collection,
     /// it matches any name.
-    fn find_collection(&self, model: &str) -> Result<&Collection, RequestRefusal> {
+    fn find_collection(&self, model: &str) -> Result<&ServedCollection, RequestRefusal> {
         if let [only] = self.collections.as_slice() {
             return Ok(only);
         }
         self.collections
             .iter()
-            .find(|one| one.name == model)
+            .find(|one| one.collection.name == model)
             .ok_or_else(|| {
                 let names: Vec<_> = self
                     .collections
                     .iter()
-                    .map(|one| one.name.as_str())
+                    .map(|one| one.collection.name.as_str())
                     .collect();
                 RequestRefusal(
                     StatusCode::NOT_FOUND,
@@ -258,13 +285,63 @@ fn build_refusal(status: StatusCode, message: &str) -> RequestRefusal {
 }
 
 fn build_reply(status: StatusCode, content_type: &'static str, body: String) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    let mut reply = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
     *reply.status_mut() = status;
+    set_content_type(&mut reply, content_type);
+    reply
+}
+
+fn set_content_type(reply: &mut Reply, content_type: &'static str) {
     reply.headers_mut().insert(
         CONTENT_TYPE,
         hyper::header::HeaderValue::from_static(content_type),
     );
-    reply
+}
+
+/// Waits for the whole answer of the model.
+async fn build_written_answer(
+    request: &AnswerRequest,
+    completion: &Completion,
+) -> Result<Reply, RequestRefusal> {
+    let answer = request.collect_answer().await?;
+    let whole = completion.build_whole(
+        &answer.text,
+        answer.finish_reason,
+        answer.usage,
+        request.sources(),
+    );
+    Ok(build_reply(
+        StatusCode::OK,
+        "application/json",
+        whole.to_string(),
+    ))
+}
+
+/// Waits for the first text of the model, and streams the answer from there. A failure before the
+/// first text is an error status; a later one is an event with an error, which ends the stream.
+async fn stream_written_answer(
+    request: AnswerRequest,
+    completion: Completion,
+) -> Result<Reply, RequestRefusal> {
+    let mut events = request.start_stream(completion);
+    let first = match events.recv().await {
+        Some(first) => first?,
+        None => return Err(AnswerError::Interrupted("the server is ending".to_owned()).into()),
+    };
+    let rest = stream::unfold(events, |mut events| async move {
+        let event = events.recv().await?;
+        let text = event.unwrap_or_else(|error| {
+            let status = StatusCode::BAD_GATEWAY.as_u16();
+            format_event(&build_error(status, &error.to_string()))
+        });
+        Some((text, events))
+    });
+    let frames = stream::once(std::future::ready(first))
+        .chain(rest)
+        .map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
+    let mut reply = Response::new(StreamBody::new(frames).boxed_unsync());
+    set_content_type(&mut reply, "text/event-stream");
+    Ok(reply)
 }
 
 /// True if the value of a `Host` header is a name of this machine. This check protects against web

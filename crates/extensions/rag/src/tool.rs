@@ -240,7 +240,7 @@ fn format_passages(name: &str, found: &PassageResults, workspace: &Workspace) ->
 }
 
 /// Returns a code fence that does not occur in `text`.
-fn choose_fence(text: &str) -> String {
+pub(crate) fn choose_fence(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
         fence.push('`');
@@ -263,6 +263,7 @@ mod tests {
         let local = |description: &str| Collection {
             name: "docs".into(),
             description: description.into(),
+            model: None,
             kind: CollectionKind::Local(Arc::new(crate::Local::new(
                 Vec::new(),
                 "/nonexistent".into(),

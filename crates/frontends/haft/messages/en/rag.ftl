@@ -27,6 +27,7 @@ rag-cannot-listen = cannot listen on `{ $address }`: { $error }
 rag-serving =
     Serving { $names } at http://{ $address }/v1
     { $token }
+rag-answering = Answers are written by { $models }.
 rag-already-served = `{ $name }` is a server already; only collections of folders are served
 rag-nothing-to-serve = there is no collection of folders to serve; `haft rag add NAME DIR` adds one
 rag-no-token = the environment variable `{ $variable }` is not set; export the token, or leave `--token-env` out

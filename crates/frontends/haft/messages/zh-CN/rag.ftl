@@ -20,6 +20,7 @@ rag-cannot-listen = 无法监听 `{ $address }`：{ $error }
 rag-serving =
     正在 http://{ $address }/v1 提供 { $names }
     { $token }
+rag-answering = 答案由 { $models } 撰写。
 rag-already-served = `{ $name }` 本身就是服务器；只提供由目录组成的文档集合
 rag-nothing-to-serve = 没有可提供的、由目录组成的文档集合；用 `haft rag add NAME DIR` 添加
 rag-no-token = 未设置环境变量 `{ $variable }`；请导出令牌，或去掉 `--token-env`

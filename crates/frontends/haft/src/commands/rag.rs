@@ -1,5 +1,6 @@
 //! `haft rag`: collections of documents that a model can query.
 
+mod answer_model;
 mod change;
 mod list;
 mod query;
@@ -54,8 +55,9 @@ pub(crate) struct RagAddArgs {
     /// The URL of a chat server, up to and including `/v1`.
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// The model name to send to the server; the collection's name when absent.
-    #[arg(long, requires = "url")]
+    /// With `--url`: the model name to send to the server; the collection's name when absent. With
+    /// folders: the model, as `provider/model`, that writes the answers of `haft rag serve`.
+    #[arg(long)]
     pub(crate) model: Option<String>,
     /// The environment variable that holds the server's key.
     #[arg(long, value_name = "NAME", requires = "url")]
@@ -85,6 +87,10 @@ pub(crate) struct RagServeArgs {
     /// The collections; all that are made of folders when absent.
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
+    /// The model, as `provider/model`, that writes answers from the passages, instead of that of
+    /// each collection. Without a model, the answers are the passages.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
     /// The local address to listen on; port 0 chooses a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8107")]
     pub(crate) listen: std::net::SocketAddr,

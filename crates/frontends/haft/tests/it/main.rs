@@ -100,6 +100,8 @@ mod proxy;
 mod purge;
 #[cfg(feature = "rag")]
 mod rag;
+#[cfg(feature = "rag")]
+mod rag_answers;
 #[cfg(feature = "lab")]
 mod reading;
 mod replay;

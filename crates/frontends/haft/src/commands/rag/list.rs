@@ -75,6 +75,9 @@ fn collection_to_json(collection: &Collection) -> Value {
             value["files"] = files.into();
             value["passages"] = passages.into();
             value["index_bytes"] = bytes.into();
+            if let Some(model) = &collection.model {
+                value["model"] = model.as_str().into();
+            }
         }
         CollectionKind::Remote(remote) => value["url"] = remote.url().as_str().into(),
     }

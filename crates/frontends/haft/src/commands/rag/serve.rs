@@ -1,16 +1,19 @@
 //! `haft rag serve`: serves collections as models of a local chat server.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_agent::{HostEnvironment, WallClock};
 use haft_rag::{
-    Collection, CollectionKind, ConfiguredCollections, RagServer, Token, serve_collections,
+    AnswerModel, Collection, CollectionKind, ConfiguredCollections, RagServer, ServedCollection,
+    Token, serve_collections,
 };
 use uuid::Uuid;
 
+use super::answer_model::ConfiguredAnswerModel;
 use crate::commands::rag::RagServeArgs;
 use crate::exit::usage_error;
-use crate::haft::Haft;
+use crate::haft::{Haft, Settings};
 use crate::{output, wiring};
 
 pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
@@ -21,6 +24,7 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
     let rag = ConfiguredCollections::load(&settings.places, &settings.config);
     let collections = choose_collections(&rag, &args.names)?;
     let names: Vec<_> = collections.iter().map(|one| one.name.clone()).collect();
+    let models = AnswerModels::open(haft, &settings, args.model.as_deref(), &collections)?;
     let (token, shown) = read_or_generate_token(haft.environment(), args.token_env.as_deref())?;
     wiring::build_runtime()?.block_on(async {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
@@ -36,6 +40,9 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
             token = shown,
             names = output::join_names(&names)
         ))?;
+        if let Some(models) = models.format_names() {
+            output::print_text_line(&text!("rag-answering", models))?;
+        }
         let end = async {
             // If signals cannot be awaited, the process runs until the system ends it.
             if tokio::signal::ctrl_c().await.is_err() {
@@ -45,7 +52,7 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
         serve_collections(
             listener,
             RagServer {
-                collections,
+                collections: models.assign_to(collections),
                 token,
                 clock: Arc::new(WallClock),
             },
@@ -54,6 +61,62 @@ pub(super) fn run(haft: &Haft, args: &RagServeArgs) -> anyhow::Result<()> {
         .await;
         Ok(())
     })
+}
+
+/// The models that write answers, by the names in the options and the configuration. Collections
+/// with one model share its clients.
+struct AnswerModels {
+    /// The model of all collections, instead of their own.
+    chosen: Option<String>,
+    opened: BTreeMap<String, Arc<ConfiguredAnswerModel>>,
+}
+
+impl AnswerModels {
+    fn open(
+        haft: &Haft,
+        settings: &Settings,
+        chosen: Option<&str>,
+        collections: &[Collection],
+    ) -> anyhow::Result<Self> {
+        let mut models = Self {
+            chosen: chosen.map(str::to_owned),
+            opened: BTreeMap::new(),
+        };
+        for collection in collections {
+            if let Some(name) = models.find_name(collection)
+                && !models.opened.contains_key(name)
+            {
+                let name = name.to_owned();
+                let model = ConfiguredAnswerModel::open(haft, settings, &name)?;
+                models.opened.insert(name, Arc::new(model));
+            }
+        }
+        Ok(models)
+    }
+
+    /// Returns the name of the model that answers for a collection, or `None` if its passages are
+    /// the answer.
+    fn find_name<'a>(&'a self, collection: &'a Collection) -> Option<&'a str> {
+        self.chosen.as_deref().or(collection.model.as_deref())
+    }
+
+    /// Returns the full names of the models for the user, or `None` if there is no model.
+    fn format_names(&self) -> Option<String> {
+        let names: Vec<_> = self.opened.values().map(|model| model.name()).collect();
+        (!names.is_empty()).then(|| output::join_names(&names))
+    }
+
+    fn assign_to(&self, collections: Vec<Collection>) -> Vec<ServedCollection> {
+        let mut served = Vec::new();
+        for collection in collections {
+            let model = self
+                .find_name(&collection)
+                .and_then(|name| self.opened.get(name))
+                .map(|model| Arc::clone(model) as Arc<dyn AnswerModel>);
+            served.push(ServedCollection { collection, model });
+        }
+        served
+    }
 }
 
 /// Returns the collections to serve. Only collections made of folders are served, because a
