@@ -61,6 +61,9 @@ pub struct SystemInput<'a> {
     /// The call syntax, with the parameters of each tool. Present if the calls of the model are
     /// part of its text.
     pub call_format: Option<&'a str>,
+    /// True if reminders and words of the user that follow a tool result are sent inside that
+    /// result, because the model rejects a user message there.
+    pub reminders_in_results: bool,
     /// Lists of the servers, collections and agents that tools can use, each as a finished text
     /// with a heading.
     pub lists: &'a [String],
@@ -300,6 +303,7 @@ struct SystemView<'a> {
     tools: Vec<&'a str>,
     protocol: ToolProtocol,
     call_format: Option<&'a str>,
+    reminders_in_results: bool,
     lists: &'a [String],
     examples: &'a [String],
     guidelines: Vec<String>,
@@ -347,6 +351,7 @@ pub(crate) fn render_system_detail(
             ToolProtocol::Xml | ToolProtocol::React => input.call_format,
         },
         protocol: input.protocol,
+        reminders_in_results: input.reminders_in_results,
         lists: input.lists,
         examples: input.examples,
         guidelines: Vec::new(),
