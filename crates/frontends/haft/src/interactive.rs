@@ -21,6 +21,7 @@ mod start_screen;
 mod task_updates;
 mod trust_prompt;
 mod turns;
+mod view_switch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -366,6 +367,10 @@ impl TuiSession<'_> {
                 Operation::Offer(offer) => self.offer_list(offer).await,
                 Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
                 Operation::Model(name) => self.use_model(name),
+                Operation::View(name) => {
+                    self.use_view(&name);
+                    Ok(())
+                }
                 Operation::Mode(mode) => {
                     self.chosen.mode = mode;
                     self.set_session_mode(mode)
@@ -426,6 +431,10 @@ impl TuiSession<'_> {
                 list => list,
             },
             ListRequest::Focus(focus) => return self.confirm_focus_change(focus),
+            ListRequest::View(name) => {
+                self.offer_view(&name);
+                return Ok(());
+            }
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
             ListRequest::Trust => return self.ask_for_trust(),
