@@ -56,6 +56,8 @@ pub struct SystemInput<'a> {
     pub role: RoleText<'a>,
     /// The tools that the model can call, in the order in which they are sent.
     pub tools: &'a [ToolSpec],
+    /// The tools that the model can call although their schemas are not sent.
+    pub deferred: &'a [ToolSpec],
     /// The protocol with which the model calls tools.
     pub protocol: ToolProtocol,
     /// The call syntax, with the parameters of each tool. Present if the calls of the model are
@@ -301,6 +303,7 @@ impl SystemSection {
 struct SystemView<'a> {
     role: Option<&'a str>,
     tools: Vec<&'a str>,
+    deferred: Vec<&'a str>,
     protocol: ToolProtocol,
     call_format: Option<&'a str>,
     reminders_in_results: bool,
@@ -345,7 +348,8 @@ pub(crate) fn render_system_detail(
     };
     let mut view = SystemView {
         role,
-        tools: input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        tools: list_names(input.tools),
+        deferred: list_names(input.deferred),
         call_format: match input.protocol {
             ToolProtocol::Native => None,
             ToolProtocol::Xml | ToolProtocol::React => input.call_format,
@@ -400,6 +404,10 @@ pub(crate) fn render_system_detail(
     }
     text.push('\n');
     Ok(text)
+}
+
+fn list_names(tools: &[ToolSpec]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
 fn new_template_engine() -> Result<minijinja::Environment<'static>, ContextError> {

@@ -545,6 +545,7 @@ fn build_system_input<'a>(
         role,
         append: config.prompt.roles.append.as_deref(),
         tools: &advertised.tools.specs,
+        deferred: &advertised.tools.deferred,
         protocol: model.tool_protocol,
         // The text protocols send results as text of the user, which may be followed by more.
         reminders_in_results: model.tool_protocol == ToolProtocol::Native

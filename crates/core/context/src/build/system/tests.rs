@@ -94,6 +94,24 @@ fn render_system_explains_calls_for_text_protocols() {
 }
 
 #[test]
+fn render_system_names_deferred_tools_that_fill_reminders() {
+    let line = "Through `use_tool`, `useful_info_add` adds to the useful information";
+    let named = |offered: &[&str], deferred: &[&str]| {
+        let text = render_system(&SystemInput {
+            tools: &tools(offered),
+            deferred: &tools(deferred),
+            environment: &environment(),
+            ..SystemInput::default()
+        });
+        text.unwrap().contains(line)
+    };
+    assert!(named(&["use_tool"], &["note_add", "useful_info_add"]));
+    assert!(!named(&["use_tool"], &["note_add"]));
+    assert!(!named(&["note_add", "useful_info_add", "use_tool"], &[]));
+    assert!(!named(&[], &["note_add", "useful_info_add"]));
+}
+
+#[test]
 fn render_system_explains_reminders_in_results() {
     let text = render_system(&SystemInput {
         reminders_in_results: true,
