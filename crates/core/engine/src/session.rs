@@ -14,6 +14,7 @@ pub(crate) mod planner;
 pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod tasks;
+pub(crate) mod title;
 pub(crate) mod transcript;
 
 use std::sync::Arc;

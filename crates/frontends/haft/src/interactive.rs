@@ -19,6 +19,7 @@ mod side_actions;
 pub(crate) mod side_editor;
 mod start_screen;
 mod task_updates;
+mod title_updates;
 mod trust_prompt;
 mod turns;
 mod view_switch;
@@ -38,6 +39,7 @@ pub(crate) use lists::format_age;
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use task_updates::TaskUpdates;
+use title_updates::TitleUpdate;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use trust_prompt::TrustQuestion;
@@ -160,6 +162,7 @@ pub(crate) fn run(
         images,
         session: None,
         task_updates: None,
+        title_update: None,
         trust_question: None,
         page: None,
     };
@@ -292,6 +295,8 @@ struct TuiSession<'a> {
     session: Option<Session>,
     /// Informs the interface about the background tasks of the open session.
     task_updates: Option<TaskUpdates>,
+    /// The running request for a title of the open conversation.
+    title_update: Option<TitleUpdate>,
     /// The question of `/trust` that the user was asked last.
     trust_question: Option<TrustQuestion>,
     /// The inspector page of `/inspect`; `None` until the user opens it.
@@ -324,6 +329,7 @@ impl TuiSession<'_> {
         while let Some(operation) = next_operation(&mut carried, &mut wanted).await {
             let done = match operation {
                 Operation::Submit(text) => {
+                    self.finish_title().await;
                     let next = self.run_turn(text, &mut wanted, quit).await;
                     self.send_completion_names();
                     self.send_plan_note();
@@ -331,6 +337,7 @@ impl TuiSession<'_> {
                     if matches!(next, Continuation::Leave) {
                         return;
                     }
+                    self.start_title(quit);
                     Ok(())
                 }
                 Operation::Compact(focus) => {
@@ -521,6 +528,8 @@ impl TuiSession<'_> {
         plan.task.approver = Some(Arc::new(self.ui.create_approver(Box::new(remember))));
         let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(to_usage_error)?);
+        // A request for another conversation goes on, but its name is not the name of this one.
+        self.title_update = None;
         session.attach_images(std::mem::take(&mut self.images));
         self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));
         Ok(())
