@@ -303,6 +303,7 @@ fn create_model_services(
         )?,
         summarizers: side_models(ModelRole::Summary)?,
         describers: side_models(ModelRole::Index)?,
+        titlers: side_models(ModelRole::Title)?,
         client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
     })
 }

@@ -18,5 +18,6 @@ pub(crate) mod placement;
 pub(crate) mod reminders;
 pub(crate) mod rounds;
 pub(crate) mod system;
+pub(crate) mod title;
 pub(crate) mod transcript;
 pub(crate) mod vision;

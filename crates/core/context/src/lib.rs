@@ -191,6 +191,7 @@ pub use build::system::{
     Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system,
     render_system, system_entry,
 };
+pub use build::title::build_title_request;
 pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent};

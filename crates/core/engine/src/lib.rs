@@ -55,5 +55,6 @@ pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
+pub use session::title::TitleRequest;
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

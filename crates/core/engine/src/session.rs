@@ -14,11 +14,12 @@ pub(crate) mod planner;
 pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod tasks;
+pub(crate) mod title;
 pub(crate) mod transcript;
 
 use std::sync::Arc;
 
-use haft_context::ContextError;
+use haft_context::{ContextError, View};
 use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
 use haft_types::{Entry, Image, ModelSpec};
@@ -111,6 +112,12 @@ impl Session {
     pub fn set_focus_files(&mut self, paths: Vec<String>) -> Result<(), ContextError> {
         self.config.prompt.focus_files = paths;
         self.prompt.render(&self.config)
+    }
+
+    /// Changes the layout of requests, starting with the next request. This invalidates the cached
+    /// prefix.
+    pub fn set_view(&mut self, view: View) {
+        self.config.policy.view = view;
     }
 
     /// Returns the names of the tools offered to the model, in the order of the registry.

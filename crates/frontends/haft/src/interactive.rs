@@ -19,8 +19,10 @@ mod side_actions;
 pub(crate) mod side_editor;
 mod start_screen;
 mod task_updates;
+mod title_updates;
 mod trust_prompt;
 mod turns;
+mod view_switch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub(crate) use lists::format_age;
 use setup::SetupOutcome;
 use side_actions::SideActions;
 use task_updates::TaskUpdates;
+use title_updates::TitleUpdate;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use trust_prompt::TrustQuestion;
@@ -159,6 +162,7 @@ pub(crate) fn run(
         images,
         session: None,
         task_updates: None,
+        title_update: None,
         trust_question: None,
         page: None,
     };
@@ -291,6 +295,8 @@ struct TuiSession<'a> {
     session: Option<Session>,
     /// Informs the interface about the background tasks of the open session.
     task_updates: Option<TaskUpdates>,
+    /// The running request for a title of the open conversation.
+    title_update: Option<TitleUpdate>,
     /// The question of `/trust` that the user was asked last.
     trust_question: Option<TrustQuestion>,
     /// The inspector page of `/inspect`; `None` until the user opens it.
@@ -323,6 +329,7 @@ impl TuiSession<'_> {
         while let Some(operation) = next_operation(&mut carried, &mut wanted).await {
             let done = match operation {
                 Operation::Submit(text) => {
+                    self.finish_title().await;
                     let next = self.run_turn(text, &mut wanted, quit).await;
                     self.send_completion_names();
                     self.send_plan_note();
@@ -330,6 +337,7 @@ impl TuiSession<'_> {
                     if matches!(next, Continuation::Leave) {
                         return;
                     }
+                    self.start_title(quit);
                     Ok(())
                 }
                 Operation::Compact(focus) => {
@@ -366,6 +374,10 @@ impl TuiSession<'_> {
                 Operation::Offer(offer) => self.offer_list(offer).await,
                 Operation::Rewind { message, take_back } => self.rewind(&message, take_back).await,
                 Operation::Model(name) => self.use_model(name),
+                Operation::View(name) => {
+                    self.use_view(&name);
+                    Ok(())
+                }
                 Operation::Mode(mode) => {
                     self.chosen.mode = mode;
                     self.set_session_mode(mode)
@@ -426,6 +438,10 @@ impl TuiSession<'_> {
                 list => list,
             },
             ListRequest::Focus(focus) => return self.confirm_focus_change(focus),
+            ListRequest::View(name) => {
+                self.offer_view(&name);
+                return Ok(());
+            }
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
             ListRequest::Trust => return self.ask_for_trust(),
@@ -512,6 +528,8 @@ impl TuiSession<'_> {
         plan.task.approver = Some(Arc::new(self.ui.create_approver(Box::new(remember))));
         let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(to_usage_error)?);
+        // A request for another conversation goes on, but its name is not the name of this one.
+        self.title_update = None;
         session.attach_images(std::mem::take(&mut self.images));
         self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));
         Ok(())

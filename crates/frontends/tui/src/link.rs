@@ -222,6 +222,8 @@ pub enum Operation {
     },
     /// Switch to this model, given as `provider/model`.
     Model(String),
+    /// Lay out the next requests in the view with this name.
+    View(String),
     /// Switch to this permission mode.
     Mode(PermissionMode),
     /// Compact the conversation now. The text names facts that the summary must contain; it may be
@@ -282,6 +284,9 @@ pub enum ListRequest {
     ContextEdit(ContextEditRequest),
     /// A confirmation of a change of the focus files, with the cost of the change.
     Focus(Focus),
+    /// The views of a conversation. With a name, a confirmation of the switch to the view with
+    /// this name, with the cost of the switch.
+    View(String),
     /// The question whether to trust the project.
     Trust,
 }

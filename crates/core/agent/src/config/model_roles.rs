@@ -67,8 +67,8 @@ roles! {
     Summary, summary, true;
     /// Running sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
-    /// Writing the titles of conversations.
-    Title, title, false;
+    /// Naming conversations at the terminal; they keep their names if not set.
+    Title, title, true;
     /// Describing folders; the models for summaries if not set.
     Index, index, true;
     /// Computing the embedding vectors of texts.

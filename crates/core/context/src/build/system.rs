@@ -56,11 +56,16 @@ pub struct SystemInput<'a> {
     pub role: RoleText<'a>,
     /// The tools that the model can call, in the order in which they are sent.
     pub tools: &'a [ToolSpec],
+    /// The tools that the model can call although their schemas are not sent.
+    pub deferred: &'a [ToolSpec],
     /// The protocol with which the model calls tools.
     pub protocol: ToolProtocol,
     /// The call syntax, with the parameters of each tool. Present if the calls of the model are
     /// part of its text.
     pub call_format: Option<&'a str>,
+    /// True if reminders and words of the user that follow a tool result are sent inside that
+    /// result, because the model rejects a user message there.
+    pub reminders_in_results: bool,
     /// Lists of the servers, collections and agents that tools can use, each as a finished text
     /// with a heading.
     pub lists: &'a [String],
@@ -298,8 +303,10 @@ impl SystemSection {
 struct SystemView<'a> {
     role: Option<&'a str>,
     tools: Vec<&'a str>,
+    deferred: Vec<&'a str>,
     protocol: ToolProtocol,
     call_format: Option<&'a str>,
+    reminders_in_results: bool,
     lists: &'a [String],
     examples: &'a [String],
     guidelines: Vec<String>,
@@ -341,12 +348,14 @@ pub(crate) fn render_system_detail(
     };
     let mut view = SystemView {
         role,
-        tools: input.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        tools: list_names(input.tools),
+        deferred: list_names(input.deferred),
         call_format: match input.protocol {
             ToolProtocol::Native => None,
             ToolProtocol::Xml | ToolProtocol::React => input.call_format,
         },
         protocol: input.protocol,
+        reminders_in_results: input.reminders_in_results,
         lists: input.lists,
         examples: input.examples,
         guidelines: Vec::new(),
@@ -395,6 +404,10 @@ pub(crate) fn render_system_detail(
     }
     text.push('\n');
     Ok(text)
+}
+
+fn list_names(tools: &[ToolSpec]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
 fn new_template_engine() -> Result<minijinja::Environment<'static>, ContextError> {

@@ -109,6 +109,7 @@ impl Desk {
                 fallbacks: [].into(),
                 summarizers: SideModels::default(),
                 describers: SideModels::default(),
+                titlers: SideModels::default(),
             },
             running: Arc::new(Running::new(
                 supervisor,

@@ -463,6 +463,7 @@ fn child_services(parent: &ParentSession, client: Client) -> Services {
             fallbacks: VecDeque::new(),
             summarizers: SideModels::default(),
             describers: SideModels::default(),
+            titlers: SideModels::default(),
         },
         running: Arc::new(parent.running.for_conversation()),
     }

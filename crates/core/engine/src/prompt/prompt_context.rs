@@ -16,7 +16,8 @@ use haft_context::{
 use haft_tool::{FileChange, ReadLedger, Registry, Workspace};
 use haft_tools::{Running, StoredTodo, TodoItem, TodoState};
 use haft_types::{
-    Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolSet, prompt,
+    Entry, ModelProfile, PermissionMode, Prompt, Timestamp, TokenCounter, ToolProtocol, ToolSet,
+    prompt,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -539,11 +540,16 @@ fn build_system_input<'a>(
         (None, Some(role)) => RoleText::Role(role),
         (None, None) => RoleText::BuiltIn,
     };
+    let model = &config.model;
     SystemInput {
         role,
         append: config.prompt.roles.append.as_deref(),
         tools: &advertised.tools.specs,
-        protocol: config.model.tool_protocol,
+        deferred: &advertised.tools.deferred,
+        protocol: model.tool_protocol,
+        // The text protocols send results as text of the user, which may be followed by more.
+        reminders_in_results: model.tool_protocol == ToolProtocol::Native
+            && !model.capabilities.user_after_tool,
         call_format: advertised.call_format.as_deref(),
         lists: &advertised.lists,
         examples: &advertised.examples,

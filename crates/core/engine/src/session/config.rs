@@ -68,6 +68,8 @@ pub struct ModelServices {
     pub summarizers: SideModels,
     /// The models that describe folders; those that write summaries if there are none.
     pub describers: SideModels,
+    /// The models that name the conversation; it keeps its name if there are none.
+    pub titlers: SideModels,
 }
 
 /// The settings of a session, from flags and configuration.

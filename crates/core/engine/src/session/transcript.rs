@@ -123,6 +123,11 @@ impl Transcript {
         &self.conversation
     }
 
+    /// Changes the name in memory, after it was changed in the store.
+    pub(crate) fn set_name(&mut self, name: String) {
+        self.conversation.name = name;
+    }
+
     pub(crate) fn id(&self) -> &ConversationId {
         &self.conversation.id
     }

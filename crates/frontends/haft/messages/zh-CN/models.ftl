@@ -41,7 +41,7 @@ models-use-commit = 提交说明
 models-use-index = 目录的描述；未设置时使用 `summary` 的模型
 models-use-planner = 在计划模式中回答
 models-use-designer = 内置子智能体 `designer`；未设置时没有该智能体
-models-use-none = 此构建中没有用途
+models-use-title = 终端中会话的名称；未设置时沿用第一条提示的开头
 models-profile =
     配置档：`{ $profile }`，{ $reason ->
         [entry] 由它的配置项指定

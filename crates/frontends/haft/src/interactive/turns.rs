@@ -295,6 +295,7 @@ impl TurnControl<'_> {
                 | Operation::Offer(_)
                 | Operation::Rewind { .. }
                 | Operation::Model(_)
+                | Operation::View(_)
                 | Operation::Compact(_)
                 | Operation::EditContext(_)
                 | Operation::Focus(_)

@@ -1,5 +1,7 @@
 //! The roles of models: a role that is set does its job with its own model.
 
+use std::time::Duration;
+
 use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -215,6 +217,98 @@ fn designer_is_a_sub_agent_with_its_own_model() {
     let listed = listed(&rig);
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(listed[0]["description"], "Draws");
+}
+
+/// Returns the name of the newest conversation, as `haft conversations list` shows it.
+fn newest_name(rig: &Rig) -> String {
+    let listed = rig.run(&["conversations", "list", "--json"]).json();
+    listed[0]["name"].as_str().unwrap().to_owned()
+}
+
+/// Waits until the newest conversation has this name.
+fn until_named(rig: &Rig, name: &str) {
+    for _ in 0..400 {
+        if newest_name(rig) == name {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the conversation is named {:?}", newest_name(rig));
+}
+
+#[test]
+fn title_names_a_conversation_once_after_its_first_turn() {
+    let rig = rig([
+        Reply::text("Hello."),
+        Reply::text("\"Greeting the agent.\"\n"),
+        Reply::text("Again."),
+    ]);
+    set_role(&rig, "title = \"mock/names\"");
+    let mut terminal = Terminal::start(&rig, &["--", "say hello"], (100, 30));
+    terminal.until_text("Hello.");
+    until_named(&rig, "Greeting the agent");
+    terminal.until_idle();
+    terminal.press("again\r");
+    terminal.until_text("Again.");
+    terminal.until_idle();
+    terminal.press("/cost\r");
+    // The cost of the title counts.
+    terminal.until_text("3 requests");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert_eq!(newest_name(&rig), "Greeting the agent");
+    assert_eq!(asked_models(&rig), [MODEL, "names", MODEL]);
+    let asked = rig.server.generation_requests()[1].decode().unwrap();
+    let text = asked.to_string();
+    assert!(
+        text.contains("<task>\nsay hello\n</task>\n\n<answer>\nHello.\n</answer>"),
+        "{text}"
+    );
+}
+
+#[test]
+fn failed_title_is_one_notice_and_keeps_the_name() {
+    let rig = rig([
+        Reply::text("Hello."),
+        Reply::error(400, "No titles here."),
+        Reply::text("Again."),
+    ]);
+    set_role(&rig, "title = \"mock/names\"");
+    let mut terminal = Terminal::start(&rig, &["--", "say hello"], (100, 30));
+    terminal.until_text("keeps its name");
+    terminal.until_idle();
+    terminal.press("again\r");
+    terminal.until_text("Again.");
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert_eq!(newest_name(&rig), "say hello");
+    assert_eq!(asked_models(&rig), [MODEL, "names", MODEL]);
+}
+
+#[test]
+fn title_is_not_asked_for_by_headless_runs() {
+    let rig = rig([Reply::text("Hello.")]);
+    set_role(&rig, "title = \"mock/names\"");
+    let ran = rig.task(&["say hello"]);
+    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    assert_eq!(messages(&ran, "notice", "model_role"), [] as [Value; 0]);
+    assert_eq!(newest_name(&rig), "say hello");
+    assert_eq!(asked_models(&rig), [MODEL]);
+}
+
+#[test]
+fn title_is_not_asked_for_without_the_role() {
+    let rig = rig([Reply::text("Hello."), Reply::text("Again.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "say hello"], (100, 30));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("again\r");
+    terminal.until_text("Again.");
+    terminal.until_idle();
+    terminal.press("\u{4}");
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert_eq!(asked_models(&rig), [MODEL, MODEL]);
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn model_roles_all_resolve_to_a_model() {
     };
     assert_eq!(
         of("title"),
-        json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": false, "for": "nothing in this build"})
+        json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": true, "for": "names of conversations at the terminal; they keep their first words where it is not set"})
     );
     let vision = of("vision");
     assert_eq!(
@@ -404,7 +404,7 @@ fn model_roles_all_resolve_to_a_model() {
     chat  mock/gemini-3-scripted (as main)  `haft chat`
     summary  mock/gemini-3-scripted (as main)  summaries of archived rounds
     sub_agent  mock/gemini-3-scripted (as main)  agents whose file names no model
-    title  -  nothing in this build
+    title  mock/gemini-3-scripted (as main)  names of conversations at the terminal; they ke…
     index  mock/gemini-3-scripted (as main)  descriptions of folders; the models of `summary…
     embedding  mock/gemini-3-scripted (as main)  vectors for collections; keywords only where it…
     vision  mock/gemini-3-scripted (as main)  descriptions of images for a main model that ta…

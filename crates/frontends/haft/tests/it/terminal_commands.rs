@@ -726,6 +726,30 @@ fn files_command_lists_documents_and_focus_files() {
     quit(terminal);
 }
 
+#[test]
+fn view_command_shows_its_price_and_lays_out_the_next_request() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 30));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("/view whatever\r");
+    terminal.until_text("/view layered");
+    terminal.press("/view\r");
+    terminal.until_text("▸ layered (current)");
+    terminal.press(DOWN);
+    terminal.until_text("▸ execute");
+    terminal.press("\r");
+    terminal.until_text("Switch to the view `execute`?");
+    terminal.until_text("▸ switch");
+    assert!(terminal.text().contains("($0."), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("view: execute");
+    send_prompt(&mut terminal, "again", "Again.");
+    let shown = |request| request_body(&rig, request).to_string();
+    assert!(!shown(0).contains("<dialogue>") && shown(1).contains("<dialogue>"));
+    quit(terminal);
+}
+
 /// A rig with a server named `web`.
 fn rig_with_web_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = rig_in_order(replies);

@@ -231,6 +231,7 @@ library-the-model-made-the-same = The model made the same calls with the same re
 library-the-reply-had-calls-the = the reply had { $a } calls: the first { $b } are run
 library-the-description-of-was-not = the description of `{ $a }` was not brought up to date: { $b }
 library-cannot-be-asked-instead = `{ $a }` cannot be asked instead: { $b }
+library-keeps-its-name = the conversation keeps its name: no title was written: { $a }
 library-cannot-describe-folders = `{ $a }` cannot describe folders: { $b }
 library-answers-in-plan-mode-to-write = `{ $a }` answers in plan mode: { $b } to resend
 library-answers-in-plan-mode = `{ $a }` answers in plan mode

@@ -230,6 +230,7 @@ library-the-model-made-the-same = 模型反复做同样的调用、得到同样�
 library-the-reply-had-calls-the = 回复中有 { $a } 个调用：只运行前 { $b } 个
 library-the-description-of-was-not = `{ $a }` 的说明没有更新：{ TRANSLATE($b) }
 library-cannot-be-asked-instead = 无法改为请求 `{ $a }`：{ TRANSLATE($b) }
+library-keeps-its-name = 会话保留原名：没有得到标题：{ TRANSLATE($a) }
 library-cannot-describe-folders = `{ $a }` 无法描述文件夹：{ TRANSLATE($b) }
 library-answers-in-plan-mode-to-write = 计划模式由 `{ $a }` 回答：需重新发送 { TRANSLATE($b) }
 library-answers-in-plan-mode = 计划模式由 `{ $a }` 回答

@@ -15,6 +15,7 @@ commands-diff = show the file changes of this conversation
 commands-model = switch to another model
 commands-mode = choose the permission mode: /mode, /mode plan [prompt]
 commands-files = list documents and focus files; /files add, remove, clear
+commands-view = choose how requests are laid out: /view, /view execute, /view layered
 commands-conversations = list conversations
 commands-agents = list sub-agent roles
 commands-commands = list your own commands

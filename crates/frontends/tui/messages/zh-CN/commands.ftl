@@ -15,6 +15,7 @@ commands-diff = 显示本会话对文件的修改
 commands-model = 切换模型
 commands-mode = 选择权限模式：/mode、/mode plan [提示]
 commands-files = 列出文档和关注文件；/files add、remove、clear
+commands-view = 选择请求的布局：/view、/view execute、/view layered
 commands-conversations = 列出会话
 commands-agents = 列出子智能体的角色
 commands-commands = 列出你自己的命令

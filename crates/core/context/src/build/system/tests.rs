@@ -94,6 +94,45 @@ fn render_system_explains_calls_for_text_protocols() {
 }
 
 #[test]
+fn render_system_names_deferred_tools_that_fill_reminders() {
+    let line = "Through `use_tool`, `useful_info_add` adds to the useful information";
+    let named = |offered: &[&str], deferred: &[&str]| {
+        let text = render_system(&SystemInput {
+            tools: &tools(offered),
+            deferred: &tools(deferred),
+            environment: &environment(),
+            ..SystemInput::default()
+        });
+        text.unwrap().contains(line)
+    };
+    assert!(named(&["use_tool"], &["note_add", "useful_info_add"]));
+    assert!(!named(&["use_tool"], &["note_add"]));
+    assert!(!named(&["note_add", "useful_info_add", "use_tool"], &[]));
+    assert!(!named(&[], &["note_add", "useful_info_add"]));
+}
+
+#[test]
+fn render_system_explains_reminders_in_results() {
+    let text = render_system(&SystemInput {
+        reminders_in_results: true,
+        environment: &environment(),
+        ..SystemInput::default()
+    })
+    .unwrap();
+    let section = text
+        .split(SEPARATOR)
+        .find(|section| section.starts_with("WHAT HAFT ADDS"))
+        .unwrap();
+    insta::assert_snapshot!(section, @"
+    WHAT HAFT ADDS
+
+    haft, the program you run in, writes part of this conversation: what stands in `<system-reminder>` tags (role, TODO list, useful information, folder notes, nudges, notices of background work; they are added to the end of tool results, and such a tag in the output of a tool is written `< system-reminder>`), notices in place of cleared or shortened results, summaries with receipts, and `[Hint: message_id: …]` lines. None of it is the user's. Take it into account; do not answer it or write such text yourself. The newest copy of a reminder holds. What the user says after a tool result is added to it in `<user-message>` tags: answer it as any message of the user.
+
+    As the conversation grows, old results are shortened or cleared. Write down what you will need later before it is cleared.
+    ");
+}
+
+#[test]
 fn render_system_includes_everything_a_user_can_add() {
     let tools = tools(&["read_file"]);
     let focus = ["src/lib.rs".to_owned(), "docs/a file.md".to_owned()];

@@ -9,7 +9,7 @@ use haft_project::external::HelpCache;
 use haft_project::library::Libraries;
 use haft_sandbox::{OwnProgram, Supervisor};
 use haft_testkit::support::FakeClock;
-use haft_types::{ChangeKind, ModelSpec, Origin, PromptLanguage, ToolProtocol};
+use haft_types::{ChangeKind, ModelSpec, Origin, PromptLanguage};
 
 use super::*;
 use crate::budget::limits::TurnLimits;

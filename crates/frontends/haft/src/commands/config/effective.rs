@@ -201,7 +201,11 @@ fn add_roles(values: &mut EffectiveValues, config: &Config) {
         // These roles are off if they have no model of their own.
         if matches!(
             role,
-            ModelRole::Main | ModelRole::Embedding | ModelRole::Vision | ModelRole::Designer
+            ModelRole::Main
+                | ModelRole::Embedding
+                | ModelRole::Vision
+                | ModelRole::Designer
+                | ModelRole::Title
         ) {
             continue;
         }

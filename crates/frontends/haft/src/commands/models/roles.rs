@@ -71,6 +71,6 @@ fn describe_use(role: ModelRole) -> &'static str {
         ModelRole::Index => text!("models-use-index"),
         ModelRole::Planner => text!("models-use-planner"),
         ModelRole::Designer => text!("models-use-designer"),
-        ModelRole::Title => text!("models-use-none"),
+        ModelRole::Title => text!("models-use-title"),
     }
 }

@@ -136,7 +136,7 @@ fn shift_tab_cycles_modes_without_auto_and_yolo() {
 }
 
 #[test]
-fn modes_and_focus_files_are_set_by_name() {
+fn modes_focus_files_and_views_are_set_by_name() {
     let mut terminal = TestTerminal::new(90, 20);
     terminal.say("/mode plan");
     assert_eq!(
@@ -156,6 +156,13 @@ fn modes_and_focus_files_are_set_by_name() {
         terminal.take_effects().pop(),
         Some(Effect::Do(Operation::Offer(ListRequest::Focus(added))))
     );
+    for (typed, view) in [("/view", ""), ("/view execute", "execute")] {
+        terminal.say(typed);
+        assert_eq!(
+            terminal.take_effects().pop(),
+            Some(Effect::Do(Operation::Offer(ListRequest::View(view.into()))))
+        );
+    }
     terminal.say("/files remove");
     assert!(terminal.take_effects().is_empty() && terminal.full_screen().contains("/files clear"));
 }
