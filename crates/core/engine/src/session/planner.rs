@@ -22,7 +22,7 @@ pub(crate) enum PlannerState {
     #[default]
     Idle,
     /// The planner answers in place of these models.
-    Active(ReplacedModels),
+    Active(Box<ReplacedModels>),
     /// The session's own models answer in plan mode too: there is no other planner that can be used,
     /// or the user has chosen a model.
     Skipped,
@@ -48,7 +48,7 @@ impl Session {
         let planning = self.mode() == PermissionMode::Plan && self.agents.rank != Rank::Sub;
         match (planning, mem::take(&mut self.planner)) {
             (true, PlannerState::Idle) => Ok(self.start_planner()),
-            (false, PlannerState::Active(replaced)) => self.end_planner(replaced),
+            (false, PlannerState::Active(replaced)) => self.end_planner(*replaced),
             (_, state) => {
                 self.planner = state;
                 Ok(None)
@@ -107,10 +107,10 @@ impl Session {
                     continue;
                 }
             };
-            self.planner = PlannerState::Active(ReplacedModels {
+            self.planner = PlannerState::Active(Box::new(ReplacedModels {
                 client: replaced,
                 fallbacks: mem::replace(&mut self.services.models.fallbacks, models),
-            });
+            }));
             let message = match quote {
                 Some(quote) => {
                     format!("`{planner}` answers in plan mode: {quote} to resend")

@@ -25,7 +25,7 @@ use crate::stored_state::TokenizerFactors;
 use crate::turn::turn_io::{EventSink, TurnIo};
 
 /// The time limit for a title.
-const TITLE_TIMEOUT: Duration = Duration::from_secs(60);
+const TITLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum length, in characters, of the user's task and of the model's answer in a request.
 const MAX_CHARACTERS: usize = 2_000;
 

@@ -24,7 +24,7 @@ impl Completion {
         let message = json!({"role": "assistant", "content": text});
         let mut whole = self.build_json(
             "chat.completion",
-            json!({"index": 0, "message": message, "finish_reason": finish_reason}),
+            &json!({"index": 0, "message": message, "finish_reason": finish_reason}),
         );
         whole["usage"] = usage;
         whole["citations"] = json!(citations);
@@ -33,29 +33,29 @@ impl Completion {
 
     /// Returns the first chunk of a stream, which names the role.
     pub(super) fn build_first_chunk(&self, text: &str) -> Value {
-        self.build_chunk(json!({"role": "assistant", "content": text}), None)
+        self.build_chunk(&json!({"role": "assistant", "content": text}), None)
     }
 
     /// Returns a chunk with more text.
     pub(super) fn build_text_chunk(&self, text: &str) -> Value {
-        self.build_chunk(json!({"content": text}), None)
+        self.build_chunk(&json!({"content": text}), None)
     }
 
     /// Returns the last chunk of a stream.
     pub(super) fn build_last_chunk(&self, finish_reason: &str, citations: &[String]) -> Value {
-        let mut last = self.build_chunk(json!({}), Some(finish_reason));
+        let mut last = self.build_chunk(&json!({}), Some(finish_reason));
         last["citations"] = json!(citations);
         last
     }
 
-    fn build_chunk(&self, delta: Value, finish_reason: Option<&str>) -> Value {
+    fn build_chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
         self.build_json(
             "chat.completion.chunk",
-            json!({"index": 0, "delta": delta, "finish_reason": finish_reason}),
+            &json!({"index": 0, "delta": delta, "finish_reason": finish_reason}),
         )
     }
 
-    fn build_json(&self, object: &str, choice: Value) -> Value {
+    fn build_json(&self, object: &str, choice: &Value) -> Value {
         json!({"id": self.id, "object": object, "created": self.created, "model": self.model, "choices": [choice]})
     }
 }

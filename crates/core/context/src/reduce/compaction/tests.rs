@@ -329,8 +329,8 @@ fn archives_keep_their_distance() {
 fn archives_keep_the_configured_distance() {
     let policy = |keep_blocks, compact_min_blocks, compact_min_inputs| Policy {
         keep_blocks,
-        compact_min_blocks,
         compact_min_inputs,
+        compact_min_blocks,
         ..Policy::default()
     };
     let round = |blocks: usize| conversation(&"AT".repeat(blocks));
