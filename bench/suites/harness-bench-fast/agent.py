@@ -1,0 +1,103 @@
+"""Solves one task of harness-bench-fast with haft and the scripted model: `agent.py CONFIGURATION PROMPT`, in the task's folder.
+
+The suite's `run-cli` starts it. The calls are derived from the suite's own solution: both states of the folder are made in
+a temporary folder, and their difference becomes calls of one editing tool and commands.
+"""
+
+import base64
+import json
+import os
+import pathlib
+import re
+import shlex
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import edits
+import session
+
+MAX_READ_FILES = 20
+
+
+def take_snapshot(folder):
+    """Returns the content of each file below `folder`, and None for each folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        try:
+            found[str(path.relative_to(folder))] = None if path.is_dir() else path.read_bytes()
+        except PermissionError:
+            found[str(path.relative_to(folder))] = b""
+    return found
+
+
+def decode(data):
+    """Returns the text of a file, or None if it is binary."""
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def plan_groups(task, tool):
+    """Returns groups of calls that read the project, delete, edit, and run commands, and the paths not written by `tool`."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        task.setup(folder)
+        before = take_snapshot(folder)
+        task.apply_gold(folder)
+        after = take_snapshot(folder)
+    changes, removed, commands = [], [], []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old == new and (path in before) == (path in after):
+            continue
+        if path not in after:
+            if old is None:
+                removed.append(f"rm -rf {shlex.quote(path)}")
+            elif tool == "apply_patch" and decode(old) is not None:
+                changes.append((path, decode(old), None))
+            else:
+                removed.append(f"rm -f {shlex.quote(path)}")
+        elif new is None:
+            commands.append(f"mkdir -p {shlex.quote(path)}")
+        elif decode(new) is None or (old and decode(old) is None):
+            commands.append(f"base64 -d > {shlex.quote(path)} <<'END'\n{base64.encodebytes(new).decode()}END")
+        else:
+            changes.append((path, decode(old) if path in before else None, decode(new)))
+    changed = [path for path, old, _ in changes if old is not None]
+    others = [path for path, data in before.items() if data and path not in changed and decode(data) is not None]
+    reads = [("list_files", {"path": ".", "recursive": True})]
+    reads += [("read_file", {"path": path}) for path in changed + others[:max(0, MAX_READ_FILES - len(changed))]]
+    if after.get("solve.sh"):
+        commands.append("bash solve.sh")
+    if any(re.search(r"(^|/)(test_[^/]*|[^/]*_test)\.py$", path) for path in after):
+        commands.append("python -m pytest -q -p no:cacheprovider")
+    calls, unsuited = edits.plan_calls(tool, changes)
+    run = [("execute_command", {"command": command, "requires_approval": False}) for command in commands]
+    remove = [("execute_command", {"command": " && ".join(removed), "requires_approval": False})] if removed else []
+    # Sections of a patch that delete files must come before folders are removed.
+    order = [reads, calls, remove, run] if tool == "apply_patch" else [reads, remove, calls, run]
+    return order, unsuited
+
+
+def main():
+    configuration, prompt = json.loads(pathlib.Path(sys.argv[1]).read_text()), sys.argv[2]
+    sys.path.insert(0, configuration["suite"])
+    from harness_bench.tasks import get_task
+
+    project = pathlib.Path.cwd()
+    task = get_task(re.search(r"hb_cli_(task_\w+)_\w{8}$", project.name).group(1))
+    groups, unsuited = plan_groups(task, configuration["tool"])
+    folder = pathlib.Path(configuration["folder"]) / f"{configuration['tool']}-{task.id}"
+    search_path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    outcome = session.run_haft(
+        configuration["haft"], configuration["model"], folder, project, session.make_turns(groups), prompt, configuration["mode"], search_path,
+    )
+    (folder / "outcome.json").write_text(json.dumps(outcome | {"unsuited": unsuited}))
+
+
+if __name__ == "__main__":
+    main()
