@@ -25,7 +25,7 @@ def run_haft(haft, model, folder, project, turns, prompt, mode, search_path):
     home = folder / "home"
     home.mkdir(parents=True)
     script = folder / "script.yaml"
-    script.write_text(json.dumps({"turns": turns}, ensure_ascii=False), encoding="utf-8")
+    script.write_text(json.dumps({"replies": turns}, ensure_ascii=False), encoding="utf-8")
     environment = {"PATH": search_path, "HOME": str(home), "LC_ALL": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
     urls, refused = folder / "urls", folder / "refused"
     with urls.open("w") as out, refused.open("w") as complaints:

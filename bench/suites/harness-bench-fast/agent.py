@@ -1,6 +1,6 @@
 """Solves one task of harness-bench-fast with haft and the scripted model: `agent.py CONFIGURATION PROMPT`, in the task's folder.
 
-The suite's `run-cli` starts it. The calls are derived from the suite's own solution: both states of the folder are made in
+The suite's `run-cli` starts it. `agent.py SUITE` lists the tasks. The calls are derived from the suite's own solution: both states of the folder are made in
 a temporary folder, and their difference becomes calls of one editing tool and commands.
 """
 
@@ -41,14 +41,25 @@ def decode(data):
         return None
 
 
-def plan_groups(task, tool):
-    """Returns groups of calls that read the project, delete, edit, and run commands, and the paths not written by `tool`."""
+def take_snapshots(task):
+    """Returns the files of a task before and after the suite's own solution."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         task.setup(folder)
         before = take_snapshot(folder)
         task.apply_gold(folder)
-        after = take_snapshot(folder)
+        return before, take_snapshot(folder)
+
+
+def changes_text(task):
+    """Returns true if the solution changes or removes an existing text file."""
+    before, after = take_snapshots(task)
+    return any(data is not None and decode(data) is not None and after.get(path) != data for path, data in before.items())
+
+
+def plan_groups(task, tool):
+    """Returns groups of calls that read the project, delete, edit, and run commands, and the paths not written by `tool`."""
+    before, after = take_snapshots(task)
     changes, removed, commands = [], [], []
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
@@ -83,7 +94,18 @@ def plan_groups(task, tool):
     return order, unsuited
 
 
+def list_tasks(suite):
+    """Prints the ids of all tasks and whether the task changes existing texts, as JSON."""
+    sys.path.insert(0, suite)
+    from harness_bench.tasks import ALL_TASKS
+
+    print(json.dumps({task.id: changes_text(task) for task in ALL_TASKS}))
+
+
 def main():
+    if len(sys.argv) == 2:
+        list_tasks(sys.argv[1])
+        return
     configuration, prompt = json.loads(pathlib.Path(sys.argv[1]).read_text()), sys.argv[2]
     sys.path.insert(0, configuration["suite"])
     from harness_bench.tasks import get_task
