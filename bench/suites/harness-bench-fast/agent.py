@@ -57,9 +57,21 @@ def changes_text(task):
     return any(data is not None and decode(data) is not None and after.get(path) != data for path, data in before.items())
 
 
-def plan_groups(task, tool):
+def find_differences(before, after, start, end):
+    """Returns the paths whose content in `end` is not what the solution makes of `start`.
+
+    The content of some files depends on the folder, so `start` and `before` differ in files that the solution leaves alone.
+    """
+    expected = {path: data for path, data in start.items() if path in after or path not in before}
+    expected |= {path: data for path, data in after.items() if path not in before or before[path] != data}
+    return sorted(
+        path for path in expected.keys() | end.keys()
+        if (path in expected, expected.get(path)) != (path in end, end.get(path)) and "__pycache__" not in path
+    )
+
+
+def plan_groups(before, after, tool):
     """Returns groups of calls that read the project, delete, edit, and run commands, and the paths not written by `tool`."""
-    before, after = take_snapshots(task)
     changes, removed, commands = [], [], []
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
@@ -112,13 +124,15 @@ def main():
 
     project = pathlib.Path.cwd()
     task = get_task(re.search(r"hb_cli_(task_\w+)_\w{8}$", project.name).group(1))
-    groups, unsuited = plan_groups(task, configuration["tool"])
+    before, after = take_snapshots(task)
+    groups, unsuited = plan_groups(before, after, configuration["tool"])
+    start = take_snapshot(project)
     folder = pathlib.Path(configuration["folder"]) / f"{configuration['tool']}-{task.id}"
     search_path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     outcome = session.run_haft(
         configuration["haft"], configuration["model"], folder, project, session.make_turns(groups), prompt, configuration["mode"], search_path,
     )
-    (folder / "outcome.json").write_text(json.dumps(outcome | {"unsuited": unsuited}))
+    (folder / "outcome.json").write_text(json.dumps(outcome | {"unsuited": unsuited, "different": find_differences(before, after, start, take_snapshot(project))}))
 
 
 if __name__ == "__main__":
