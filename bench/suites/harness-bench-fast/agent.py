@@ -72,7 +72,7 @@ def find_differences(before, after, start, end):
 
 def plan_groups(before, after, tool):
     """Returns groups of calls that read the project, delete, edit, and run commands, and the paths not written by `tool`."""
-    changes, removed, commands = [], [], []
+    changes, removed, gone, commands = [], [], [], []
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
         if old == new and (path in before) == (path in after):
@@ -80,12 +80,17 @@ def plan_groups(before, after, tool):
         if path not in after:
             if old is None:
                 removed.append(f"rm -rf {shlex.quote(path)}")
+                gone.append(f"{path}/")
+            elif path.startswith(tuple(gone)) and tool != "apply_patch":
+                continue
             elif tool == "apply_patch" and decode(old) is not None:
                 changes.append((path, decode(old), None))
             else:
                 removed.append(f"rm -f {shlex.quote(path)}")
-        elif new is None:
+        elif new is None and not any(other.startswith(f"{path}/") for other in after):
             commands.append(f"mkdir -p {shlex.quote(path)}")
+        elif new is None:
+            continue
         elif decode(new) is None or (old and decode(old) is None):
             commands.append(f"base64 -d > {shlex.quote(path)} <<'END'\n{base64.encodebytes(new).decode()}END")
         else:
