@@ -42,19 +42,21 @@ def run_haft(haft, model, folder, project, turns, prompt, mode, search_path):
                 '[models."local/model"]\ncontext_window = 200000\nmax_output_tokens = 32768\n[retry]\nbase_delay_ms = 5\n'
             )
             subprocess.run([haft, "trust", project], env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL)
-            process = subprocess.run(
-                [haft, "run", "--permission-mode", mode, "--output-format", "stream-json", "--", prompt],
-                cwd=project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_TIMEOUT,
-            )
+            command = [haft, "run", "--permission-mode", mode, "--output-format", "stream-json", "--", prompt]
+            try:
+                process = subprocess.run(command, cwd=project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_TIMEOUT)
+                code, stdout, stderr = process.returncode, process.stdout, process.stderr
+            except subprocess.TimeoutExpired as late:
+                code, stdout, stderr = "timeout", late.stdout or b"", late.stderr or b""
         finally:
             server.terminate()
             server.wait()
-    (folder / "events.jsonl").write_bytes(process.stdout)
-    (folder / "stderr").write_bytes(process.stderr)
-    events = [json.loads(line) for line in process.stdout.decode("utf-8", "replace").splitlines() if line.startswith("{")]
+    (folder / "events.jsonl").write_bytes(stdout)
+    (folder / "stderr").write_bytes(stderr)
+    events = [json.loads(line) for line in stdout.decode("utf-8", "replace").splitlines() if line.startswith("{") and line.endswith("}")]
     results = [event for event in events if event["type"] == "tool_result"]
     return {
-        "exit": process.returncode,
+        "exit": code,
         "planned": sum(len(turn.get("tool_calls", [])) for turn in turns),
         "calls": len(results),
         "failed": [f"{event['name']}: {(event.get('error') or {}).get('code')}" for event in results if event["status"] == "error"],
