@@ -55,6 +55,11 @@ pub(crate) enum StreamInput {
         /// The id of the approval request.
         id: String,
         answer: ApprovalReply,
+        /// The changes of permissions that come with the answer, as the client sent them; null
+        /// without changes.
+        updates: Value,
+        /// True if the running turn ends with this answer.
+        ends_turn: bool,
     },
     /// The client's answer to a form.
     Filled {
@@ -191,7 +196,12 @@ fn parse_haft_line(line: &str) -> Result<StreamInput, String> {
                     ApprovalDecision::Always => ApprovalReply::Always,
                     ApprovalDecision::Deny => ApprovalReply::No { reason: message },
                 };
-                StreamInput::Answer { id, answer }
+                StreamInput::Answer {
+                    id,
+                    answer,
+                    updates: Value::Null,
+                    ends_turn: false,
+                }
             }
             InputLine::Form {
                 id,
@@ -275,7 +285,9 @@ mod tests {
             read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
             Ok(StreamInput::Answer {
                 id: "1".into(),
-                answer: no
+                answer: no,
+                updates: Value::Null,
+                ends_turn: false,
             })
         );
         for bad in [

@@ -433,17 +433,22 @@ impl Permit {
 
     /// Adds allow rules for the rest of this session. Does not write them to a file.
     fn add_session_rules(&self, rules: &[String]) {
-        let mut permissions = self
-            .permissions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         for rule in rules
             .iter()
             .filter_map(|text| PermissionRule::parse(text, None).ok())
         {
-            let rules = std::mem::take(&mut permissions.rules);
-            permissions.rules = rules.with_rule(Decision::Allow, rule);
+            self.add_session_rule(Decision::Allow, rule);
         }
+    }
+
+    /// Adds a rule for the rest of this session. Does not write it to a file.
+    pub(crate) fn add_session_rule(&self, decision: Decision, rule: PermissionRule) {
+        let mut permissions = self
+            .permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let rules = std::mem::take(&mut permissions.rules);
+        permissions.rules = rules.with_rule(decision, rule);
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use haft_agent::{Contribution, HostEnvironment, Places, Project, RandomIds};
 use haft_claude::{
-    ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt, parse_client_hooks,
-    translate_model_name,
+    ClientOffer, ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt,
+    parse_client_hooks, translate_model_name,
 };
 use haft_engine::{Approval, ApprovalReply, Approver, EventSink, Session};
 use haft_types::{Decision, Event, Form, FormOutcome};
@@ -18,8 +18,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    apply_agent, build_printer, cancel_on_signals, close_session, exit_for_report, load_run_args,
-    lower_args, to_usage_error,
+    apply_agent, build_printer, cancel_on_signals, close_session, exit_for_report, find_knowledge,
+    load_agents, load_run_args, lower_args, to_usage_error,
 };
 use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
@@ -220,8 +220,10 @@ impl Approver for StreamApprover {
 /// Returns the permissions of the program that writes the input, and the functions that serve its
 /// requests.
 fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
+    let offer = build_client_offer(args, settings, project);
     let settings = settings.clone();
     ClientTerms {
+        offer,
         naming: args.claude.naming(),
         cwd: project.cwd.clone(),
         bypass_allowed: args.claude.bypass_allowed,
@@ -238,6 +240,36 @@ fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) ->
         print_line: Box::new(output::print_json_line),
         ids: Box::new(RandomIds),
     }
+}
+
+/// Lists the commands, agents and models that the client can show to its user.
+fn build_client_offer(args: &RunArgs, settings: &Settings, project: &Project) -> ClientOffer {
+    let mut offer = ClientOffer::default();
+    let models = haft_agent::list_usable_models(settings.environment(), &settings.config);
+    for declared in models.unwrap_or_default() {
+        let name = declared.spec.full_name();
+        offer.models.push(
+            json!({"value": name, "displayName": declared.spec.name, "description": declared.spec.provider}),
+        );
+    }
+    let Some(paths) = find_knowledge(args, &settings.places, project) else {
+        return offer;
+    };
+    for command in haft_project::commands::load_commands(&paths, &mut Vec::new()).items {
+        offer.commands.push(json!({
+            "name": command.name,
+            "description": command.description,
+            "argumentHint": command.argument_hint.unwrap_or_default(),
+        }));
+    }
+    for agent in load_agents(args, &paths).items {
+        let mut shown = json!({"name": agent.name, "description": agent.description});
+        if let Some(model) = agent.model {
+            shown["model"] = model.into();
+        }
+        offer.agents.push(shown);
+    }
+    offer
 }
 
 /// Changes the arguments according to the settings that a client sent before its first prompt.
