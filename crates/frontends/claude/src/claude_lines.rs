@@ -4,7 +4,7 @@
 //! Two generations of the SDKs answer a permission request with different fields (`allow`,
 //! `behavior`). Both are accepted.
 
-use haft_agent::{Approval, ApprovalReply};
+use haft_agent::{Approval, ApprovalReply, MAIN_AGENT};
 use haft_types::Image;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -268,8 +268,11 @@ fn parse_approval_reply(
 }
 
 pub(crate) fn approval_line(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    let sub_agent = Some(&approval.agent).filter(|agent| *agent != MAIN_AGENT);
     let approval_request = json!({
         "subtype": "can_use_tool",
+        "tool_use_id": approval.call_id,
+        "agent_id": sub_agent,
         "tool_name": call.name,
         "input": call.input,
         "permission_suggestions": null,

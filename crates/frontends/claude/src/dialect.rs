@@ -235,6 +235,7 @@ mod tests {
         for command in hostile_commands(44, 1_000) {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
+                call_id: None,
                 tool: "execute_command".into(),
                 arguments: json!({ "command": command }),
                 subject: command.clone(),

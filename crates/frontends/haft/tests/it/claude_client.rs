@@ -233,6 +233,7 @@ fn can_use_tool_uses_claude_names_and_may_change_the_call() {
         ),
         (&json!("Write"), &json!(shown))
     );
+    let call_id = asked["request"]["tool_use_id"].clone();
     let allow =
         json!({"behavior": "allow", "updatedInput": {"file_path": "b.txt", "content": "y"}});
     driven.send_line(&control_response(&asked, &allow));
@@ -251,6 +252,14 @@ fn can_use_tool_uses_claude_names_and_may_change_the_call() {
         .find(|line| line["type"] == "assistant")
         .unwrap();
     assert_eq!(used["message"]["content"][0]["name"], "Write");
+    assert_eq!(used["message"]["content"][0]["id"], call_id);
+    let result = lines.last().unwrap();
+    assert_eq!(result["stop_reason"], "end_turn");
+    let used = &result["modelUsage"][format!("mock/{MODEL}")];
+    assert!(
+        used["inputTokens"].as_u64() > Some(0) && used["contextWindow"] == 200_000,
+        "{result}"
+    );
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
     assert!(
         init["tools"].as_array().unwrap().contains(&json!("Bash")),
