@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ClaudeCall;
-use crate::dialect::{StreamInput, UserPrompt};
+use crate::dialect::{ReportKind, StreamInput, UserPrompt};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -132,6 +132,14 @@ fn parse_request(id: &str, request: &Value) -> StreamInput {
         "initialize" => StreamInput::Initialize {
             id,
             request: request.clone(),
+        },
+        "get_context_usage" => StreamInput::Report {
+            id,
+            kind: ReportKind::ContextUsage,
+        },
+        "mcp_status" => StreamInput::Report {
+            id,
+            kind: ReportKind::McpStatus,
         },
         // Without a name, the run returns to its first model.
         "set_model" => StreamInput::UseModel {

@@ -34,6 +34,15 @@ impl<T: Into<String>> From<T> for UserPrompt {
     }
 }
 
+/// A report about the session that a client can request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    /// The parts of the next request, with their sizes.
+    ContextUsage,
+    /// The MCP servers of the command line and of the client.
+    McpStatus,
+}
+
 /// An input line from the client, parsed from either format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StreamInput {
@@ -74,6 +83,12 @@ pub(crate) enum StreamInput {
         id: String,
         /// The complete `initialize` request.
         request: Value,
+    },
+    /// A request for a report about the session.
+    Report {
+        /// The id of the request, which the response repeats.
+        id: String,
+        kind: ReportKind,
     },
     /// A request to change the model, starting with the next turn.
     UseModel {

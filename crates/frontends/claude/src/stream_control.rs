@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ToolNaming;
 use crate::claude_lines;
-use crate::dialect::{Dialect, StreamInput, UserPrompt};
+use crate::dialect::{Dialect, ReportKind, StreamInput, UserPrompt};
 use crate::permission_updates::{self, PermissionUpdate};
 
 /// The maximum length of an input line, in bytes.
@@ -116,6 +116,14 @@ struct ControlState {
     session_started: bool,
     /// The model that the client requested for the following turns, if it has not been taken yet.
     model: Option<RequestedModel>,
+    /// The answer to `get_context_usage`, once the session has started.
+    context_usage: Option<Value>,
+    /// True while `context_usage` is out of date, because a turn has just ended.
+    usage_is_due: bool,
+    /// The ids of the requests for `context_usage` that wait for it.
+    usage_requests: Vec<String>,
+    /// The answer to `mcp_status`, once the session has started.
+    mcp_status: Option<Value>,
     /// True once the end of the input has been reached.
     input_ended: bool,
 }
@@ -260,6 +268,60 @@ impl StreamControl {
             "hook_on_failure_supported": true,
         });
         claude_lines::success_line(id, &about)
+    }
+
+    /// Returns the line that answers a request for a report, or `None` if the answer follows when
+    /// the turn has ended.
+    fn report(&self, id: &str, kind: ReportKind) -> Option<Value> {
+        let mut state = self.lock_state();
+        if kind == ReportKind::ContextUsage && state.usage_is_due {
+            state.usage_requests.push(id.to_owned());
+            return None;
+        }
+        let report = match kind {
+            ReportKind::ContextUsage => &state.context_usage,
+            ReportKind::McpStatus => &state.mcp_status,
+        };
+        Some(match report {
+            Some(report) => claude_lines::success_line(id, report),
+            None => claude_lines::failure_line(
+                id,
+                "there is no session yet: it begins with the first message",
+            ),
+        })
+    }
+
+    /// Delays the answers to `get_context_usage` until [`Self::set_context_usage`]. Called before a
+    /// result is printed, because clients ask as soon as they have read it.
+    pub fn delay_context_usage(&self) {
+        self.lock_state().usage_is_due = true;
+    }
+
+    /// Sets the answer to `get_context_usage`, in its format.
+    pub fn set_context_usage(&self, usage: Option<Value>) {
+        let delayed = {
+            let mut state = self.lock_state();
+            state.context_usage = usage;
+            state.usage_is_due = false;
+            std::mem::take(&mut state.usage_requests)
+        };
+        for id in delayed {
+            self.report(&id, ReportKind::ContextUsage)
+                .iter()
+                .for_each(&self.terms.print_line);
+        }
+    }
+
+    /// Sets the servers that `mcp_status` lists, each with a flag that is true if it is connected.
+    pub fn set_servers(&self, servers: &[(String, bool)]) {
+        let servers: Vec<_> = servers
+            .iter()
+            .map(|(name, connected)| {
+                let status = if *connected { "connected" } else { "pending" };
+                json!({"name": name, "status": status})
+            })
+            .collect();
+        self.lock_state().mcp_status = Some(json!({ "mcpServers": servers }));
     }
 
     fn set_model(&self, id: &str, model: Option<&str>) -> Value {
@@ -421,6 +483,11 @@ impl StreamControl {
             },
             Ok(StreamInput::Initialize { id, request }) => {
                 (self.terms.print_line)(&self.initialize(&id, request));
+            }
+            Ok(StreamInput::Report { id, kind }) => {
+                self.report(&id, kind)
+                    .iter()
+                    .for_each(&self.terms.print_line);
             }
             Ok(StreamInput::UseModel { id, model }) => {
                 (self.terms.print_line)(&self.set_model(&id, model.as_deref()));

@@ -1,6 +1,7 @@
 //! `haft run`: runs a prompt without the interactive interface.
 
 pub(crate) mod approve;
+mod context_usage;
 mod drive;
 pub(crate) mod images;
 

@@ -369,6 +369,54 @@ fn initialize_lists_commands_agents_and_models() {
 }
 
 #[test]
+fn context_usage_and_servers_are_reported_once_the_session_has_begun() {
+    let rig = rig([Reply::text("Hello.")]);
+    rig.write("AGENTS.md", "Write short sentences.\n");
+    let servers = r#"{"mcpServers": {"there": {"command": "/nonexistent"}}}"#;
+    let mut driven = spawn_driven(&rig, &["--mcp-config", servers]);
+    let ask = |driven: &mut DrivenRun, subtype: &str| {
+        driven.send_line(&control_request("r", &json!({ "subtype": subtype })));
+        driven.read_until_type("control_response")["response"].clone()
+    };
+    let early = ask(&mut driven, "get_context_usage");
+    assert_eq!(early["subtype"], "error", "{early}");
+    driven.send_line(&user_message("hi"));
+    driven.read_until_type("result");
+    let usage = ask(&mut driven, "get_context_usage")["response"].clone();
+    assert_eq!(
+        (&usage["rawMaxTokens"], &usage["model"]),
+        (&json!(200_000), &json!(format!("mock/{MODEL}"))),
+        "{usage}"
+    );
+    let total: u64 = usage["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|category| category["tokens"].as_u64().unwrap())
+        .sum();
+    assert!(
+        total > 0 && usage["totalTokens"].as_u64() == Some(total),
+        "{usage}"
+    );
+    let messages = usage["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|category| category["name"] == "Messages");
+    assert!(messages.is_some(), "{usage}");
+    assert!(
+        usage["memoryFiles"].to_string().contains("AGENTS.md"),
+        "{usage}"
+    );
+    let status = ask(&mut driven, "mcp_status")["response"].clone();
+    assert_eq!(
+        status,
+        json!({"mcpServers": [{"name": "there", "status": "pending"}]})
+    );
+    assert_eq!(driven.finish().0, 0);
+}
+
+#[test]
 fn unsupported_requests_are_refused_with_a_reason() {
     let rig = rig([Reply::text("Hello.")]);
     let mut driven = spawn_driven(&rig, &[]);
