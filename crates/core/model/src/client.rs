@@ -1,6 +1,7 @@
 //! Sends requests to one model and retries transient failures.
 //!
-//! Invariant: a retry repeats one request and nothing else. No delta of a failed attempt is part of
+//! Invariant: a retry repeats one request and nothing else, except that it leaves out a field that
+//! the provider rejected ([`Delta::FieldOmitted`]). No delta of a failed attempt is part of
 //! the reply; a [`Delta::Retry`] announces the new attempt before the wait.
 
 use std::sync::Arc;
@@ -157,7 +158,7 @@ impl Client {
         started: Instant,
         retries: &mut u32,
     ) -> Result<Reply, ModelError> {
-        let body = self.encode_request(request);
+        let mut body = self.encode_request(request);
         let ids = CallIds::for_reply_to(request);
         let mut backoff = Backoff::new(&self.retry);
         loop {
@@ -181,6 +182,19 @@ impl Client {
                 }
                 Err(failure) => failure,
             };
+            if let Some(field) = self.omit_rejected_field(&failure.error) {
+                let model = self.spec.full_name();
+                warn!(
+                    model,
+                    field, "request rejected and repeated without a field"
+                );
+                sink(Delta::FieldOmitted {
+                    field,
+                    reason: failure.error.to_string(),
+                });
+                body = self.encode_request(request);
+                continue;
+            }
             let Some(delay) = self.next_delay(&failure, *retries, started.elapsed(), &mut backoff)
             else {
                 return Err(self.final_error(failure.error, *retries));
@@ -209,6 +223,15 @@ impl Client {
                 () = tokio::time::sleep(delay) => {}
             }
         }
+    }
+
+    /// Leaves the field that the provider rejected with `error` out of this and all further
+    /// requests. Each field is left out once, so a request is repeated a few times at most.
+    fn omit_rejected_field(&mut self, error: &ModelError) -> Option<&'static str> {
+        let field = self.encoding.omit_rejected_field(error)?;
+        self.encoder = Encoder::new(self.encoding.encoder_settings());
+        self.encoding_json = serialize_encoding(&self.encoding);
+        Some(field)
     }
 
     /// Fetches the provider's own list of models. A failed request is not retried.

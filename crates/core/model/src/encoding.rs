@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::{Declared, guess_cache_rule};
+use crate::error::ModelError;
 use crate::protocol::RESULT_LABELS;
 use crate::wire::{Encoder, Settings};
 
@@ -33,6 +34,9 @@ pub struct BodyEncoding {
     /// releases, which did neither.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     own_turns: bool,
+    /// Fields that are left out of every request body, because the provider rejected them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    omitted_fields: Vec<String>,
 }
 
 impl Declared {
@@ -47,6 +51,7 @@ impl Declared {
             stream: self.provider.stream,
             is_openai: host.as_deref() == Some("api.openai.com"),
             own_turns: self.spec.tool_protocol == ToolProtocol::React,
+            omitted_fields: Vec::new(),
         }
     }
 }
@@ -68,6 +73,7 @@ impl BodyEncoding {
             self.spec.api = api;
             self.spec.cache.rule = guess_cache_rule(api).rule;
             self.extra_body = Map::new();
+            self.omitted_fields = Vec::new();
             self.is_openai = false;
         }
         self
@@ -105,7 +111,7 @@ impl BodyEncoding {
     fn extra_fields(&self) -> Map<String, Value> {
         let mut extra = self.extra_body.clone();
         let (key, fields) = match self.spec.api {
-            _ if !self.own_turns => return extra,
+            _ if !self.own_turns || self.omits("stop") => return extra,
             Api::OpenaiChat => ("stop", &mut extra),
             Api::Anthropic => ("stop_sequences", &mut extra),
             Api::Gemini => match extra.entry("generationConfig").or_insert_with(|| json!({})) {
@@ -121,16 +127,56 @@ impl BodyEncoding {
         extra
     }
 
+    fn omits(&self, field: &str) -> bool {
+        self.omitted_fields.iter().any(|omitted| omitted == field)
+    }
+
+    /// Finds the optional field that the provider rejected with `error`, and leaves it out of all
+    /// further bodies. Returns `None` if the error names no such field. Fields of the configuration
+    /// are kept: the user decides about them.
+    pub(crate) fn omit_rejected_field(&mut self, error: &ModelError) -> Option<&'static str> {
+        let ModelError::Status {
+            status: 400 | 422,
+            message,
+            ..
+        } = error
+        else {
+            return None;
+        };
+        let optional: &[&'static str] = match self.spec.api {
+            Api::OpenaiChat => &["prompt_cache_key", "stream_options", "stop"],
+            Api::OpenaiResponses => &["prompt_cache_key", "include"],
+            Api::Anthropic | Api::Gemini => &[],
+        };
+        let rejected = optional.iter().copied().find(|field| {
+            let is_kept = self.extra_body.contains_key(*field) || self.omits(field);
+            !is_kept && names_field(message, field)
+        })?;
+        self.omitted_fields.push(rejected.to_owned());
+        Some(rejected)
+    }
+
     pub(crate) fn encoder_settings(&self) -> Settings {
         Settings {
             full_name: self.spec.full_name(),
             spec: self.spec.clone(),
             extra: self.extra_fields(),
+            omitted: self.omitted_fields.clone(),
             stream: self.stream,
             is_openai: self.is_openai,
             own_turns: self.own_turns,
         }
     }
+}
+
+/// True if an error message names a field of the body. A name that is also an ordinary word counts
+/// only in quotes.
+fn names_field(message: &str, field: &str) -> bool {
+    let is_unique = field.contains('_');
+    is_unique && message.contains(field)
+        || ['\'', '"', '`']
+            .iter()
+            .any(|quote| message.contains(&format!("{quote}{field}{quote}")))
 }
 
 #[cfg(test)]

@@ -43,6 +43,14 @@ pub enum Delta {
         /// True if the provider may bill the failed attempt.
         billed: bool,
     },
+    /// A rejected attempt, which is repeated at once without a field that the provider does not
+    /// support. Later requests leave the field out, too.
+    FieldOmitted {
+        /// The name of the field in the request body.
+        field: &'static str,
+        /// The provider's error message.
+        reason: String,
+    },
 }
 
 /// A complete reply: the end of the message was received.

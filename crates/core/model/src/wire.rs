@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub full_name: String,
     /// Fields added to every request body.
     pub extra: Map<String, Value>,
+    /// Fields that are left out of every request body, because the provider rejected them.
+    pub omitted: Vec<String>,
     /// True if replies are streamed.
     pub stream: bool,
     /// True if the server is OpenAI itself. Other servers with OpenAI's protocol reject fields they
@@ -57,6 +59,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// True if haft adds the field `key` to bodies: the provider accepts it, and the configuration
+    /// does not set it.
+    fn adds_field(&self, key: &str) -> bool {
+        !self.extra.contains_key(key) && !self.omitted.iter().any(|omitted| omitted == key)
+    }
+
     /// True if this model wrote the message, so that the provider accepts the signatures in the
     /// message.
     fn is_author_of(&self, message: &Message) -> bool {

@@ -74,6 +74,7 @@ mod tests {
         let queued = QueuedApprover::new(Arc::<Counting>::clone(&counting) as _);
         let approval = Approval {
             agent: "a".into(),
+            call_id: None,
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls".into(),

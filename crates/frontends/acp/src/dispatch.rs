@@ -161,6 +161,9 @@ impl Dispatcher {
         responder: Responder,
         editor: ConnectionTo<Client>,
     ) {
+        if let Err(error) = self.host.require_config() {
+            return send_error(responder, host_error(error));
+        }
         match request {
             ClientRequest::InitializeRequest(request) => {
                 send_reply(responder, Ok(self.initialize(request)));

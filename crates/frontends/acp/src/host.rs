@@ -2,6 +2,7 @@
 //! conversations, and lists the models, modes and commands to choose from.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
@@ -148,6 +149,8 @@ pub trait Program: Send + Sync {
 pub struct Host {
     program: Box<dyn Program>,
     loaded: RwLock<Arc<HostConfig>>,
+    /// True while `loaded` has defaults, because the user's configuration cannot be loaded.
+    has_defaults: AtomicBool,
     model: Option<String>,
     mode: Option<PermissionMode>,
 }
@@ -163,9 +166,18 @@ impl Host {
         Self {
             program,
             loaded: RwLock::new(Arc::new(loaded)),
+            has_defaults: AtomicBool::new(false),
             model,
             mode,
         }
+    }
+
+    /// Marks the configuration as defaults that stand in for one that cannot be loaded. Clients
+    /// receive the error until it can be loaded.
+    #[must_use]
+    pub fn with_default_config(self) -> Self {
+        self.has_defaults.store(true, Ordering::Relaxed);
+        self
     }
 
     /// Returns the most recently loaded configuration.
@@ -177,7 +189,17 @@ impl Host {
     pub(crate) fn reload_config(&self) -> Result<(), HostError> {
         let loaded = self.program.load_config().map_err(HostError::Failed)?;
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
+        self.has_defaults.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Reads the configuration if it has never been read without an error.
+    pub(crate) fn require_config(&self) -> Result<(), HostError> {
+        if self.has_defaults.load(Ordering::Relaxed) {
+            self.reload_config()
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the configured model, as `provider/model`.

@@ -20,17 +20,17 @@ impl EditorPrompt {
         let mut attached = String::new();
         for (at, block) in blocks.into_iter().enumerate() {
             match block {
-                ContentBlock::Text(text) => prompt.text.push_str(&text.text),
+                ContentBlock::Text(text) => prompt.append_text(&text.text),
                 ContentBlock::Image(image) => {
                     prompt.images.push(Image {
                         media_type: image.mime_type,
                         data: image.data,
                     });
                 }
-                ContentBlock::ResourceLink(link) => prompt.text.push_str(&format_link(&link, cwd)),
+                ContentBlock::ResourceLink(link) => prompt.append_text(&format_link(&link, cwd)),
                 ContentBlock::Resource(resource) => match resource.resource {
                     EmbeddedResourceResource::TextResourceContents(file) => {
-                        prompt.text.push_str(&format_mention(&file.uri, cwd));
+                        prompt.append_text(&format_mention(&file.uri, cwd));
                         attached.extend([
                             "\n\n<file uri=\"",
                             &file.uri,
@@ -62,6 +62,17 @@ impl EditorPrompt {
         }
         prompt.text.push_str(&attached);
         Ok(prompt)
+    }
+
+    /// Appends the text of a block, separated by a space: a mention ends at a space only.
+    fn append_text(&mut self, text: &str) {
+        let is_separated = self.text.is_empty()
+            || self.text.ends_with(char::is_whitespace)
+            || text.starts_with(char::is_whitespace);
+        if !is_separated {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
     }
 
     /// True if the prompt has neither text nor images.
@@ -138,7 +149,7 @@ mod tests {
             ContentBlock::Image(ImageContent::new("AAAA", "image/png")),
         ];
         let prompt = EditorPrompt::from_blocks(blocks, Path::new("/work")).unwrap();
-        let text = "Explain @\"my notes.md\" and @src/main.rs[issue](https://example.com/1)\n\n\
+        let text = "Explain @\"my notes.md\" and @src/main.rs [issue](https://example.com/1)\n\n\
                     <file uri=\"file:///work/src/main.rs\">\nfn main() {}\n</file>";
         assert_eq!(prompt.text, text);
         assert_eq!(
@@ -148,6 +159,24 @@ mod tests {
                 data: "AAAA".into()
             }]
         );
+    }
+
+    #[test]
+    fn from_blocks_separates_text_and_mentions() {
+        let link = |name: &str| {
+            ContentBlock::ResourceLink(ResourceLink::new(name, format!("file:///work/{name}")))
+        };
+        for (blocks, text) in [
+            (
+                vec![link("a.txt"), link("b.txt"), "compare these".into()],
+                "@a.txt @b.txt compare these",
+            ),
+            (vec!["Look".into(), link("a.txt")], "Look @a.txt"),
+            (vec!["One.\n".into(), "Two.".into()], "One.\nTwo."),
+        ] {
+            let prompt = EditorPrompt::from_blocks(blocks, Path::new("/work")).unwrap();
+            assert_eq!(prompt.text, text);
+        }
     }
 
     #[test]

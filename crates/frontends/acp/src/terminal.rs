@@ -26,6 +26,9 @@ const EDITOR_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of output bytes that the editor is asked to keep.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
+/// The environment variable with the options of `env` that unset variables in a terminal.
+const UNSET_VARIABLE: &str = "HAFT_UNSET";
+
 /// Runs the commands of one session in terminals of the editor.
 #[derive(Clone)]
 pub(crate) struct EditorTerminals {
@@ -129,7 +132,8 @@ impl EditorTerminals {
     }
 
     /// Builds the request to the editor for running a command line in a terminal. Variables that
-    /// haft withholds from its own commands are unset with `env -u`.
+    /// haft withholds from its own commands are unset there. Their names are in a variable of their
+    /// own, because editors show the arguments.
     fn create_request(
         &self,
         context: &ToolContext,
@@ -137,30 +141,49 @@ impl EditorTerminals {
         cwd: &Path,
     ) -> CreateTerminalRequest {
         let withheld = self.host.withheld_variables(&context.environment);
-        let mut argv: Vec<String> = Vec::new();
-        if !withheld.is_empty() {
-            argv.push("/usr/bin/env".to_owned());
-            argv.extend(
-                withheld
-                    .into_iter()
-                    .flat_map(|name| ["-u".to_owned(), name]),
-            );
-        }
-        argv.extend([
-            haft_tools::shell_path().to_owned(),
-            "-c".to_owned(),
-            line.to_owned(),
-        ]);
-        let environment = context
+        let mut environment: Vec<EnvVariable> = context
             .environment
             .iter()
-            .map(|(name, value)| EnvVariable::new(name, value));
-        CreateTerminalRequest::new(self.sender.session.clone(), argv.remove(0))
-            .args(argv)
-            .env(environment.collect())
+            .map(|(name, value)| EnvVariable::new(name, value))
+            .collect();
+        let shell = haft_tools::shell_path();
+        let mut command = shell;
+        let mut arguments = vec!["-c".to_owned()];
+        if !withheld.is_empty() {
+            // Unlike bash under its own name, `/bin/sh` reads no file that a variable names.
+            command = "/bin/sh";
+            let (mut plain, odd): (Vec<_>, Vec<_>) =
+                withheld.into_iter().partition(|name| is_plain_name(name));
+            plain.push(UNSET_VARIABLE.to_owned());
+            let unset = build_unset_options(plain).join(" ");
+            environment.push(EnvVariable::new(UNSET_VARIABLE, unset));
+            arguments.extend([
+                format!("exec /usr/bin/env ${UNSET_VARIABLE} \"$@\""),
+                "sh".to_owned(),
+            ]);
+            arguments.extend(build_unset_options(odd));
+            arguments.extend([shell.to_owned(), "-c".to_owned()]);
+        }
+        arguments.push(line.to_owned());
+        CreateTerminalRequest::new(self.sender.session.clone(), command)
+            .args(arguments)
+            .env(environment)
             .cwd(cwd.to_owned())
             .output_byte_limit(OUTPUT_LIMIT)
     }
+}
+
+fn build_unset_options(names: Vec<String>) -> Vec<String> {
+    names
+        .into_iter()
+        .flat_map(|name| ["-u".to_owned(), name])
+        .collect()
+}
+
+/// True if a shell leaves the name of a variable unchanged when it splits an expansion into words.
+fn is_plain_name(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Builds the tool result of a command that ran in a terminal.

@@ -452,6 +452,7 @@ mod tests {
         }
         let mut approval = Approval {
             agent: "scout".into(),
+            call_id: None,
             tool: "execute_command".into(),
             arguments,
             subject: "make".into(),
@@ -480,6 +481,7 @@ mod tests {
         let mut asked = |tool: &str, arguments: Value, kind: SubjectKind, subject: &str| {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
+                call_id: None,
                 tool: tool.into(),
                 arguments,
                 subject: subject.into(),
@@ -538,6 +540,7 @@ mod tests {
         for command in hostile_commands(44, 1_000) {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
+                call_id: None,
                 tool: "execute_command".into(),
                 arguments: json!({ "command": command }),
                 subject: command.clone(),
@@ -562,6 +565,7 @@ mod tests {
         let line = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+$(rm -rf ~)\n";
         let approval = Approval {
             agent: MAIN_AGENT.into(),
+            call_id: None,
             tool: "execute_command".into(),
             arguments: json!({ "command": line }),
             subject: line.to_owned(),

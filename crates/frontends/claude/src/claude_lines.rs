@@ -4,13 +4,13 @@
 //! Two generations of the SDKs answer a permission request with different fields (`allow`,
 //! `behavior`). Both are accepted.
 
-use haft_agent::{Approval, ApprovalReply};
+use haft_agent::{Approval, ApprovalReply, MAIN_AGENT};
 use haft_types::Image;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ClaudeCall;
-use crate::dialect::{StreamInput, UserPrompt};
+use crate::dialect::{ReportKind, StreamInput, UserPrompt};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -64,10 +64,7 @@ pub(crate) fn parse_line(line: &str) -> Result<StreamInput, String> {
                 request_id,
                 request,
             } => parse_request(&request_id, &request),
-            ClaudeLine::ControlResponse { response } => StreamInput::Answer {
-                answer: parse_approval_reply(&response),
-                id: response.request_id,
-            },
+            ClaudeLine::ControlResponse { response } => parse_approval_answer(response),
             ClaudeLine::ControlCancelRequest {} | ClaudeLine::KeepAlive {} => StreamInput::Ignored,
         },
     )
@@ -136,6 +133,14 @@ fn parse_request(id: &str, request: &Value) -> StreamInput {
             id,
             request: request.clone(),
         },
+        "get_context_usage" => StreamInput::Report {
+            id,
+            kind: ReportKind::ContextUsage,
+        },
+        "mcp_status" => StreamInput::Report {
+            id,
+            kind: ReportKind::McpStatus,
+        },
         // Without a name, the run returns to its first model.
         "set_model" => StreamInput::UseModel {
             id,
@@ -148,7 +153,30 @@ fn parse_request(id: &str, request: &Value) -> StreamInput {
             id,
             mode: request["mode"].as_str().unwrap_or_default().to_owned(),
         },
-        other => StreamInput::Reply(failure_line(&id, &format!("`{other}` is not supported"))),
+        other => {
+            let advice = refusal_advice(other);
+            StreamInput::Reply(failure_line(
+                &id,
+                &format!("`{other}` is not supported by haft{advice}"),
+            ))
+        }
+    }
+}
+
+/// Returns the end of the message that refuses a request: how to reach its purpose in haft. Empty
+/// if there is no way.
+fn refusal_advice(subtype: &str) -> &'static str {
+    match subtype {
+        "rewind_files" => ": `haft undo` reverts changes of files",
+        "set_max_thinking_tokens" => {
+            ": the key `extra_body` of the model sets the thinking budget in the configuration"
+        }
+        "mcp_reconnect" | "mcp_toggle" | "mcp_set_servers" => {
+            ": the servers of a run are those with which it started"
+        }
+        "stop_task" => ": `interrupt` ends the turn with its tasks",
+        "apply_flag_settings" => ": pass `settings` when the run starts",
+        _ => "",
     }
 }
 
@@ -181,6 +209,30 @@ pub(crate) fn parse_response(line: &str) -> Option<(String, Result<Value, String
 /// Returns the line with which haft sends a request to the client.
 pub(crate) fn build_request_line(id: &str, request: &Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
+}
+
+/// Parses the answer to a permission request. Only a clear yes can change permissions, and only a
+/// denial can end the turn.
+fn parse_approval_answer(response: ClaudeResponse) -> StreamInput {
+    let answer = parse_approval_reply(&response);
+    let ClaudeResponse {
+        request_id,
+        mut said,
+        ..
+    } = response;
+    let is_denied = matches!(answer, ApprovalReply::No { .. });
+    StreamInput::Answer {
+        id: request_id,
+        answer,
+        ends_turn: is_denied && said["interrupt"] == true,
+        updates: if is_denied {
+            Value::Null
+        } else {
+            said.get_mut("updatedPermissions")
+                .map(Value::take)
+                .unwrap_or_default()
+        },
+    }
 }
 
 fn parse_approval_reply(
@@ -224,8 +276,11 @@ fn parse_approval_reply(
 }
 
 pub(crate) fn approval_line(id: &str, approval: &Approval, call: &ClaudeCall) -> Value {
+    let sub_agent = Some(&approval.agent).filter(|agent| *agent != MAIN_AGENT);
     let approval_request = json!({
         "subtype": "can_use_tool",
+        "tool_use_id": approval.call_id,
+        "agent_id": sub_agent,
         "tool_name": call.name,
         "input": call.input,
         "permission_suggestions": null,
@@ -306,7 +361,7 @@ mod tests {
         let answered = |response: Value| {
             let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
             match parse_line(&line.to_string()) {
-                Ok(StreamInput::Answer { id, answer }) if id == "7" => answer,
+                Ok(StreamInput::Answer { id, answer, .. }) if id == "7" => answer,
                 other => panic!("{other:?}"),
             }
         };
@@ -358,6 +413,33 @@ mod tests {
             panic!("no answer")
         };
         assert_eq!(answer, no(""), "an error is a denial");
+    }
+
+    #[test]
+    fn parse_line_reads_interrupts_and_updates_of_an_answer() {
+        let parsed = |response: Value| {
+            let line = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "7", "response": response}});
+            match parse_line(&line.to_string()) {
+                Ok(StreamInput::Answer {
+                    updates, ends_turn, ..
+                }) => (updates, ends_turn),
+                other => panic!("{other:?}"),
+            }
+        };
+        let updates = json!([{"type": "setMode", "mode": "acceptEdits"}]);
+        assert_eq!(
+            parsed(json!({"behavior": "allow", "updatedPermissions": updates})),
+            (updates.clone(), false)
+        );
+        assert_eq!(
+            parsed(json!({"behavior": "deny", "interrupt": true, "updatedPermissions": updates})),
+            (Value::Null, true)
+        );
+        assert_eq!(
+            parsed(json!({"behavior": "allow", "interrupt": true})),
+            (Value::Null, false)
+        );
+        assert_eq!(parsed(json!("deny")), (Value::Null, false));
     }
 
     #[test]

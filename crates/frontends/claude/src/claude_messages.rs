@@ -8,7 +8,7 @@ mod partial;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use haft_types::{
     CallPhase, CompactionPhase, Event, EventBody, IdSource, Outcome, PermissionMode, ToolError,
     ToolStatus, TurnResult, Usage,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{CLAUDE_CODE_VERSION, ClaudeCall, ToolNaming};
 use partial::PartialReply;
@@ -62,9 +62,39 @@ pub struct ClaudeMessages {
     denials: Vec<Value>,
     /// The size of the last request in tokens.
     window: u64,
+    /// The size of the model's window in tokens.
+    window_size: u64,
+    /// The usage of each model since the last result, sub-agents included.
+    models: BTreeMap<String, ModelUse>,
+    /// The stop reason of the last reply, if there was one since the last result.
+    stop_reason: Option<&'static str>,
     /// The time when the last request was sent.
     requested_at: Option<Instant>,
     api_time: Duration,
+}
+
+/// The usage of one model.
+#[derive(Debug, Default)]
+struct ModelUse {
+    usage: Usage,
+    /// The cost in USD of the requests whose price is known.
+    cost: f64,
+    /// The size of the model's window in tokens; 0 if only sub-agents used the model.
+    window_size: u64,
+}
+
+impl ModelUse {
+    fn to_json(&self) -> Value {
+        json!({
+            "inputTokens": self.usage.input,
+            "outputTokens": self.usage.output,
+            "cacheReadInputTokens": self.usage.cached_input,
+            "cacheCreationInputTokens": self.usage.cache_write,
+            "webSearchRequests": 0,
+            "costUSD": self.cost,
+            "contextWindow": self.window_size,
+        })
+    }
 }
 
 /// A block of a reply.
@@ -117,6 +147,9 @@ impl ClaudeMessages {
             calls: HashMap::new(),
             denials: Vec::new(),
             window: 0,
+            window_size: 0,
+            models: BTreeMap::new(),
+            stop_reason: None,
             requested_at: None,
             api_time: Duration::ZERO,
         }
@@ -124,8 +157,20 @@ impl ClaudeMessages {
 
     /// Returns the messages for an event, in order. Most events produce no message.
     pub fn convert_event(&mut self, event: &Event) -> Vec<Value> {
+        let is_main = event.agent == "main";
+        if let EventBody::Usage {
+            model, usage, cost, ..
+        } = &event.body
+        {
+            let used = self.models.entry(model.clone()).or_default();
+            used.usage += *usage;
+            used.cost += cost.map_or(0.0, |cost| cost.total);
+            if is_main {
+                used.window_size = self.window_size;
+            }
+        }
         // The result of the call that started a sub-agent contains the sub-agent's work.
-        if event.agent != "main" {
+        if !is_main {
             return Vec::new();
         }
         event.conversation_id.as_str().clone_into(&mut self.session);
@@ -197,8 +242,9 @@ impl ClaudeMessages {
                 error,
                 ..
             } => Some(self.build_tool_result_message(id, *status, text, error.as_ref())),
-            EventBody::Window { tokens, .. } => {
+            EventBody::Window { tokens, window, .. } => {
                 self.window = *tokens;
+                self.window_size = *window;
                 self.requested_at = Some(Instant::now());
                 None
             }
@@ -287,13 +333,18 @@ impl ClaudeMessages {
             return None;
         }
         let content: Vec<_> = draft.iter().map(ReplyBlock::to_json).collect();
+        let has_calls = draft
+            .iter()
+            .any(|block| matches!(block, ReplyBlock::Call(_)));
+        let stop_reason = if has_calls { "tool_use" } else { "end_turn" };
+        self.stop_reason = Some(stop_reason);
         let message = json!({
             "id": format!("msg_{}", self.ids.new_uuid().simple()),
             "type": "message",
             "role": "assistant",
             "model": model,
             "content": content,
-            "stop_reason": if draft.iter().any(|block| matches!(block, ReplyBlock::Call(_))) { "tool_use" } else { "end_turn" },
+            "stop_reason": stop_reason,
             "stop_sequence": null,
             "usage": usage_json(usage),
         });
@@ -336,9 +387,18 @@ impl ClaudeMessages {
         } else {
             &result.text
         };
+        let last_stop = self.stop_reason.take();
+        // A model may report the end of the task with a call.
+        let stop_reason = if failed { last_stop } else { Some("end_turn") };
+        let model_usage: Map<String, Value> = std::mem::take(&mut self.models)
+            .into_iter()
+            .map(|(model, used)| (model, used.to_json()))
+            .collect();
         let mut facts = json!({
             "subtype": subtype,
             "is_error": failed,
+            "stop_reason": stop_reason,
+            "modelUsage": model_usage,
             "duration_ms": result.duration_ms,
             "duration_api_ms": u64::try_from(self.api_time.as_millis()).unwrap_or(u64::MAX),
             "num_turns": result.turns,

@@ -34,6 +34,15 @@ impl<T: Into<String>> From<T> for UserPrompt {
     }
 }
 
+/// A report about the session that a client can request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    /// The parts of the next request, with their sizes.
+    ContextUsage,
+    /// The MCP servers of the command line and of the client.
+    McpStatus,
+}
+
 /// An input line from the client, parsed from either format.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StreamInput {
@@ -55,6 +64,11 @@ pub(crate) enum StreamInput {
         /// The id of the approval request.
         id: String,
         answer: ApprovalReply,
+        /// The changes of permissions that come with the answer, as the client sent them; null
+        /// without changes.
+        updates: Value,
+        /// True if the running turn ends with this answer.
+        ends_turn: bool,
     },
     /// The client's answer to a form.
     Filled {
@@ -69,6 +83,12 @@ pub(crate) enum StreamInput {
         id: String,
         /// The complete `initialize` request.
         request: Value,
+    },
+    /// A request for a report about the session.
+    Report {
+        /// The id of the request, which the response repeats.
+        id: String,
+        kind: ReportKind,
     },
     /// A request to change the model, starting with the next turn.
     UseModel {
@@ -191,7 +211,12 @@ fn parse_haft_line(line: &str) -> Result<StreamInput, String> {
                     ApprovalDecision::Always => ApprovalReply::Always,
                     ApprovalDecision::Deny => ApprovalReply::No { reason: message },
                 };
-                StreamInput::Answer { id, answer }
+                StreamInput::Answer {
+                    id,
+                    answer,
+                    updates: Value::Null,
+                    ends_turn: false,
+                }
             }
             InputLine::Form {
                 id,
@@ -225,6 +250,7 @@ mod tests {
         for command in hostile_commands(44, 1_000) {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
+                call_id: None,
                 tool: "execute_command".into(),
                 arguments: json!({ "command": command }),
                 subject: command.clone(),
@@ -275,7 +301,9 @@ mod tests {
             read(r#"{"type":"approval","id":"1","decision":"deny","message":"use tabs"}"#),
             Ok(StreamInput::Answer {
                 id: "1".into(),
-                answer: no
+                answer: no,
+                updates: Value::Null,
+                ends_turn: false,
             })
         );
         for bad in [

@@ -23,6 +23,7 @@ mod error;
 mod lines;
 mod notice;
 mod options;
+mod permission_updates;
 mod stream_control;
 mod tool_names;
 
@@ -37,7 +38,7 @@ pub use lines::{ApprovalDecision, ControlLine, FormDecision, InputLine};
 pub use notice::ClaudeNotice;
 pub use options::{ClaudeOptions, RunSettings, translate_model_name};
 pub use stream_control::{
-    ClientSetup, ClientTerms, FindModel, PrintLine, RequestedModel, StreamControl,
+    ClientOffer, ClientSetup, ClientTerms, FindModel, PrintLine, RequestedModel, StreamControl,
 };
 pub use tool_names::{ClaudeCall, ToolNaming};
 

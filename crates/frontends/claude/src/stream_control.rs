@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use haft_agent::hub::{AgentMessage, Hub, USER};
 use haft_agent::{Approval, ApprovalReply, ModeSwitch};
+use haft_permission::PermissionRule;
 use haft_types::{Form, FormOutcome, IdSource, PermissionMode};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -23,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ToolNaming;
 use crate::claude_lines;
-use crate::dialect::{Dialect, StreamInput, UserPrompt};
+use crate::dialect::{Dialect, ReportKind, StreamInput, UserPrompt};
+use crate::permission_updates::{self, PermissionUpdate};
 
 /// The maximum length of an input line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -52,12 +54,23 @@ pub struct ClientTerms {
     pub cwd: PathBuf,
     /// True if the client may switch to the mode that skips all approvals.
     pub bypass_allowed: bool,
+    /// The lists that the client can show to its user.
+    pub offer: ClientOffer,
     /// The function that finds a model by the name that the client uses.
     pub find_model: Box<FindModel>,
     /// The function that prints a line for the client.
     pub print_line: Box<PrintLine>,
     /// The source of the ids of haft's requests to the client.
     pub ids: Box<dyn IdSource>,
+}
+
+/// The commands, agents and models of a run, each as an object of Claude Code's `initialize`
+/// response.
+#[derive(Default)]
+pub struct ClientOffer {
+    pub commands: Vec<Value>,
+    pub agents: Vec<Value>,
+    pub models: Vec<Value>,
 }
 
 /// The requests that the client made before its first prompt.
@@ -103,6 +116,14 @@ struct ControlState {
     session_started: bool,
     /// The model that the client requested for the following turns, if it has not been taken yet.
     model: Option<RequestedModel>,
+    /// The answer to `get_context_usage`, once the session has started.
+    context_usage: Option<Value>,
+    /// True while `context_usage` is out of date, because a turn has just ended.
+    usage_is_due: bool,
+    /// The ids of the requests for `context_usage` that wait for it.
+    usage_requests: Vec<String>,
+    /// The answer to `mcp_status`, once the session has started.
+    mcp_status: Option<Value>,
     /// True once the end of the input has been reached.
     input_ended: bool,
 }
@@ -207,11 +228,28 @@ impl StreamControl {
         answer.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Sends a request to the client without waiting for the response.
+    pub(crate) fn notify_client(&self, request: &Value) {
+        let id = self.terms.ids.new_uuid().to_string();
+        (self.terms.print_line)(&claude_lines::build_request_line(&id, request));
+    }
+
+    /// True once the end of the input has been reached, so that no response can arrive.
+    pub(crate) fn has_input_ended(&self) -> bool {
+        self.lock_state().input_ended
+    }
+
     /// Handles an `initialize` request of the client, and returns the line that answers it.
     fn initialize(&self, id: &str, request: Value) -> Value {
         let brings_hooks = request["hooks"]
             .as_object()
             .is_some_and(|hooks| !hooks.is_empty());
+        let declared_agents: Vec<Value> = request["agents"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, agent)| json!({"name": name, "description": agent["description"]}))
+            .collect();
         let mut state = self.lock_state();
         if state.session_started && brings_hooks {
             return claude_lines::failure_line(
@@ -222,12 +260,68 @@ impl StreamControl {
         if !state.session_started {
             state.setup.request = request;
         }
+        let offer = &self.terms.offer;
+        let agents: Vec<&Value> = offer.agents.iter().chain(&declared_agents).collect();
         let about = json!({
-            "commands": [], "agents": [], "models": [], "account": {},
+            "commands": offer.commands, "agents": agents, "models": offer.models, "account": {},
             "output_style": "default", "available_output_styles": ["default"],
             "hook_on_failure_supported": true,
         });
         claude_lines::success_line(id, &about)
+    }
+
+    /// Returns the line that answers a request for a report, or `None` if the answer follows when
+    /// the turn has ended.
+    fn report(&self, id: &str, kind: ReportKind) -> Option<Value> {
+        let mut state = self.lock_state();
+        if kind == ReportKind::ContextUsage && state.usage_is_due {
+            state.usage_requests.push(id.to_owned());
+            return None;
+        }
+        let report = match kind {
+            ReportKind::ContextUsage => &state.context_usage,
+            ReportKind::McpStatus => &state.mcp_status,
+        };
+        Some(match report {
+            Some(report) => claude_lines::success_line(id, report),
+            None => claude_lines::failure_line(
+                id,
+                "there is no session yet: it begins with the first message",
+            ),
+        })
+    }
+
+    /// Delays the answers to `get_context_usage` until [`Self::set_context_usage`]. Called before a
+    /// result is printed, because clients ask as soon as they have read it.
+    pub fn delay_context_usage(&self) {
+        self.lock_state().usage_is_due = true;
+    }
+
+    /// Sets the answer to `get_context_usage`, in its format.
+    pub fn set_context_usage(&self, usage: Option<Value>) {
+        let delayed = {
+            let mut state = self.lock_state();
+            state.context_usage = usage;
+            state.usage_is_due = false;
+            std::mem::take(&mut state.usage_requests)
+        };
+        for id in delayed {
+            self.report(&id, ReportKind::ContextUsage)
+                .iter()
+                .for_each(&self.terms.print_line);
+        }
+    }
+
+    /// Sets the servers that `mcp_status` lists, each with a flag that is true if it is connected.
+    pub fn set_servers(&self, servers: &[(String, bool)]) {
+        let servers: Vec<_> = servers
+            .iter()
+            .map(|(name, connected)| {
+                let status = if *connected { "connected" } else { "pending" };
+                json!({"name": name, "status": status})
+            })
+            .collect();
+        self.lock_state().mcp_status = Some(json!({ "mcpServers": servers }));
     }
 
     fn set_model(&self, id: &str, model: Option<&str>) -> Value {
@@ -242,22 +336,62 @@ impl StreamControl {
     }
 
     fn set_mode(&self, id: &str, name: &str) -> Value {
-        let mode: PermissionMode = match name.parse() {
-            Ok(PermissionMode::Yolo) if !self.terms.bypass_allowed => {
-                return claude_lines::failure_line(
-                    id,
-                    "this run was not started with `--dangerously-skip-permissions`",
-                );
-            }
-            Ok(mode) => mode,
-            Err(error) => return claude_lines::failure_line(id, &format!("{error}")),
-        };
+        let set = name
+            .parse::<PermissionMode>()
+            .map_err(|error| format!("{error}"))
+            .and_then(|mode| self.switch_mode(mode));
+        match set {
+            Ok(()) => claude_lines::success_line(id, &json!({"mode": name})),
+            Err(why) => claude_lines::failure_line(id, &why),
+        }
+    }
+
+    /// Switches the permission mode. Fails if the client may not switch to `mode`.
+    fn switch_mode(&self, mode: PermissionMode) -> Result<(), String> {
+        if mode == PermissionMode::Yolo && !self.terms.bypass_allowed {
+            return Err(
+                "this run was not started with `--dangerously-skip-permissions`".to_owned(),
+            );
+        }
         let mut state = self.lock_state();
         match &state.switch {
             Some(switch) => switch.set(mode),
             None => state.setup.mode = Some(mode),
         }
-        claude_lines::success_line(id, &json!({"mode": name}))
+        Ok(())
+    }
+
+    /// Applies the changes of permissions that came with an answer. Reports every change that
+    /// cannot be applied as it was given.
+    fn update_permissions(&self, updates: &Value) {
+        let (updates, mut problems) = permission_updates::parse_updates(updates);
+        for update in updates {
+            match update {
+                PermissionUpdate::Mode(mode) => problems.extend(self.switch_mode(mode).err()),
+                PermissionUpdate::Rule { decision, rule } => {
+                    let state = self.lock_state();
+                    if let (Some(switch), Ok(rule)) =
+                        (&state.switch, PermissionRule::parse(&rule, None))
+                    {
+                        switch.add_rule(decision, rule);
+                    }
+                }
+            }
+        }
+        for problem in problems {
+            let message = format!("`updatedPermissions`: {problem}");
+            (self.terms.print_line)(&self.dialect.input_error_line(message));
+        }
+    }
+
+    /// Cancels the running turn. Without one, the next turn is canceled if its prompt has already
+    /// arrived.
+    fn interrupt(&self) {
+        let mut state = self.lock_state();
+        match &state.turn {
+            Some(turn) => turn.cancel(),
+            None => state.interrupted = Some(state.prompts),
+        }
     }
 
     /// Registers the token of the turn that begins with the prompt `number`. An interrupt cancels
@@ -323,24 +457,37 @@ impl StreamControl {
             Ok(StreamInput::Interrupt {
                 acknowledgment: heard,
             }) => {
-                let mut state = self.lock_state();
-                match &state.turn {
-                    Some(turn) => turn.cancel(),
-                    None => state.interrupted = Some(state.prompts),
-                }
-                drop(state);
+                self.interrupt();
                 heard.iter().for_each(&self.terms.print_line);
             }
-            Ok(StreamInput::Answer { id, answer }) => match self.lock_state().waiting.remove(&id) {
-                Some(waiting) => drop(waiting.send(answer)),
-                None => self.report_input_error(&format!("nothing was asked with the id `{id}`")),
-            },
+            Ok(StreamInput::Answer {
+                id,
+                answer,
+                updates,
+                ends_turn,
+            }) => {
+                let waiting = self.lock_state().waiting.remove(&id);
+                let Some(waiting) = waiting else {
+                    return self
+                        .report_input_error(&format!("nothing was asked with the id `{id}`"));
+                };
+                self.update_permissions(&updates);
+                drop(waiting.send(answer));
+                if ends_turn {
+                    self.interrupt();
+                }
+            }
             Ok(StreamInput::Filled { id, filled }) => match self.lock_state().forms.remove(&id) {
                 Some(waiting) => drop(waiting.send(filled)),
                 None => self.report_input_error(&format!("no form was sent with the id `{id}`")),
             },
             Ok(StreamInput::Initialize { id, request }) => {
                 (self.terms.print_line)(&self.initialize(&id, request));
+            }
+            Ok(StreamInput::Report { id, kind }) => {
+                self.report(&id, kind)
+                    .iter()
+                    .for_each(&self.terms.print_line);
             }
             Ok(StreamInput::UseModel { id, model }) => {
                 (self.terms.print_line)(&self.set_model(&id, model.as_deref()));

@@ -282,6 +282,7 @@ impl InlineCommands<'_> {
             (Decision::Ask, Some(approver)) => {
                 let approval = Approval {
                     agent: MAIN_AGENT.to_owned(),
+                    call_id: None,
                     tool: "execute_command".to_owned(),
                     arguments: json!({ "command": line }),
                     subject: line.to_owned(),

@@ -873,6 +873,7 @@ mod tests {
     ) -> ApprovalDialog {
         let approval = Approval {
             agent: MAIN_AGENT.into(),
+            call_id: None,
             tool: tool.into(),
             arguments,
             subject: subject.into(),

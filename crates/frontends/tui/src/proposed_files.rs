@@ -353,6 +353,7 @@ mod tests {
     fn approval_of(tool: &str, arguments: Value, subject: &str) -> Approval {
         Approval {
             agent: "main".to_owned(),
+            call_id: None,
             tool: tool.to_owned(),
             arguments,
             subject: subject.to_owned(),

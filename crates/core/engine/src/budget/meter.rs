@@ -44,6 +44,8 @@ pub(crate) struct Meter {
     /// The number of tokens saved by references to earlier reads since [`Self::take_saved_tokens`]
     /// was last called.
     saved_tokens: u64,
+    /// True once a reply without usage data has been reported to the user.
+    reported_missing_usage: bool,
     factors: TokenizerFactors,
 }
 
@@ -58,6 +60,7 @@ impl Meter {
             cost: CostSum::default(),
             unreported_cost: CostSum::default(),
             saved_tokens: 0,
+            reported_missing_usage: false,
             factors,
         }
     }
@@ -185,6 +188,11 @@ impl Meter {
     /// Returns the number of tokens saved since the last call of this method.
     pub(crate) fn take_saved_tokens(&mut self) -> u64 {
         std::mem::take(&mut self.saved_tokens)
+    }
+
+    /// Returns true if `usage` is that of the first reply for which the provider reported no usage.
+    pub(crate) fn notice_missing_usage(&mut self, usage: Usage) -> bool {
+        usage == Usage::default() && !std::mem::replace(&mut self.reported_missing_usage, true)
     }
 
     /// Returns the ratio of the model's own token count to the local count, or `None` before the

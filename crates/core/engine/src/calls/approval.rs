@@ -12,6 +12,8 @@ use serde_json::Value;
 pub struct Approval {
     /// The calling agent: `main`, or a sub-agent's name.
     pub agent: String,
+    /// The id of the call; `None` for a command that no call of the model runs, such as a hook.
+    pub call_id: Option<String>,
     pub tool: String,
     pub arguments: Value,
     /// The complete text of the command or of the content to be written, as the model wrote it.

@@ -190,8 +190,16 @@ impl Permit {
                     }
                     Ok(None) | Err(_) => (SubjectKind::Text, describe_call(&call, arguments)),
                 };
-                self.ask_user(approver.as_ref(), tool, arguments, subject, verdict)
-                    .await
+                let call_id = context.call_id.as_str();
+                self.ask_user(
+                    approver.as_ref(),
+                    tool,
+                    call_id,
+                    arguments,
+                    subject,
+                    verdict,
+                )
+                .await
             }
             (Decision::Ask, None) => {
                 let ways = {
@@ -308,6 +316,7 @@ impl Permit {
         &self,
         approver: &dyn Approver,
         tool: &dyn Tool,
+        call_id: &str,
         arguments: &Value,
         (subject_kind, subject): (SubjectKind, String),
         verdict: Verdict,
@@ -318,6 +327,7 @@ impl Permit {
         let reason = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let approval = Approval {
             agent: self.agent.clone(),
+            call_id: Some(call_id.to_owned()),
             tool: call.tool.to_owned(),
             arguments: arguments.clone(),
             subject,
@@ -433,17 +443,22 @@ impl Permit {
 
     /// Adds allow rules for the rest of this session. Does not write them to a file.
     fn add_session_rules(&self, rules: &[String]) {
-        let mut permissions = self
-            .permissions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         for rule in rules
             .iter()
             .filter_map(|text| PermissionRule::parse(text, None).ok())
         {
-            let rules = std::mem::take(&mut permissions.rules);
-            permissions.rules = rules.with_rule(Decision::Allow, rule);
+            self.add_session_rule(Decision::Allow, rule);
         }
+    }
+
+    /// Adds a rule for the rest of this session. Does not write it to a file.
+    pub(crate) fn add_session_rule(&self, decision: Decision, rule: PermissionRule) {
+        let mut permissions = self
+            .permissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let rules = std::mem::take(&mut permissions.rules);
+        permissions.rules = rules.with_rule(decision, rule);
     }
 }
 

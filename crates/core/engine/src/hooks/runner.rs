@@ -272,7 +272,8 @@ impl GenerationReporter {
             Delta::Text(_)
             | Delta::Thinking(_)
             | Delta::CallArguments { .. }
-            | Delta::Retry { .. } => return,
+            | Delta::Retry { .. }
+            | Delta::FieldOmitted { .. } => return,
         };
         // Fails only if the run was canceled.
         drop(sender.send(event));

@@ -115,6 +115,7 @@ impl StartGuard {
             (None, Some(approver)) => {
                 let approval = Approval {
                     agent: names::MAIN_AGENT.to_owned(),
+                    call_id: None,
                     tool: request.name.to_owned(),
                     arguments: json!({ "command": subject }),
                     subject,

@@ -455,7 +455,7 @@ impl SideText {
 }
 
 /// Sends a request that is not part of the conversation, within the budget. The user sees only its
-/// retries.
+/// repetitions.
 pub(crate) async fn send_side_request(
     client: &mut Client,
     meter: &mut Meter,
@@ -464,7 +464,7 @@ pub(crate) async fn send_side_request(
 ) -> Result<Reply, ModelError> {
     let cancel = io.cancel;
     let mut tell = |delta: Delta| {
-        if matches!(delta, Delta::Retry { .. }) {
+        if matches!(delta, Delta::Retry { .. } | Delta::FieldOmitted { .. }) {
             io.emit_delta(delta);
         }
     };

@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
-use haft_types::{PermissionMode, prompt};
+use haft_permission::PermissionRule;
+use haft_types::{Decision, PermissionMode, prompt};
 
 use super::Session;
 use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
 
-/// Changes the permission mode, even while a turn runs. The change applies to sub-agents too.
+/// Changes the permission mode and adds rules, even while a turn runs. The change applies to
+/// sub-agents too.
 #[derive(Clone)]
 pub struct ModeSwitch(Arc<Permit>);
 
@@ -21,6 +23,12 @@ impl ModeSwitch {
     /// Sets the mode, starting with the next tool call.
     pub fn set(&self, mode: PermissionMode) {
         self.0.set_mode(mode);
+    }
+
+    /// Adds a rule for the rest of the session, starting with the next tool call. Nothing is
+    /// written to a file.
+    pub fn add_rule(&self, decision: Decision, rule: PermissionRule) {
+        self.0.add_session_rule(decision, rule);
     }
 }
 

@@ -52,6 +52,14 @@ impl Session {
         for call in &replied.calls {
             io.emit(call_finished_event(call));
         }
+        if self.meter.notice_missing_usage(usage) {
+            io.emit_notice(
+                "usage_missing",
+                format!(
+                    "`{model}` reports no usage: tokens and cost are unknown, and limits of tokens and cost have no effect"
+                ),
+            );
+        }
         io.emit(EventBody::Usage {
             model,
             usage,

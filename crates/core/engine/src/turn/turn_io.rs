@@ -208,6 +208,12 @@ impl<'a> TurnIo<'a> {
                 delay_ms,
                 reason,
             },
+            Delta::FieldOmitted { field, reason } => EventBody::Notice {
+                code: "field_omitted".into(),
+                message: format!(
+                    "the provider does not support `{field}` ({reason}); requests are sent without it"
+                ),
+            },
         };
         self.emit(body);
     }

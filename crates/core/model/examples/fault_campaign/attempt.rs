@@ -241,7 +241,8 @@ async fn ask(client: &mut Client, request: &Request) -> (Vec<u64>, Result<Reply,
         | Delta::Thinking(_)
         | Delta::CallStarted { .. }
         | Delta::CallArguments { .. }
-        | Delta::CallFinished { .. } => {}
+        | Delta::CallFinished { .. }
+        | Delta::FieldOmitted { .. } => {}
     };
     let reply = client
         .stream_reply(request, &CancellationToken::new(), &mut sink)

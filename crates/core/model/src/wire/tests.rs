@@ -55,6 +55,7 @@ fn settings(api: Api) -> Settings {
         full_name: spec.full_name(),
         spec,
         extra: Map::new(),
+        omitted: Vec::new(),
         stream: true,
         is_openai: false,
         own_turns: true,

@@ -167,7 +167,8 @@ fn retries(deltas: &[Delta]) -> Vec<(u32, Option<u32>)> {
             | Delta::Thinking(_)
             | Delta::CallStarted { .. }
             | Delta::CallArguments { .. }
-            | Delta::CallFinished { .. } => None,
+            | Delta::CallFinished { .. }
+            | Delta::FieldOmitted { .. } => None,
         })
         .collect()
 }
@@ -186,7 +187,8 @@ fn text_after_last_retry(deltas: &[Delta]) -> String {
             | Delta::CallStarted { .. }
             | Delta::CallArguments { .. }
             | Delta::CallFinished { .. }
-            | Delta::Retry { .. } => None,
+            | Delta::Retry { .. }
+            | Delta::FieldOmitted { .. } => None,
         })
         .collect()
 }

@@ -44,6 +44,49 @@ async fn retry_does_not_follow_rejected_requests() {
 }
 
 #[tokio::test]
+async fn retry_leaves_out_an_unsupported_field() {
+    let message = "anthropic does not support parameters: ['prompt_cache_key']";
+    let replies = [
+        Reply::error(400, message),
+        Reply::text("one"),
+        Reply::text("two"),
+    ];
+    let server = serve(Script::replies(replies).unwrap()).await;
+    let mut client = client(Api::OpenaiResponses, &server);
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
+    assert_eq!(text_of(&reply.unwrap()), "one");
+    assert!(
+        matches!(&deltas[0], Delta::FieldOmitted { field, reason }
+            if *field == "prompt_cache_key" && reason.contains(message)),
+        "{deltas:?}"
+    );
+    assert_eq!(retries(&deltas), []);
+    let (deltas, reply) = ask(&mut client, &hello_request()).await;
+    assert_eq!(text_of(&reply.unwrap()), "two");
+    assert!(
+        !deltas
+            .iter()
+            .any(|delta| matches!(delta, Delta::FieldOmitted { .. })),
+        "{deltas:?}"
+    );
+    let keyed: Vec<bool> = server
+        .requests()
+        .iter()
+        .map(|sent| String::from_utf8_lossy(&sent.body).contains("prompt_cache_key"))
+        .collect();
+    assert_eq!(keyed, [true, false, false]);
+}
+
+#[tokio::test]
+async fn retry_leaves_out_each_field_once() {
+    let error = || Reply::error(400, "Unsupported parameter: 'include'");
+    let server = serve(Script::replies([error(), error(), Reply::text("ok")]).unwrap()).await;
+    let (_, reply) = ask(&mut client(Api::OpenaiResponses, &server), &hello_request()).await;
+    assert!(reply.unwrap_err().to_string().contains("include"));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn retry_does_not_follow_a_spend_limit() {
     for api in Api::ALL {
         let error = ScriptedError {
@@ -263,7 +306,8 @@ async fn retry_honors_retry_after() {
                 | Delta::Thinking(_)
                 | Delta::CallStarted { .. }
                 | Delta::CallArguments { .. }
-                | Delta::CallFinished { .. } => None,
+                | Delta::CallFinished { .. }
+                | Delta::FieldOmitted { .. } => None,
             })
             .collect();
         assert_eq!(waits, [0], "{api}");

@@ -213,6 +213,7 @@ mod tests {
         for command in hostile_commands(44, 1_000) {
             let approval = Approval {
                 agent: MAIN_AGENT.into(),
+                call_id: None,
                 tool: "execute_command".into(),
                 arguments: Value::Null,
                 subject: command.clone(),

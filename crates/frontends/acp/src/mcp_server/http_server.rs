@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -103,7 +103,7 @@ pub(super) async fn serve_connections(access: HttpAccess, tasks: Arc<DelegatedTa
                 async move {
                     Ok::<_, Infallible>(match rejection_response(&request, &token) {
                         Some(refused) => refused,
-                        None => service.handle(request).await,
+                        None => handle_request(&service, request).await,
                     })
                 }
             });
@@ -116,6 +116,20 @@ pub(super) async fn serve_connections(access: HttpAccess, tasks: Arc<DelegatedTa
 }
 
 type HttpBody = BoxBody<Bytes, Infallible>;
+
+/// Answers an acceptable request. The end of a session is answered with 204: it has happened, and
+/// clients report the status 202 of the library as a failure.
+async fn handle_request(
+    service: &StreamableHttpService<TaskHandler, LocalSessionManager>,
+    request: Request<Incoming>,
+) -> Response<HttpBody> {
+    let ends_session = request.method() == Method::DELETE;
+    let mut response = service.handle(request).await;
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
+}
 
 /// Returns the error response to a request that lacks the token or has a wrong path, or `None` if
 /// the request is acceptable.

@@ -206,6 +206,41 @@ fn result_has_a_subtype_for_every_outcome() {
 }
 
 #[test]
+fn result_has_stop_reason_and_usage_by_model() {
+    let bodies = vec![
+        text("a"),
+        call(CallPhase::Finished),
+        usage(),
+        usage(),
+        result(Outcome::Exhausted, "max_turns"),
+        text("b"),
+        result(Outcome::Completed, "completed"),
+    ];
+    let lines = convert_events(bodies, PartialMessages::Omit);
+    let results: Vec<_> = lines
+        .iter()
+        .filter(|line| line["type"] == "result")
+        .collect();
+    assert_eq!(
+        (&results[0]["stop_reason"], &results[1]["stop_reason"]),
+        (&json!("tool_use"), &json!("end_turn"))
+    );
+    assert_eq!(
+        results[0]["modelUsage"],
+        json!({"m/x": {
+            "inputTokens": 6,
+            "outputTokens": 4,
+            "cacheReadInputTokens": 0,
+            "cacheCreationInputTokens": 0,
+            "webSearchRequests": 0,
+            "costUSD": 0.0,
+            "contextWindow": 0,
+        }})
+    );
+    assert_eq!(results[1]["modelUsage"], json!({}));
+}
+
+#[test]
 fn partial_messages_open_and_close_blocks() {
     let arriving = vec![
         text("a"),

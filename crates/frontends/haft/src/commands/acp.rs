@@ -13,7 +13,7 @@ pub(crate) use host::build_host;
 
 use crate::cli::options::Common;
 use crate::commands::run::cancel_on_signals;
-use crate::exit::ProcessExit;
+use crate::exit::{ProcessExit, log_failure, report_failure};
 use crate::haft::Haft;
 use crate::interactive;
 use crate::{output, wiring};
@@ -41,7 +41,21 @@ pub(crate) fn run(haft: &Haft, args: AcpArgs) -> anyhow::Result<ProcessExit> {
     if args.setup {
         return interactive::run_setup(haft, &args.common);
     }
-    let host = build_host(haft, args.common, args.model, args.permission_mode)?;
+    let AcpArgs {
+        model,
+        permission_mode: mode,
+        common,
+        ..
+    } = args;
+    let host = match build_host(haft, common.clone(), model.clone(), mode) {
+        Ok(host) => host,
+        // An editor shows the answer to its request, but not always stderr.
+        Err(failure) => {
+            log_failure(&failure, haft.environment());
+            report_failure(&failure);
+            host::build_host_with_defaults(haft, common, model, mode)?
+        }
+    };
     warn_at_terminal("acp");
     wiring::build_runtime()?.block_on(async {
         let stop = CancellationToken::new();

@@ -1,6 +1,7 @@
 //! `haft run`: runs a prompt without the interactive interface.
 
 pub(crate) mod approve;
+mod context_usage;
 mod drive;
 pub(crate) mod images;
 
@@ -23,7 +24,8 @@ use haft_engine::{
 };
 #[cfg(feature = "mcp")]
 use haft_mcp::GivenServers;
-use haft_project::agents;
+use haft_project::agents::{self, AgentDefinition};
+use haft_project::{KnowledgePaths, NamedItems};
 use haft_types::PermissionMode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -233,15 +235,10 @@ fn build_introduction(
         servers: args.claude.server_names(),
         ..Introduction::default()
     };
-    let Ok((mut paths, _)) = find_knowledge_and_trust(places, project) else {
+    let Some(paths) = find_knowledge(args, places, project) else {
         return basics;
     };
-    paths.trusted &= !args.claude.ignores_project();
-    let agents = agents::load_agents_after(
-        &args.claude.parse_agents().unwrap_or_default(),
-        &paths,
-        &mut Vec::new(),
-    );
+    let agents = load_agents(args, &paths);
     let commands = haft_project::commands::load_commands(&paths, &mut Vec::new());
     let skills = haft_project::skills::load_skills(&paths, &mut Vec::new());
     Introduction {
@@ -254,6 +251,20 @@ fn build_introduction(
         skills: skills.items.into_iter().map(|skill| skill.name).collect(),
         ..basics
     }
+}
+
+/// Finds the files with knowledge that the run uses. Returns `None` if the list of trusted folders
+/// can't be read.
+fn find_knowledge(args: &RunArgs, places: &Places, project: &Project) -> Option<KnowledgePaths> {
+    let (mut paths, _) = find_knowledge_and_trust(places, project).ok()?;
+    paths.trusted &= !args.claude.ignores_project();
+    Some(paths)
+}
+
+/// Loads the agents of the command line and of files. Agents that can't be read are left out.
+fn load_agents(args: &RunArgs, paths: &KnowledgePaths) -> NamedItems<AgentDefinition> {
+    let declared = args.claude.parse_agents().unwrap_or_default();
+    agents::load_agents_after(&declared, paths, &mut Vec::new())
 }
 
 /// Lowers flags and configuration into a [`RunPlan`].

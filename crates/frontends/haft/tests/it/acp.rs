@@ -739,6 +739,55 @@ fn authenticate_succeeds_once_a_model_is_configured() {
 }
 
 #[test]
+fn configuration_error_is_the_answer_until_it_is_corrected() {
+    let rig = rig([Reply::text("Here.")]);
+    let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
+    rig.configure("modle = \"x\"\n");
+    let mut editor = Editor::start(&rig, &[]);
+    let hello = json!({"protocolVersion": 1, "clientCapabilities": {}});
+    let params = json!({"cwd": rig.project(), "mcpServers": []});
+    for (method, params) in [
+        ("initialize", &hello),
+        ("session/new", &params),
+        ("session/list", &json!({})),
+    ] {
+        let answer = editor.call(method, params.clone());
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("modle"), "{method}: {answer}");
+    }
+    rig.configure(&config);
+    assert_eq!(
+        editor.call("initialize", hello)["result"]["protocolVersion"],
+        1
+    );
+    let session = editor.new_session(&rig.project());
+    editor.prompt(&session, "hello");
+    assert_eq!(editor.agent_text(), "Here.");
+    assert_eq!(editor.finish(), 0);
+}
+
+#[test]
+fn prompt_separates_linked_files_from_text() {
+    let rig = rig([Reply::text("Compared.")]);
+    rig.write("a.txt", "a\n");
+    rig.write("b.txt", "b\n");
+    let (mut editor, session) = Editor::in_session(&rig, json!({}));
+    let root = rig.project().display().to_string();
+    let link = |name: &str| json!({"type": "resource_link", "name": name, "uri": format!("file://{root}/{name}")});
+    let prompt = json!([link("a.txt"), link("b.txt"), {"type": "text", "text": "compare these"}]);
+    let answer = editor.call(
+        "session/prompt",
+        json!({"sessionId": session, "prompt": prompt}),
+    );
+    assert_eq!(stop_reason(&answer), "end_turn");
+    let request = rig.server.generation_requests()[0].decode().unwrap();
+    let sent = format!("{:?}", request.messages);
+    for text in ["- a.txt", "- b.txt", " compare these"] {
+        assert!(sent.contains(text), "{text}: {sent}");
+    }
+}
+
+#[test]
 fn session_new_starts_the_editors_mcp_servers() {
     let call = json!({"server_name": "given", "tool_name": "echo", "arguments": {"text": "hi"}});
     let rig = rig([Reply::call("use_mcp_tool", call), Reply::text("Done.")]);

@@ -8,7 +8,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{MODEL, Rig};
 use crate::stream::DrivenRun;
 
 fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
@@ -233,6 +233,7 @@ fn can_use_tool_uses_claude_names_and_may_change_the_call() {
         ),
         (&json!("Write"), &json!(shown))
     );
+    let call_id = asked["request"]["tool_use_id"].clone();
     let allow =
         json!({"behavior": "allow", "updatedInput": {"file_path": "b.txt", "content": "y"}});
     driven.send_line(&control_response(&asked, &allow));
@@ -251,10 +252,213 @@ fn can_use_tool_uses_claude_names_and_may_change_the_call() {
         .find(|line| line["type"] == "assistant")
         .unwrap();
     assert_eq!(used["message"]["content"][0]["name"], "Write");
+    assert_eq!(used["message"]["content"][0]["id"], call_id);
+    let result = lines.last().unwrap();
+    assert_eq!(result["stop_reason"], "end_turn");
+    let used = &result["modelUsage"][format!("mock/{MODEL}")];
+    assert!(
+        used["inputTokens"].as_u64() > Some(0) && used["contextWindow"] == 200_000,
+        "{result}"
+    );
     let init = lines.iter().find(|line| line["subtype"] == "init").unwrap();
     assert!(
         init["tools"].as_array().unwrap().contains(&json!("Bash")),
         "{init}"
+    );
+}
+
+#[test]
+fn denial_with_interrupt_ends_the_turn() {
+    let rig = rig([write_call("a.txt"), Reply::text("Unused.")]);
+    let mut driven = spawn_driven(&rig, &["--permission-prompt-tool", "stdio"]);
+    driven.send_line(&user_message("make a.txt"));
+    let asked = driven.read_until(|line| line["request"]["subtype"] == "can_use_tool");
+    let deny = json!({"behavior": "deny", "message": "stop here", "interrupt": true});
+    driven.send_line(&control_response(&asked, &deny));
+    let result = driven.read_until_type("result");
+    assert_eq!(
+        (&result["outcome"], &result["subtype"]),
+        (&json!("aborted"), &json!("error_during_execution"))
+    );
+    assert_eq!(driven.finish().0, 0);
+    assert_eq!(rig.server.generation_requests().len(), 1);
+    assert!(!rig.project().join("a.txt").exists());
+}
+
+#[test]
+fn updated_permissions_apply_to_the_session() {
+    for (update, questions) in [
+        (
+            json!({"type": "addRules", "behavior": "allow", "destination": "session", "rules": [{"toolName": "Write"}]}),
+            1,
+        ),
+        (
+            json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"}),
+            1,
+        ),
+        (
+            json!({"type": "addDirectories", "directories": ["/tmp"], "destination": "session"}),
+            2,
+        ),
+    ] {
+        let rig = rig([
+            write_call("a.txt"),
+            write_call("b.txt"),
+            Reply::text("Done."),
+        ]);
+        let mut driven = spawn_driven(&rig, &["--permission-prompt-tool", "stdio"]);
+        driven.send_line(&user_message("make both"));
+        for _ in 0..questions {
+            let asked = driven.read_until(|line| line["request"]["subtype"] == "can_use_tool");
+            let input = &asked["request"]["input"];
+            let allow =
+                json!({"behavior": "allow", "updatedInput": input, "updatedPermissions": [update]});
+            driven.send_line(&control_response(&asked, &allow));
+        }
+        let (code, lines) = driven.finish();
+        let asked = lines
+            .iter()
+            .filter(|line| line["request"]["subtype"] == "can_use_tool")
+            .count();
+        assert_eq!((code, asked), (0, questions), "{update}");
+        assert!(rig.project().join("b.txt").exists(), "{update}");
+        let reported = lines.iter().any(|line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("`addDirectories` is not supported"))
+        });
+        assert_eq!(reported, questions == 2, "{update}");
+    }
+}
+
+#[test]
+fn initialize_lists_commands_agents_and_models() {
+    let rig = rig([Reply::text("Hello.")]);
+    rig.write(
+        ".haft/commands/greet.md",
+        "---\ndescription: Greets\n---\nSay hello to $ARGUMENTS.\n",
+    );
+    rig.run(&["trust"]);
+    let mut driven = spawn_driven(&rig, &[]);
+    let agents = json!({"reviewer": {"description": "Reviews", "prompt": "You review."}});
+    driven.send_line(&control_request(
+        "i",
+        &json!({"subtype": "initialize", "agents": agents}),
+    ));
+    let about = driven.read_until_type("control_response")["response"]["response"].clone();
+    assert_eq!(
+        (
+            &about["commands"][0]["name"],
+            &about["commands"][0]["description"]
+        ),
+        (&json!("greet"), &json!("Greets")),
+        "{about}"
+    );
+    assert_eq!(
+        about["models"][0]["value"],
+        format!("mock/{MODEL}"),
+        "{about}"
+    );
+    let names = about["agents"].as_array().unwrap();
+    assert!(
+        names.contains(&json!({"name": "reviewer", "description": "Reviews"})),
+        "{about}"
+    );
+    driven.send_line(&user_message("hi"));
+    assert_eq!(driven.finish().0, 0);
+}
+
+#[test]
+fn context_usage_and_servers_are_reported_once_the_session_has_begun() {
+    let rig = rig([Reply::text("Hello.")]);
+    rig.write("AGENTS.md", "Write short sentences.\n");
+    let servers = r#"{"mcpServers": {"there": {"command": "/nonexistent"}}}"#;
+    let mut driven = spawn_driven(&rig, &["--mcp-config", servers]);
+    let ask = |driven: &mut DrivenRun, subtype: &str| {
+        driven.send_line(&control_request("r", &json!({ "subtype": subtype })));
+        driven.read_until_type("control_response")["response"].clone()
+    };
+    let early = ask(&mut driven, "get_context_usage");
+    assert_eq!(early["subtype"], "error", "{early}");
+    driven.send_line(&user_message("hi"));
+    driven.read_until_type("result");
+    let usage = ask(&mut driven, "get_context_usage")["response"].clone();
+    assert_eq!(
+        (&usage["rawMaxTokens"], &usage["model"]),
+        (&json!(200_000), &json!(format!("mock/{MODEL}"))),
+        "{usage}"
+    );
+    let total: u64 = usage["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|category| category["tokens"].as_u64().unwrap())
+        .sum();
+    assert!(
+        total > 0 && usage["totalTokens"].as_u64() == Some(total),
+        "{usage}"
+    );
+    let messages = usage["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|category| category["name"] == "Messages");
+    assert!(messages.is_some(), "{usage}");
+    assert!(
+        usage["memoryFiles"].to_string().contains("AGENTS.md"),
+        "{usage}"
+    );
+    let status = ask(&mut driven, "mcp_status")["response"].clone();
+    assert_eq!(
+        status,
+        json!({"mcpServers": [{"name": "there", "status": "pending"}]})
+    );
+    assert_eq!(driven.finish().0, 0);
+}
+
+#[test]
+fn unsupported_requests_are_refused_with_a_reason() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut driven = spawn_driven(&rig, &[]);
+    for (subtype, reason) in [
+        ("rewind_files", "haft undo"),
+        ("set_max_thinking_tokens", "extra_body"),
+        ("mcp_reconnect", "servers"),
+        ("dance", "not supported"),
+    ] {
+        driven.send_line(&control_request("r", &json!({ "subtype": subtype })));
+        let refused = driven.read_until_type("control_response")["response"].clone();
+        assert_eq!(refused["subtype"], "error", "{refused}");
+        assert!(
+            refused["error"].as_str().unwrap().contains(reason),
+            "{refused}"
+        );
+    }
+    driven.send_line(&user_message("hi"));
+    assert_eq!(driven.finish().0, 0);
+}
+
+#[test]
+fn session_end_hook_is_called_after_the_end_of_the_input() {
+    let rig = rig([Reply::text("Hello.")]);
+    let mut driven = spawn_driven(&rig, &[]);
+    let hooks = json!({"SessionEnd": [{"hookCallbackIds": ["h0"]}]});
+    driven.send_line(&control_request(
+        "i",
+        &json!({"subtype": "initialize", "hooks": hooks}),
+    ));
+    driven.send_line(&user_message("hi"));
+    driven.read_until_type("result");
+    let (code, lines) = driven.finish();
+    assert_eq!(code, 0);
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (
+            &last["request"]["subtype"],
+            &last["request"]["input"]["hook_event_name"]
+        ),
+        (&json!("hook_callback"), &json!("SessionEnd")),
+        "{last}"
     );
 }
 

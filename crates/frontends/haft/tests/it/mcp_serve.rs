@@ -1057,14 +1057,18 @@ impl ServedTasks {
 
     /// Returns the status and the rest of the response.
     fn post(&self, path: &str, headers: &str, body: &Value) -> (u16, String) {
+        self.send("POST", path, headers, &body.to_string())
+    }
+
+    /// Returns the status and the rest of the response.
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let body = body.to_string();
         let accept =
             "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n";
         let length = body.len();
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\n{headers}{accept}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\n{headers}{accept}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
         )
         .unwrap();
         let mut answer = String::new();
@@ -1138,6 +1142,29 @@ fn http_requires_the_token_and_its_own_host() {
             assert_eq!(answer.contains("serverInfo"), status == 200, "{answer}");
         }
     }
+}
+
+#[test]
+fn http_answers_the_end_of_a_session_with_204() {
+    let rig = rig([Reply::text("Done.")]);
+    let server = ServedTasks::start(&rig, None);
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let headers = format!(
+        "host: {}\r\nauthorization: Bearer {}\r\n",
+        server.address, server.token
+    );
+    let (_, answer) = server.post("/mcp", &headers, &hello);
+    let session = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .unwrap_or_else(|| panic!("{answer}"))
+        .to_owned();
+    let headers =
+        format!("{headers}mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let (status, answer) = server.send("DELETE", "/mcp", &headers, "");
+    assert_eq!(status, 204, "{answer}");
 }
 
 #[test]

@@ -53,6 +53,23 @@ fn models_list_is_a_table_of_usable_models() {
 }
 
 #[test]
+fn missing_usage_is_reported_once() {
+    let look = Reply::call("list_files", json!({"path": "."}));
+    let rig = rig([
+        look.with_usage(Usage::default()),
+        Reply::text("Done.").with_usage(Usage::default()),
+    ]);
+    let ran = rig.task(&["look"]);
+    let missing: Vec<_> = events_of_type(&ran.events(), "notice")
+        .into_iter()
+        .filter(|notice| notice["code"] == "usage_missing")
+        .collect();
+    assert_eq!((ran.code(), missing.len()), (0, 1), "{}", ran.stdout());
+    let message = missing[0]["message"].as_str().unwrap();
+    assert!(message.contains("reports no usage"), "{message}");
+}
+
+#[test]
 fn models_test_prints_reply_and_cost() {
     let usage = Usage {
         input: 30,

@@ -163,6 +163,7 @@ fn turn_result(outcome: Outcome, message: &str) -> EventBody {
 fn approval(subject: &str) -> AppInput {
     AppInput::Ask(Box::new(Approval {
         agent: "main".into(),
+        call_id: None,
         tool: "execute_command".into(),
         arguments: json!({"command": subject}),
         subject: subject.into(),

@@ -110,7 +110,7 @@ impl Wire for ChatWire {
         }
         if *stream {
             append_field(&mut out, "stream", &true);
-            if !extra.contains_key("stream_options") {
+            if self.0.adds_field("stream_options") {
                 append_field(&mut out, "stream_options", &json!({"include_usage": true}));
             }
         }
@@ -119,7 +119,7 @@ impl Wire for ChatWire {
         let keyed = *is_openai || spec.cache.rule == CacheKind::OpenaiBreakpoints;
         if let (Some(key), true) = (
             &request.cache_key,
-            keyed && !extra.contains_key("prompt_cache_key"),
+            keyed && self.0.adds_field("prompt_cache_key"),
         ) {
             append_field(&mut out, "prompt_cache_key", key);
         }

@@ -87,10 +87,10 @@ impl Wire for ResponsesWire {
         let reasons = !NON_REASONING_FAMILIES
             .iter()
             .any(|family| spec.name.starts_with(family));
-        if reasons && !extra.contains_key("include") {
+        if reasons && self.0.adds_field("include") {
             append_field(&mut out, "include", &["reasoning.encrypted_content"]);
         }
-        if let (Some(key), false) = (&request.cache_key, extra.contains_key("prompt_cache_key")) {
+        if let (Some(key), true) = (&request.cache_key, self.0.adds_field("prompt_cache_key")) {
             append_field(&mut out, "prompt_cache_key", key);
         }
         json::append_fields(&mut out, extra);

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use haft_acp::{Host, HostConfig, OfferedCommand, Program, WrittenPrompt};
+use haft_agent::config::Config;
 use haft_agent::{Agent, Contribution, Places, SetupError, find_knowledge_and_trust};
 use haft_types::{Decision, PermissionMode};
 
@@ -20,6 +21,14 @@ struct DrivenProgram {
     model: Option<String>,
 }
 
+impl DrivenProgram {
+    fn into_host(self, settings: Settings, mode: Option<PermissionMode>) -> Host {
+        let Settings { places, config } = settings;
+        let model = self.model.clone();
+        Host::new(Box::new(self), HostConfig { places, config }, model, mode)
+    }
+}
+
 /// Loads the configuration, with the model and the mode that the command line names.
 pub(crate) fn build_host(
     haft: &Haft,
@@ -27,18 +36,30 @@ pub(crate) fn build_host(
     model: Option<String>,
     mode: Option<PermissionMode>,
 ) -> anyhow::Result<Host> {
-    let Settings { places, config } = haft.load(&common)?;
+    let settings = haft.load(&common)?;
     let program = DrivenProgram {
         haft: haft.clone(),
         common,
-        model: model.clone(),
-    };
-    Ok(Host::new(
-        Box::new(program),
-        HostConfig { places, config },
         model,
-        mode,
-    ))
+    };
+    Ok(program.into_host(settings, mode))
+}
+
+/// Builds a host whose configuration cannot be loaded: it answers every request with the error,
+/// until the user has corrected it.
+pub(super) fn build_host_with_defaults(
+    haft: &Haft,
+    common: Common,
+    model: Option<String>,
+    mode: Option<PermissionMode>,
+) -> anyhow::Result<Host> {
+    let defaults = Settings::new(haft.places()?, Config::default());
+    let program = DrivenProgram {
+        haft: haft.clone(),
+        common,
+        model,
+    };
+    Ok(program.into_host(defaults, mode).with_default_config())
 }
 
 fn to_settings(loaded: &HostConfig) -> Settings {

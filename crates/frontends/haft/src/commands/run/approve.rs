@@ -204,6 +204,7 @@ mod tests {
         };
         Approval {
             agent: MAIN_AGENT.into(),
+            call_id: None,
             tool: "execute_command".into(),
             arguments: serde_json::Value::Null,
             subject: "ls; make\r\nclean \u{1b}[2K".into(),

@@ -6,20 +6,21 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Contribution, HostEnvironment, Places, Project, RandomIds};
+use haft_agent::{Contribution, HostEnvironment, MAIN_AGENT, Places, Project, RandomIds};
 use haft_claude::{
-    ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt, parse_client_hooks,
-    translate_model_name,
+    ClientOffer, ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt,
+    parse_client_hooks, translate_model_name,
 };
 use haft_engine::{Approval, ApprovalReply, Approver, EventSink, Session};
-use haft_types::{Decision, Event, Form, FormOutcome};
+use haft_types::{Decision, Event, EventBody, Form, FormOutcome};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::context_usage::build_context_usage;
 use super::{
-    apply_agent, build_printer, cancel_on_signals, close_session, exit_for_report, load_run_args,
-    lower_args, to_usage_error,
+    apply_agent, build_printer, cancel_on_signals, close_session, exit_for_report, find_knowledge,
+    load_agents, load_run_args, lower_args, to_usage_error,
 };
 use crate::cli::options::{Compat, OutputFormat, RunArgs};
 use crate::commands::permissions;
@@ -65,6 +66,7 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
             printer,
             input,
             dialect,
+            control: Arc::clone(&control),
         };
         let exit = run_turns(&args, &mut session, &mut watch, &control, &stop).await;
         close_session(&mut session).await;
@@ -100,6 +102,8 @@ async fn open_session(
         .map_err(to_usage_error)?;
     control.set_hub(Arc::clone(session.hub()));
     control.set_mode_switch(session.mode_switch());
+    control.set_servers(&args.claude.server_names());
+    control.set_context_usage(build_context_usage(&session));
     let printer = build_printer(args, places, project, &session, mode);
     Ok((session, printer))
 }
@@ -130,6 +134,9 @@ async fn run_turns(
         control.begin_turn(turn.clone(), number);
         let report = session.run(Some(text), watch, &turn).await;
         control.end_turn();
+        if watch.dialect == Dialect::Claude {
+            control.set_context_usage(build_context_usage(session));
+        }
         exit = exit_for_report(args, &report);
         if stop.is_cancelled() {
             return exit;
@@ -175,10 +182,14 @@ struct DrivenTurn<'a> {
     printer: Printer,
     input: DrivenInput<'a>,
     dialect: Dialect,
+    control: Arc<StreamControl>,
 }
 
 impl EventSink for DrivenTurn<'_> {
     fn event(&mut self, event: &Event) {
+        if event.agent == MAIN_AGENT && matches!(event.body, EventBody::Result(_)) {
+            self.control.delay_context_usage();
+        }
         self.printer.event(event);
     }
 
@@ -220,8 +231,10 @@ impl Approver for StreamApprover {
 /// Returns the permissions of the program that writes the input, and the functions that serve its
 /// requests.
 fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) -> ClientTerms {
+    let offer = build_client_offer(args, settings, project);
     let settings = settings.clone();
     ClientTerms {
+        offer,
         naming: args.claude.naming(),
         cwd: project.cwd.clone(),
         bypass_allowed: args.claude.bypass_allowed,
@@ -238,6 +251,36 @@ fn build_client_terms(args: &RunArgs, settings: &Settings, project: &Project) ->
         print_line: Box::new(output::print_json_line),
         ids: Box::new(RandomIds),
     }
+}
+
+/// Lists the commands, agents and models that the client can show to its user.
+fn build_client_offer(args: &RunArgs, settings: &Settings, project: &Project) -> ClientOffer {
+    let mut offer = ClientOffer::default();
+    let models = haft_agent::list_usable_models(settings.environment(), &settings.config);
+    for declared in models.unwrap_or_default() {
+        let name = declared.spec.full_name();
+        offer.models.push(
+            json!({"value": name, "displayName": declared.spec.name, "description": declared.spec.provider}),
+        );
+    }
+    let Some(paths) = find_knowledge(args, &settings.places, project) else {
+        return offer;
+    };
+    for command in haft_project::commands::load_commands(&paths, &mut Vec::new()).items {
+        offer.commands.push(json!({
+            "name": command.name,
+            "description": command.description,
+            "argumentHint": command.argument_hint.unwrap_or_default(),
+        }));
+    }
+    for agent in load_agents(args, &paths).items {
+        let mut shown = json!({"name": agent.name, "description": agent.description});
+        if let Some(model) = agent.model {
+            shown["model"] = model.into();
+        }
+        offer.agents.push(shown);
+    }
+    offer
 }
 
 /// Changes the arguments according to the settings that a client sent before its first prompt.

@@ -202,7 +202,7 @@ fn terminal_is_not_created_for_refused_commands() {
 #[test]
 fn terminal_runs_all_commands_in_yolo_without_secrets() {
     let rig = rig([
-        run_command("echo key=${SECRET_API_KEY-none} path=${PATH:+set}"),
+        run_command("echo key=${SECRET_API_KEY-none} path=${PATH:+set} list=${HAFT_UNSET-none}"),
         Reply::text("Done."),
     ])
     .with([("SECRET_API_KEY", "sk-of-the-editor")]);
@@ -216,7 +216,22 @@ fn terminal_runs_all_commands_in_yolo_without_secrets() {
                 .contains(&"terminal/create")
     );
     let seen = last_message(&rig);
-    assert!(seen.contains("key=none path=set"), "{seen}");
+    assert!(seen.contains("key=none path=set list=none"), "{seen}");
+    let (_, created) = &editor.terminals.called[0];
+    let arguments = created["args"].as_array().unwrap();
+    assert!(
+        arguments
+            .last()
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .starts_with("echo key="),
+        "{created}"
+    );
+    assert!(
+        !created["args"].to_string().contains("-u "),
+        "an editor shows the arguments: {created}"
+    );
 }
 
 #[test]
