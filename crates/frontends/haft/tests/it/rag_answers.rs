@@ -61,9 +61,9 @@ impl RunningServer {
         };
         let line = server.read_line();
         let address = line.strip_prefix("Serving zoo at http://").unwrap();
-        server.address = address.strip_suffix("/v1").unwrap().to_owned();
+        server.address = address.strip_suffix("/v1").unwrap().into();
         let line = server.read_line();
-        server.token = line.strip_prefix("Token: ").unwrap().to_owned();
+        server.token = line.strip_prefix("Token: ").unwrap().into();
         server
     }
 

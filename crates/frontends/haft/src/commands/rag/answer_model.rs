@@ -75,7 +75,9 @@ impl ConfiguredAnswerModel {
                 Delta::Retry { reason, .. } => AnswerPiece::Restart {
                     reason: self.masker.mask(&reason).into_owned(),
                 },
-                Delta::Thinking(_)
+                // Nothing was received before the rejection.
+                Delta::FieldOmitted { .. }
+                | Delta::Thinking(_)
                 | Delta::CallStarted { .. }
                 | Delta::CallArguments { .. }
                 | Delta::CallFinished { .. } => return,
