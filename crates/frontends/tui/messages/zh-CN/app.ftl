@@ -41,7 +41,7 @@ app-more-keys = /help 显示全部
 app-help-path = 为模型指明文件
 app-help-shell = 在你的 shell 中运行命令；模型会读取输出
 app-help-haft = 运行 haft 的命令：/mcp add、/rules show NAME、/config KEY:VALUE
-app-edit-unchanged = 在编辑器中没有改动，因此没有允许任何操作。
+app-edit-unchanged = 没有改动；仍在等待你的回答。
 app-lost-names = 文件名所在的行被改动，因此没有采用这次编辑。
 
 ## What a permission mode means
@@ -135,7 +135,7 @@ app-layer-current = 当前
 ## Lists to choose from
 app-picker-empty = 没有匹配
 app-picker-place = { $at }/{ $count } · { $keys }
-app-picker-question-keys = ↑ ↓ 或数字，Enter 选择，Esc 关闭，其他文字作为你的消息
+app-picker-question-keys = Enter 选择，Esc 取消，或输入消息
 app-picker-keys = Enter 选择，Esc 取消
 app-call-waits = 等待中
 app-call-cancelled = 已取消
