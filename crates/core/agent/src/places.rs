@@ -166,7 +166,8 @@ impl Places {
         self.state.join("mcp/tokens")
     }
 
-    /// Returns the four folders, also with links in their paths resolved.
+    /// Returns haft's four folders (configuration, data, state, cache), each as it is written and
+    /// with links in its path resolved.
     pub(crate) fn own_folders(&self) -> Vec<PathBuf> {
         let folders = [&self.config, &self.data, &self.state, &self.cache];
         let real = folders
@@ -182,8 +183,8 @@ impl Places {
         all
     }
 
-    /// True if `folder` is the folder of the settings or inside it, and not in another of the four
-    /// folders, where copies of projects are.
+    /// True if `folder` is the configuration folder or inside it, but not in the data, state or
+    /// cache folder: these contain copies of projects.
     pub(crate) fn is_among_settings(&self, folder: &Path) -> bool {
         let contains = |own: &PathBuf| {
             let real = own.canonicalize();
@@ -195,8 +196,8 @@ impl Places {
                 .any(contains)
     }
 
-    /// Returns the targets of the links that are directly in the four folders, such as those that a
-    /// manager of dotfiles makes.
+    /// Returns the targets of the links that lie directly in haft's four folders. Dotfile managers
+    /// create such links.
     pub(crate) fn linked_paths(&self) -> Vec<PathBuf> {
         let folders = [&self.config, &self.data, &self.state, &self.cache];
         let entries = folders.into_iter().flat_map(std::fs::read_dir).flatten();

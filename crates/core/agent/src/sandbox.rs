@@ -143,14 +143,14 @@ fn build_policy(
         .environment
         .absolute_home()
         .map(|home| home.canonicalize().unwrap_or(home));
-    // Links in haft's folders may lead into the project. What haft loads from there must not be
-    // changed by commands, which still need to read folders. A link to a folder that contains the
-    // project says nothing about the project.
+    // Links in haft's folders may lead into the project. Commands must not change the files that
+    // haft loads through them, but still need to read folders. A link to a folder that contains the
+    // project must not make the project read-only.
     let (linked_folders, linked_files): (Vec<_>, Vec<_>) = places
         .linked_paths()
         .into_iter()
         .partition(|path| path.is_dir());
-    // A link to `/dev/null` switches a file of haft off.
+    // A file of haft may be disabled by a link to `/dev/null`, which commands need.
     let linked_files = linked_files.into_iter().filter(|path| path.is_file());
     let linked_folders = linked_folders
         .into_iter()

@@ -111,7 +111,7 @@ pub(crate) fn prepare_session(
         plan.mode,
         sandbox::assess_confinement(&sandbox),
     )?;
-    // A project among haft's settings consists of settings.
+    // All files of a project inside haft's configuration folder count as settings.
     let folders = std::iter::once(&workspace.root).chain(&workspace.extra);
     let settings = folders.filter(|folder| places.is_among_settings(folder));
     let own = settings

@@ -62,8 +62,8 @@ pub struct Policy {
     /// The minimum number of user inputs between two automatic archives.
     pub compact_min_inputs: u32,
     /// The minimum number of blocks between two automatic archives in a round that continues
-    /// without input; `keep_blocks` if it is `None`. Half of them are enough if the window would
-    /// overflow.
+    /// without input; `keep_blocks` if it is `None`. Half of them are enough if clearing tool
+    /// results no longer frees enough space.
     pub compact_min_blocks: Option<u32>,
     /// If true, descriptions of the project's folders are sent, and rewritten after turns that
     /// changed files.

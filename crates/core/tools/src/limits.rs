@@ -41,7 +41,7 @@ pub struct LimitsConfig {
     /// request, and well-behaved models make fewer calls.
     #[serde(deserialize_with = "deserialize_from_one")]
     pub calls_per_reply: u32,
-    /// The maximum number of calls of one reply that run at once. Only calls that read do.
+    /// The maximum number of calls of one reply that run at once. Only reading calls run at once.
     #[serde(deserialize_with = "deserialize_from_one")]
     pub parallel_calls: u32,
     /// The maximum number of requests that continue one reply.

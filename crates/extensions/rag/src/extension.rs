@@ -221,7 +221,7 @@ impl ConfiguredCollections {
         };
         let model = match kind {
             CollectionKind::Local(_) => section.model.clone(),
-            // The name that the server knows, which is no model of haft's.
+            // `model` is then the name of the collection on the server, not a model of haft.
             CollectionKind::Remote(_) => None,
         };
         Ok(Collection {

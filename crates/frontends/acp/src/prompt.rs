@@ -64,7 +64,7 @@ impl EditorPrompt {
         Ok(prompt)
     }
 
-    /// Appends the text of a block, separated by a space: a mention ends at a space only.
+    /// Appends the text of a block, separated by a space, because only a space ends a mention.
     fn append_text(&mut self, text: &str) {
         let is_separated = self.text.is_empty()
             || self.text.ends_with(char::is_whitespace)

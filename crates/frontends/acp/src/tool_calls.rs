@@ -305,8 +305,8 @@ pub(crate) fn replayed_call(id: &str, tool: &str, arguments: &Value, cwd: &Path)
     .raw_input(arguments.clone())
 }
 
-/// Formats the result of a call for the editor. What haft itself says in it is worded for people;
-/// what a program printed or a file contains stays as it is.
+/// Formats the result of a call for the editor. Messages of haft in the result are reworded for
+/// people; the output of programs and the content of files are unchanged.
 pub(crate) fn result_content(tool: &str, status: ToolCallStatus, text: &str) -> ToolCallContent {
     if status == ToolCallStatus::Failed || tool_kind(tool) == ToolKind::Execute {
         output_content(tool, &translate_result(text))

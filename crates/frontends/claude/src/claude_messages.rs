@@ -388,7 +388,8 @@ impl ClaudeMessages {
             &result.text
         };
         let last_stop = self.stop_reason.take();
-        // A model may report the end of the task with a call.
+        // If the model reports the end of the task with a call, the last stop reason is that of a
+        // call.
         let stop_reason = if failed { last_stop } else { Some("end_turn") };
         let model_usage: Map<String, Value> = std::mem::take(&mut self.models)
             .into_iter()

@@ -121,7 +121,7 @@ impl Callback for ClientHook {
         let request = json!({
             "subtype": "hook_callback", "callback_id": self.id, "input": input, "tool_use_id": input["tool_use_id"],
         });
-        // Clients close the input before the session ends, and read the output longer.
+        // Clients close the input before the session ends, but still read the output.
         if self.point == HookPoint::ConversationEnd && self.control.has_input_ended() {
             self.control.notify_client(&request);
             return Ok(HookOutcome::default());

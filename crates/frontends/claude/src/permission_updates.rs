@@ -1,8 +1,8 @@
 //! The changes of permissions that a client sends with its answer to an approval request
 //! (`updatedPermissions`).
 //!
-//! Invariant: a rule that cannot be read as given is never an allow rule, and a deny rule is
-//! replaced by a wider one or reported.
+//! Invariant: a rule that cannot be parsed is reported and never becomes an allow rule. A deny or
+//! ask rule is then replaced by a wider rule, if there is one.
 
 use haft_permission::PermissionRule;
 use haft_types::{Decision, PermissionMode, UnknownMode};
@@ -19,8 +19,8 @@ pub(crate) enum PermissionUpdate {
     Mode(PermissionMode),
 }
 
-/// Parses the list of changes, which may be null. The second list describes every change that
-/// differs from the given one, for the client.
+/// Parses the list of changes, which may be null. The second list contains messages
+/// to the client about changes that are refused or applied differently.
 pub(crate) fn parse_updates(updates: &Value) -> (Vec<PermissionUpdate>, Vec<String>) {
     let mut parsed = Vec::new();
     let mut problems = Vec::new();

@@ -528,7 +528,7 @@ impl TuiSession<'_> {
         plan.task.approver = Some(Arc::new(self.ui.create_approver(Box::new(remember))));
         let opened = self.settings.open_session(plan).await;
         let session = self.session.insert(opened.map_err(to_usage_error)?);
-        // A request for another conversation goes on, but its name is not the name of this one.
+        // A title request for the previous conversation continues, but must not name this one.
         self.title_update = None;
         session.attach_images(std::mem::take(&mut self.images));
         self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));

@@ -94,9 +94,9 @@ pub(crate) fn expand_with_problems(
     Err(usage_error(text!("slash-unknown", name, there)))
 }
 
-/// Returns true if the first word of a prompt, without its slash, names an existing file or folder:
-/// `etc` and `usr/bin` one of this machine, `src/main.rs` also one of the project. A line number or
-/// punctuation may follow a path of several parts.
+/// Returns true if the first word of a prompt, without its slash, names an existing file or folder.
+/// A word is searched in the root folder of the machine; a path of several parts, such as
+/// `src/main.rs`, also in the project. A line number or punctuation may follow such a path.
 fn names_existing_path(word: &str, root: &Path) -> bool {
     let machine = Path::new("/");
     if !word.contains('/') {

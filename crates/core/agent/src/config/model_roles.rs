@@ -67,7 +67,7 @@ roles! {
     Summary, summary, true;
     /// Running sub-agents.
     SubAgent, sub_agent or "sub-agent", true;
-    /// Naming conversations at the terminal; they keep their names if not set.
+    /// Naming conversations at the terminal; named after the first prompt if not set.
     Title, title, true;
     /// Describing folders; the models for summaries if not set.
     Index, index, true;

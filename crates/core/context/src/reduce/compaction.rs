@@ -95,7 +95,7 @@ pub fn is_too_early(since: &[Arc<Entry>], policy: &Policy) -> bool {
 }
 
 /// True if the running round has added at least half of `compact_min_blocks` blocks since the
-/// previous archive. Another archive is then allowed if the window would overflow without it.
+/// previous archive. Another archive is then allowed if clearing tool results is not enough.
 pub fn has_round_grown(since: &[Arc<Entry>], policy: &Policy) -> bool {
     let round = since
         .iter()

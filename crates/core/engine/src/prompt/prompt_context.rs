@@ -547,7 +547,7 @@ fn build_system_input<'a>(
         tools: &advertised.tools.specs,
         deferred: &advertised.tools.deferred,
         protocol: model.tool_protocol,
-        // The text protocols send results as text of the user, which may be followed by more.
+        // The text protocols send results as user messages, after which a reminder is allowed.
         reminders_in_results: model.tool_protocol == ToolProtocol::Native
             && !model.capabilities.user_after_tool,
         call_format: advertised.call_format.as_deref(),

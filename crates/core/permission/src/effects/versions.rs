@@ -26,7 +26,7 @@ pub(crate) fn detect_version_reading(words: &[ShellWord]) -> Option<VersionReadi
     };
     let rest = words.get(at + 1..).unwrap_or_default();
     let reading = VersionReading { from: at + 1 };
-    // Files may be checked out to another folder.
+    // With `--work-tree`, any subcommand may write files to another folder.
     let is_elsewhere = words.iter().take(at).any(|word| {
         word.literal()
             .is_none_or(|text| text.starts_with("--work-tree"))

@@ -8,8 +8,8 @@ pub struct BreakerLimits {
     /// The number of consecutive failures, all caused by the tool itself, after which the tool is
     /// blocked.
     pub failures: u32,
-    /// The time for which a tool is blocked; zero never blocks it. Afterwards, one call may run as
-    /// a trial.
+    /// The time for which a tool is blocked; zero blocks no tool. Afterwards, one call may run as a
+    /// trial.
     pub pause: Duration,
 }
 

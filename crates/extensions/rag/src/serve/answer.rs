@@ -1,4 +1,4 @@
-//! Has a model answer a question from passages.
+//! Asks a model to answer a question from passages.
 //!
 //! Invariant: the model gets the text of passages only between code fences that the text cannot
 //! close, and a client gets the model's text only after its citations were checked.
@@ -21,7 +21,7 @@ use crate::tool::choose_fence;
 const INSTRUCTIONS: &str = include_str!("answer_prompt.md");
 
 /// A model that writes answers from passages. The caller implements the trait, because this crate
-/// knows no clients of models.
+/// does not depend on model clients.
 pub trait AnswerModel: Send + Sync {
     /// Sends the prompt, and passes each piece of the answer to `sink` when it arrives. The request
     /// ends early if `sink` returns [`ControlFlow::Break`] or if the future is dropped.
@@ -44,7 +44,7 @@ pub struct AnswerPrompt {
     pub question: String,
 }
 
-/// A part of an answer that arrives.
+/// An event while an answer arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerPiece {
     Text(String),
@@ -70,7 +70,8 @@ pub enum AnswerError {
     /// The request to the model failed.
     #[error("the model `{model}` did not answer: {reason}")]
     Failed { model: String, reason: String },
-    /// A request that is repeated had already sent text to the client, who cannot take it back.
+    /// The request failed after text was sent to the client. It cannot be repeated, because the
+    /// client keeps that text.
     #[error("the model's answer broke off: {0}; ask again")]
     Interrupted(String),
     /// The reply has no text.
@@ -153,7 +154,7 @@ impl AnswerRequest {
         let (sender, receiver) = unbounded_channel();
         tokio::spawn(async move {
             tokio::select! {
-                // The client has disconnected, so the model need not go on.
+                // The client has disconnected, so the rest of the answer is not needed.
                 () = sender.closed() => {}
                 () = self.stream_answer(&completion, &sender) => {}
             }

@@ -117,8 +117,8 @@ pub(super) async fn serve_connections(access: HttpAccess, tasks: Arc<DelegatedTa
 
 type HttpBody = BoxBody<Bytes, Infallible>;
 
-/// Answers an acceptable request. The end of a session is answered with 204: it has happened, and
-/// clients report the status 202 of the library as a failure.
+/// Answers an acceptable request. A request to end a session is answered with 204, because clients
+/// report the library's status 202 as a failure.
 async fn handle_request(
     service: &StreamableHttpService<TaskHandler, LocalSessionManager>,
     request: Request<Incoming>,

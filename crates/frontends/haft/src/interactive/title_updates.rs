@@ -28,7 +28,7 @@ impl TuiSession<'_> {
                 EventBody::Notice { .. } => {
                     ui.send_message(UiMessage::Event(Box::new(event.clone())));
                 }
-                // Retries in the background do not concern the user.
+                // Retries in the background are not shown to the user.
                 _ => {}
             };
             request.send(&mut sink, &cancel).await

@@ -239,7 +239,7 @@ impl Composer {
         let mut text = self.editor.take_text();
         effects.push(Effect::Keep(text.clone()));
         if text.trim_start().starts_with('/') {
-            // Completion appends a space, and a blank before a command makes it no prompt.
+            // Completion appends a space. A command with a blank before it is still a command.
             text = text.trim().to_owned();
         }
         Some(text)

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::usage_error;
 use crate::haft::{Haft, Settings};
 
-/// A model with the configuration of its clients. Questions that are answered at a time use one
-/// client each.
+/// A model with the configuration of its clients. Each of several concurrent questions uses its own
+/// client.
 pub(super) struct ConfiguredAnswerModel {
     declared: Declared,
     key: Option<Secret>,
