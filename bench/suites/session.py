@@ -19,7 +19,7 @@ def make_turns(groups, answer="Done."):
 
 
 def run_haft(haft, model, folder, project, turns, prompt, mode, search_path):
-    """Returns the outcome of one run; `folder` is made anew and holds the script and haft's files."""
+    """Returns the outcome of one run; `folder` is deleted and created again, and holds the script and haft's files."""
     folder = pathlib.Path(folder)
     shutil.rmtree(folder, ignore_errors=True)
     home = folder / "home"
