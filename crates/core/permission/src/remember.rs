@@ -15,7 +15,7 @@ pub(super) const OUTSIDE_SANDBOX: &str = "no rule can allow leaving the sandbox"
 /// The reason why no rule covers a call for which the model requests an approval.
 pub(super) const WANTED_BY_MODEL: &str = "no rule answers a request for approval by the model";
 /// The reason if the rules that name the call do not cover it, as with protected files.
-const NOT_COVERED: &str = "no rule is offered, because none for this call would cover it";
+const NOT_COVERED: &str = "no rule is offered: rules do not cover such a call";
 
 /// Returns rules that together allow this call and nothing else, or the reason why there are none.
 pub(super) fn find_allow_rules(

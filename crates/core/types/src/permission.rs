@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_names_match_with_one_star() {
+    fn matches_listed_name_allows_one_star() {
         for (name, listed, matches) in [
             ("AGENTS.md", "agents.md", true),
             ("agents.md.bak", "agents.md", false),

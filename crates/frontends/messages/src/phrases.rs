@@ -471,7 +471,7 @@ mod tests {
     /// Errors and results are written for a model, which is told how to go on. People read the same
     /// errors, and must not be addressed as the model.
     #[test]
-    fn people_are_not_given_instructions_for_the_model() {
+    fn texts_for_people_have_no_instructions_for_the_model() {
         const ENGLISH: [&str; 8] = [
             "the user ",
             "The user ",

@@ -96,7 +96,7 @@ impl TitleRequest {
             Err(why) => {
                 io.emit_notice(
                     "title",
-                    format!("the conversation keeps its name: no title was written: {why}"),
+                    format!("the conversation keeps its name, because no title was written: {why}"),
                 );
                 None
             }

@@ -49,7 +49,7 @@ models-use-commit = commit messages
 models-use-index = descriptions of folders; the models of `summary` where it is not set
 models-use-planner = answers in plan mode
 models-use-designer = the built-in sub-agent `designer`; there is none where it is not set
-models-use-title = names of conversations at the terminal; they keep their first words where it is not set
+models-use-title = names of conversations at the terminal; without it, the first words of the prompt
 models-profile =
     Profile: `{ $profile }`, { $reason ->
         [entry] as its entry says

@@ -132,9 +132,9 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
 
 /// The settings of haft lie in an added folder, and in the project behind a link. A hook that the
 /// model adds there would run outside the sandbox.
-/// A project among the settings, such as a folder of agent files, consists of settings.
+/// The project is a folder of haft's settings, such as the one of agent files.
 #[test]
-fn settings_of_haft_are_not_changed_unasked_if_they_are_the_project() {
+fn project_among_settings_of_haft_is_not_changed_unasked() {
     let call = |name: &str, arguments| Reply::calls([ScriptCall::new(name, arguments)]);
     let calls = [
         call(

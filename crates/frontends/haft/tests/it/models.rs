@@ -395,7 +395,7 @@ fn model_roles_all_resolve_to_a_model() {
     };
     assert_eq!(
         of("title"),
-        json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": true, "for": "names of conversations at the terminal; they keep their first words where it is not set"})
+        json!({"role": "title", "models": ["mock/small", "mock/other"], "set": true, "asked": true, "for": "names of conversations at the terminal; without it, the first words of the prompt"})
     );
     let vision = of("vision");
     assert_eq!(
@@ -421,7 +421,7 @@ fn model_roles_all_resolve_to_a_model() {
     chat  mock/gemini-3-scripted (as main)  `haft chat`
     summary  mock/gemini-3-scripted (as main)  summaries of archived rounds
     sub_agent  mock/gemini-3-scripted (as main)  agents whose file names no model
-    title  mock/gemini-3-scripted (as main)  names of conversations at the terminal; they ke…
+    title  mock/gemini-3-scripted (as main)  names of conversations at the terminal; without…
     index  mock/gemini-3-scripted (as main)  descriptions of folders; the models of `summary…
     embedding  mock/gemini-3-scripted (as main)  vectors for collections; keywords only where it…
     vision  mock/gemini-3-scripted (as main)  descriptions of images for a main model that ta…

@@ -28,7 +28,7 @@ fn approval_without_always_says_why() {
         ),
         (
             command("echo $HOME > out"),
-            "no rule is offered, because none for this call would cover it",
+            "no rule is offered: rules do not cover such a call",
         ),
         (command("make $target"), "no rule can name `$target`"),
         (
