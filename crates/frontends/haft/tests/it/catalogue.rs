@@ -101,11 +101,16 @@ fn prompt_with_a_path_of_the_project_is_no_command() {
 #[test]
 fn prompt_that_begins_with_a_command_and_a_slash_is_rejected() {
     let rig = rig();
-    for prompt in ["/index/build", "/rules/list", "/coding/next fix it"] {
+    for (prompt, advice) in [
+        ("/rules/list", "did you mean `/rules`?"),
+        ("/coding/next fix it", "did you mean `/coding`?"),
+        // A command of another agent.
+        ("/index/build", "works only in the terminal interface"),
+    ] {
         let rejected = rig.run(&["run", prompt]);
         assert_eq!(rejected.code(), 2, "{prompt}: {}", rejected.stderr());
         assert!(
-            rejected.stderr().contains("did you mean `/"),
+            rejected.stderr().contains(advice),
             "{prompt}: {}",
             rejected.stderr()
         );

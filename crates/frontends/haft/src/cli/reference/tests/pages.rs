@@ -11,12 +11,13 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 39] = [
+const FOREIGN: [&str; 41] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
     "--baseline",
     "--bodies",
+    "--cargo",
     "--cpus",
     "--every",
     "--ext-diff",
@@ -45,6 +46,7 @@ const FOREIGN: [&str; 39] = [
     "--root",
     "--sample",
     "--serve",
+    "--suite",
     "--template",
     "--to-command",
     "--trailer",
