@@ -12,13 +12,14 @@ use super::section::Section;
 const PREFIX: &str = "HAFT_";
 
 /// Variables that haft or its deployment files use, but that set no configuration key.
-const KNOWN_VARIABLES: [&str; 6] = [
+const KNOWN_VARIABLES: [&str; 7] = [
     "HAFT_HOME",
     "HAFT_COMPLETE",
     "HAFT_PROJECT_DIR",
     "HAFT_PROXY",
     "HAFT_MCP_TOKEN",
     "HAFT_DB_PASSWORD",
+    "HAFT_UNSET",
 ];
 
 /// Prefixes of variables that only haft's tests and benchmarks use.

@@ -574,8 +574,8 @@ fn left_column_is_typed_except_for_files() {
     insta::assert_snapshot!(untyped, @r#"
     Claude Code: CLAUDE.md: the path of a file of the row
     Claude Code: @docs/style.md: text in a file of the row
-    Claude Code: $ARGUMENTS: text in a file of the row
     Claude Code: .claude/commands/fix.md: the path of a file of the row
+    Claude Code: $ARGUMENTS: text in a file of the row
     Claude Code: .claude/agents/reviewer.md: the path of a file of the row
     Claude Code: .claude/skills/pdf/SKILL.md: the path of a file of the row
     Claude Code: .claude/settings.json: the path of a file of the row

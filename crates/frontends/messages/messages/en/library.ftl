@@ -1131,6 +1131,10 @@ library-does-not-name-a-tool = `{ $a }` does not name a tool of a server; write 
 library-collections-are-searched-by-keywords = collections are searched by keywords only, because the embedding model `{ $a }` cannot be used: { $b }
 library-its-provider-has-no-use = its provider has no `/embeddings`; use one with `api = "openai-chat"`
 library-collections-are-asked-by-words = collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before
+library-the-model-did-not-answer = the model `{ $a }` did not answer: { $b }
+library-the-models-answer-broke-off = the model's answer broke off: { $a }; ask again
+library-the-model-gave-an-empty-answer = the model gave an empty answer{ $a }
+library-the-model-declined-to-answer-it = the model declined to answer
 library-no-key-for-the-collection = no key for the collection `{ $a }`: the environment variable `{ $b }` is not set; export it, or change `rag.{ $c }.api_key_env`
 library-no-key-for-the-search = no key for the search service: the environment variable `{ $a }` is not set; export it, or change `web.api_key_env`
 library-the-session-is-too-large = the session is too large
