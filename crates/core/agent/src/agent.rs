@@ -289,16 +289,6 @@ impl Agent {
             wiring::prepare_session(&agent, plan, store, sandbox, declared, key)?;
         session.knowledge.tool_help =
             ToolHelp::new(HelpCache::in_folder(places.tool_help_folder()), asking);
-        session
-            .notices
-            .extend(config.unused_roles().map(|role| Notice {
-                code: "model_role",
-                message: format!(
-                    "`model_roles.{}` is set, but nothing in this build asks it",
-                    role.name()
-                ),
-                failed: false,
-            }));
         let removed = config.model_roles.sets_prune.then(|| Notice {
             code: "model_role",
             message:

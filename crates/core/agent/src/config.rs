@@ -147,13 +147,6 @@ impl Config {
         self.model.iter().chain(rest).cloned().collect()
     }
 
-    /// Returns the roles that are configured but not used by this build.
-    pub fn unused_roles(&self) -> impl Iterator<Item = ModelRole> {
-        ModelRole::ALL
-            .into_iter()
-            .filter(|role| !role.is_asked() && self.has_own_models(*role))
-    }
-
     /// True if a role has models of its own.
     pub fn has_own_models(&self, role: ModelRole) -> bool {
         role == ModelRole::Main || !self.model_roles.configured_models(role).is_empty()

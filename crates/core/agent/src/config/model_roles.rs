@@ -6,10 +6,9 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Declares the roles in display order, each with its key and a flag that is true if this build
-/// uses the role.
+/// Declares the roles in display order, each with its key.
 macro_rules! roles {
-    ($($(#[doc = $doc:literal])+ $role:ident, $key:ident $(or $alias:literal)?, $asked:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $role:ident, $key:ident $(or $alias:literal)?;)+) => {
         /// A purpose for which a model is called.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ModelRole {
@@ -19,12 +18,6 @@ macro_rules! roles {
         impl ModelRole {
             /// All roles, in display order.
             pub const ALL: [Self; 12] = [$(Self::$role),+];
-
-            /// True if this build calls models in this role. A role that is configured but never
-            /// used is reported to the user.
-            pub fn is_asked(self) -> bool {
-                match self { $(Self::$role => $asked,)+ }
-            }
 
             /// Returns the key in `[model_roles]`.
             pub fn name(self) -> &'static str {
@@ -58,29 +51,29 @@ macro_rules! roles {
 
 roles! {
     /// Doing the main work; also used for every role without models of its own.
-    Main, main, true;
+    Main, main;
     /// Running the coding agent.
-    Code, code, true;
+    Code, code;
     /// Answering in conversations without tools.
-    Chat, chat, true;
+    Chat, chat;
     /// Summarizing archived rounds.
-    Summary, summary, true;
+    Summary, summary;
     /// Running sub-agents.
-    SubAgent, sub_agent or "sub-agent", true;
+    SubAgent, sub_agent or "sub-agent";
     /// Naming conversations at the terminal; named after the first prompt if not set.
-    Title, title, true;
+    Title, title;
     /// Describing folders; the models for summaries if not set.
-    Index, index, true;
+    Index, index;
     /// Computing the embedding vectors of texts.
-    Embedding, embedding, true;
+    Embedding, embedding;
     /// Describing images for a main model that cannot process images.
-    Vision, vision, true;
+    Vision, vision;
     /// Answering in plan mode.
-    Planner, planner, true;
+    Planner, planner;
     /// Running the built-in sub-agent `designer`.
-    Designer, designer, true;
+    Designer, designer;
     /// Writing commit messages.
-    Commit, commit, true;
+    Commit, commit;
 }
 
 /// Accepts any value of a removed key, and returns true.

@@ -330,31 +330,3 @@ fn chat_offers_no_tools_and_uses_its_role() {
     assert_eq!(models[1], "other");
     assert_ne!(models[2], "talker");
 }
-
-#[test]
-fn unused_model_role_raises_a_notice() {
-    let rig = Rig::new(
-        Api::OpenaiChat,
-        Script::replies([Reply::text("Hello.").times(2)]).unwrap(),
-    );
-    let ran = rig.task(&["--set", "model_roles.title=\"mock/eyes\"", "hello"]);
-    let told: Vec<_> = ran
-        .events()
-        .into_iter()
-        .filter(|event| event["code"] == "model_role")
-        .collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(
-        told[0]["type"] == "notice"
-            && told[0]["message"]
-                .as_str()
-                .unwrap()
-                .contains("model_roles.title")
-    );
-    let ran = rig.task(&["--set", "model_roles.summary=\"mock/sums\"", "hello"]);
-    assert!(
-        ran.events()
-            .iter()
-            .all(|event| event["code"] != "model_role")
-    );
-}

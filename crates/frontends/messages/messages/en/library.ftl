@@ -202,7 +202,6 @@ library-is-not-trusted-its-instruction = { $a } is not trusted: its instruction 
 library-is-no-longer-trusted-because = { $a } is no longer trusted, because { $b } changed: its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored
 library-has-to-be-trusted-again = { $a } has to be trusted again, because trust covers the files that hooks and servers run now ({ $b }): its instruction files (AGENTS.md and the like), configuration, tools and servers are ignored
 library-was-removed-because-it-never = `model_roles.prune` was removed because it never had an effect: delete the key
-library-is-set-but-nothing-in = `model_roles.{ $a }` is set, but nothing in this build asks it
 library-the-agent-runs-on-cannot = the agent runs on `{ $a }`: `{ $b }` cannot be used ({ $c })
 library-the-agent-is-not-given = the agent `{ $a }` is not given { $b }: there are no such tools
 library-cannot-answer-now-asking = `{ $a }` cannot answer now ({ $b }); asking `{ $c }`

@@ -201,7 +201,6 @@ library-is-not-trusted-its-instruction = { $a } 未受信任：忽略其中的�
 library-is-no-longer-trusted-because = { $a } 不再受信任，因为 { $b } 已改变：忽略其中的指令文件（AGENTS.md 等）、配置、工具和服务器
 library-has-to-be-trusted-again = { $a } 需要重新信任，因为信任现在包括钩子和服务器运行的文件（{ $b }）：忽略其中的指令文件（AGENTS.md 等）、配置、工具和服务器
 library-was-removed-because-it-never = `model_roles.prune` 已移除，因为它从未起作用：请删除这个键
-library-is-set-but-nothing-in = 设置了 `model_roles.{ $a }`，但这个构建中没有任何地方用到它
 library-the-agent-runs-on-cannot = 智能体改用 `{ $a }` 运行：`{ $b }` 无法使用（{ TRANSLATE($c) }）
 library-the-agent-is-not-given = 没有为智能体 `{ $a }` 提供 { $b }：不存在这些工具
 library-cannot-answer-now-asking = `{ $a }` 现在无法应答（{ TRANSLATE($b) }）；改为请求 `{ $c }`

@@ -196,7 +196,7 @@ pub(crate) fn reduction_reason(policy: &Policy, model: &ModelSpec) -> String {
 fn add_roles(values: &mut EffectiveValues, config: &Config) {
     for role in ModelRole::ALL
         .into_iter()
-        .filter(|role| role.is_asked() && !config.has_own_models(*role))
+        .filter(|role| !config.has_own_models(*role))
     {
         // These roles are off if they have no model of their own.
         if matches!(

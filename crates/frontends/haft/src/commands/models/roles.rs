@@ -22,8 +22,7 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
             .map(|role| {
                 let models = config.models_for_role(role);
                 let set = config.has_own_models(role);
-                let asked = role.is_asked();
-                json!({"role": role.name(), "models": models, "set": set, "asked": asked, "for": describe_use(role)})
+                json!({"role": role.name(), "models": models, "set": set, "for": describe_use(role)})
             })
             .into();
         output::print_json(&rows.into())?;
@@ -46,18 +45,13 @@ pub(super) fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessExit> {
             text!("models-role-main", first)
         };
         let use_of = describe_use(role).to_owned();
-        let first = if role.is_asked() {
-            first
-        } else {
-            "-".to_owned()
-        };
         table.add_row(vec![role.name().to_owned(), first, rest.join(", "), use_of]);
     }
     output::print_text(&table.to_string())?;
     Ok(ProcessExit::Completed)
 }
 
-/// Describes the tasks for which a role's model is used, or notes that there are none.
+/// Describes the tasks for which a role's model is used.
 fn describe_use(role: ModelRole) -> &'static str {
     match role {
         ModelRole::Main => text!("models-use-main"),
