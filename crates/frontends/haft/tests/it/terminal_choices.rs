@@ -393,8 +393,8 @@ fn editor_that_fails_or_changes_nothing_leaves_the_question_open() {
     // The second editor exits without saving, the third one saves unchanged text.
     for (editor, said) in [
         ("false", "false: exit code 1; nothing changed."),
-        ("true", "so nothing was allowed"),
-        ("touch", "so nothing was allowed"),
+        ("true", "still waiting for your answer"),
+        ("touch", "still waiting for your answer"),
     ] {
         let write = json!({"path": "a.txt", "content": "x\n"});
         let rig = rig([

@@ -481,7 +481,10 @@ impl TurnView {
                 return;
             }
             // The refused call has shown the reason, and the model has answered.
-            Outcome::Waiting if result.code == "denied" => return,
+            Outcome::Waiting if result.code == "denied" => {
+                self.awaited = Awaited::Reaction;
+                return;
+            }
             Outcome::Waiting => TextStyle::Dim,
             Outcome::Aborted => {
                 // The calls that the sentence explains come first.
