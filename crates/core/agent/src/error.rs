@@ -146,6 +146,13 @@ pub enum SetupError {
     /// The model is unknown.
     #[error("{0}")]
     Model(CatalogueError),
+    /// A model of a role is unknown.
+    #[error("`model_roles.{role}`: {error}")]
+    RoleModel {
+        /// The key of the role.
+        role: &'static str,
+        error: CatalogueError,
+    },
     /// The model cannot be used as it is declared.
     #[error("{0}")]
     Client(ModelError),
@@ -206,6 +213,7 @@ impl SetupError {
             Self::Config(_)
             | Self::Key(_)
             | Self::Model(_)
+            | Self::RoleModel { .. }
             | Self::Client(_)
             | Self::NoModel
             | Self::Policy(_)

@@ -158,6 +158,10 @@ fn build_policy(
     let mut hidden = haft_sandbox::secret_paths(home.as_deref());
     hidden.extend(places.own_folders());
     hidden.extend(linked_files);
+    let settings = projects
+        .iter()
+        .filter(|project| places.is_among_settings(project));
+    hidden.extend(settings.cloned());
     hidden.extend(resolve_paths(&config.hidden, "hidden", home.as_deref())?);
     let writable = resolve_paths(&config.writable, "writable", home.as_deref())?;
     let writable = writable.iter().map(|path| {

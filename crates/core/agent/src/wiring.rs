@@ -291,9 +291,16 @@ fn create_model_services(
     key: Option<Secret>,
 ) -> Result<ModelServices, SetupError> {
     let code_models = config.models_for_role(ModelRole::Code);
-    let side_models = |role| {
+    let side_models = |role: ModelRole| {
         let names = config.model_roles.configured_models(role).iter();
-        models::create_standby_models(host, config, names).map(SideModels::from)
+        match models::create_standby_models(host, config, names) {
+            Ok(models) => Ok(SideModels::from(models)),
+            Err(SetupError::Model(error)) => Err(SetupError::RoleModel {
+                role: role.name(),
+                error,
+            }),
+            Err(error) => Err(error),
+        }
     };
     Ok(ModelServices {
         fallbacks: models::create_standby_models(

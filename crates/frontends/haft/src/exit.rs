@@ -138,7 +138,7 @@ fn classify_setup_error(error: &SetupError) -> (&'static str, Option<String>) {
             ("configuration", unquoted_message())
         }
         SetupError::Client(error) => (error.code(), None),
-        SetupError::Model(_) => ("model", None),
+        SetupError::Model(_) | SetupError::RoleModel { .. } => ("model", None),
         SetupError::Policy(_) => ("project_policy", None),
         SetupError::Trust(_) => ("trust", None),
         SetupError::UnknownAgent { .. } => ("agent", None),

@@ -51,7 +51,7 @@ pub(crate) fn expand_with_problems(
     paths: &KnowledgePaths,
 ) -> anyhow::Result<(Vec<PromptPiece>, Vec<String>)> {
     let untouched = |prompt| Ok((vec![PromptPiece::Text(prompt)], Vec::new()));
-    let Some(called) = prompt.strip_prefix('/') else {
+    let Some(called) = prompt.trim_start().strip_prefix('/') else {
         return untouched(prompt);
     };
     let (name, arguments) = called
@@ -76,11 +76,12 @@ pub(crate) fn expand_with_problems(
         || first_part == init::COMMAND_NAME
         || found.get(first_part).is_some();
     let is_path = first_part != name;
-    if (is_path && !is_known) || names_existing_path(name, &paths.root) {
-        return untouched(prompt);
-    }
+    // `/lib` and `/run` are commands, although Linux has folders with these names.
     if haft_tui::is_command(name) {
         return Err(usage_error(text!("slash-terminal", name)));
+    }
+    if (is_path && !is_known) || names_existing_path(name, &paths.root) {
+        return untouched(prompt);
     }
     let near = if is_known {
         Some(first_part.to_owned())
@@ -397,7 +398,15 @@ mod tests {
 
     #[test]
     fn expand_rejects_commands_of_the_terminal() {
-        for prompt in ["/coding fix it", "/rules /list", "/help", "/index/build"] {
+        for prompt in [
+            "/coding fix it",
+            " /coding fix it",
+            "/rules /list",
+            "/lib /add x",
+            "/run ls",
+            "/help",
+            "/index/build",
+        ] {
             let error = expand(prompt).unwrap_err();
             assert!(
                 error.contains("works only in the terminal interface"),

@@ -5,6 +5,7 @@
 //! [`LIVE_ROWS`] rows of output. A result takes a bounded number of rows and a bounded amount of
 //! work unless it is opened. Omitted rows are indicated.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use haft_agent::CHANGED_ARGUMENTS_NOTE;
@@ -68,6 +69,16 @@ impl ToolCallView {
         let headline = CallHeadline::new(&self.tool, arguments);
         self.verb = headline.verb;
         self.about = headline.object;
+    }
+
+    /// Returns the whole result. What haft itself says in it is worded for people; what a program
+    /// printed or a file contains stays as it is.
+    pub(crate) fn word_result<'a>(&self, status: ToolStatus, text: &'a str) -> Cow<'a, str> {
+        if status == ToolStatus::Error || shows_output(&self.tool) {
+            translate_result(text)
+        } else {
+            text.into()
+        }
     }
 
     /// Removes the part of a result that reports the user's edit of the call, because that part is
@@ -417,6 +428,24 @@ mod tests {
             about: about.into(),
             ..ToolCallView::new("1", tool)
         }
+    }
+
+    #[test]
+    fn word_result_words_errors_and_notes_for_people() {
+        let refused = "The user did not allow this call of `execute_command`. Find another way, or ask what they want.";
+        let command = call("execute_command", "make");
+        assert_eq!(
+            command.word_result(ToolStatus::Error, refused),
+            "Not allowed."
+        );
+        let noted = "[The sandbox has no network. If the task needs it, send the call again with `sandbox` set to `outside`, which asks the user. The user can add hosts to `[sandbox] network`.]";
+        let worded = command.word_result(ToolStatus::Success, noted);
+        assert!(
+            worded.starts_with("[The sandbox has no network access."),
+            "{worded}"
+        );
+        let read = call("read_file", "src/main.rs");
+        assert_eq!(read.word_result(ToolStatus::Success, refused), refused);
     }
 
     #[test]

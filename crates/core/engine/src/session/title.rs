@@ -180,8 +180,9 @@ fn remove_marks(line: &str) -> &str {
     const PERIODS: [char; 2] = ['.', '。'];
     line.trim()
         .trim_start_matches("# ")
-        .trim_start_matches("**")
-        .trim_end_matches("**")
+        .trim_matches('*')
+        .trim_start_matches("Title:")
+        .trim_matches(['*', ' '])
         .trim_end_matches(PERIODS)
         .trim_matches(QUOTATION_MARKS)
         .trim_end_matches(PERIODS)
@@ -198,6 +199,8 @@ mod tests {
             ("Fix the parser\n", "Fix the parser"),
             ("\n\"Fix the parser.\"\nBecause…", "Fix the parser"),
             ("# **Fix `a.rs`**", "Fix `a.rs`"),
+            ("**Title: Fix the login\nand more**", "Fix the login"),
+            ("**Title:** Fix the login", "Fix the login"),
             (".gitignore for builds", ".gitignore for builds"),
             ("《修复解析器》。", "修复解析器"),
             ("\"\"", ""),

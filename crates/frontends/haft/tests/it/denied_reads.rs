@@ -130,8 +130,6 @@ fn pattern_is_looked_up_only_while_no_task_can_change_files() {
     );
 }
 
-/// The settings of haft lie in an added folder, and in the project behind a link. A hook that the
-/// model adds there would run outside the sandbox.
 /// The project is a folder of haft's settings, such as the one of agent files.
 #[test]
 fn project_among_settings_of_haft_is_not_changed_unasked() {
@@ -143,6 +141,19 @@ fn project_among_settings_of_haft_is_not_changed_unasked() {
         ),
         call("read_file", json!({"path": "mine.md"})),
         call("execute_command", json!({"command": "echo x >other.md"})),
+        call(
+            "execute_command",
+            json!({"command": "touch t.md; rm -f mine.md"}),
+        ),
+        call(
+            "execute_command",
+            json!({"command": "python3 -c \"open('py.md','w').write('x')\""}),
+        ),
+        call("execute_command", json!({"command": "mv mine.md moved.md"})),
+        call(
+            "session_start",
+            json!({"command": "cp mine.md copy.md; cat mine.md"}),
+        ),
         Reply::text("Done."),
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(calls).unwrap());
@@ -171,6 +182,8 @@ fn project_among_settings_of_haft_is_not_changed_unasked() {
     assert_eq!(names, ["mine.md"]);
 }
 
+/// The settings of haft lie in an added folder, and in the project behind a link. A hook that the
+/// model adds there would run outside the sandbox.
 #[test]
 fn settings_of_haft_in_the_project_are_not_changed_unasked() {
     for mode in ["accept-edits", "auto"] {

@@ -1130,6 +1130,7 @@ library-does-not-name-a-tool = `{ $a }` does not name a tool of a server; write 
 library-collections-are-searched-by-keywords = collections are searched by keywords only, because the embedding model `{ $a }` cannot be used: { $b }
 library-its-provider-has-no-use = its provider has no `/embeddings`; use one with `api = "openai-chat"`
 library-collections-are-asked-by-words = collections are asked by words alone, because the run has a limit of money and what vectors cost cannot be told before
+library-model-of-a-role = `model_roles.{ $a }`: { $b }
 library-the-model-did-not-answer = the model `{ $a }` did not answer: { $b }
 library-the-models-answer-broke-off = the model's answer broke off: { $a }; ask again
 library-the-model-gave-an-empty-answer = the model gave an empty answer{ $a }

@@ -1129,6 +1129,7 @@ library-does-not-name-a-tool = `{ $a }` 不是服务器工具的名称；格式�
 library-collections-are-searched-by-keywords = 文档集合只按关键词检索，因为无法使用嵌入模型 `{ $a }`：{ TRANSLATE($b) }
 library-its-provider-has-no-use = 其服务商没有 `/embeddings`；请使用 `api = "openai-chat"` 的服务商
 library-collections-are-asked-by-words = 文档集合只按关键词检索：本次运行有费用上限，而向量的费用无法事先得知
+library-model-of-a-role = `model_roles.{ $a }`：{ TRANSLATE($b) }
 library-the-model-did-not-answer = 模型 `{ $a }` 没有回答：{ TRANSLATE($b) }
 library-the-models-answer-broke-off = 模型的回答中断：{ TRANSLATE($a) }；请再问一次
 library-the-model-gave-an-empty-answer = 模型给出了空的回答{ $a }

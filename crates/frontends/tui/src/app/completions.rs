@@ -93,23 +93,29 @@ impl Completions {
     /// Accepts the selected item if that changes the input, and closes the menu.
     ///
     /// A command name or path that was typed in full is submitted as it is, unless the user moved the
-    /// selection. A completed command is submitted at once; other completed words are not.
+    /// selection. So is a command that does not begin with what was typed: it is mistyped, and another
+    /// command must not run in its place. A completed command is submitted at once; other completed
+    /// words are not.
     pub(super) fn accept_on_enter(&mut self, editor: &mut Editor) -> EnterAction {
         let is_full_name = editor
             .text()
             .strip_prefix('/')
             .is_some_and(|name| is_command(name) || self.has_user_command(name));
         let word = editor.word_before_cursor();
+        let is_slash_command = editor.text().starts_with('/');
+        let typed = word.to_lowercase();
         let changes_input = self.menu.as_ref().is_some_and(|menu| {
             let is_whole_path = menu
                 .items
                 .iter()
                 .any(|item| word.starts_with('@') && is_same_path(&item.text, word));
-            menu.selected_item().is_some_and(|item| item.text != word)
-                && !((is_full_name || is_whole_path) && menu.chosen == 0)
+            menu.selected_item().is_some_and(|item| {
+                let is_mistyped = is_slash_command && !item.text.to_lowercase().starts_with(&typed);
+                let is_left = is_full_name || is_whole_path || is_mistyped;
+                item.text != word && !(is_left && menu.chosen == 0)
+            })
         });
         if changes_input {
-            let is_slash_command = editor.text().starts_with('/');
             self.accept_selected(editor);
             if !is_slash_command {
                 return EnterAction::Stay;

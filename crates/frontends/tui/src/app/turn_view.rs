@@ -469,7 +469,8 @@ impl TurnView {
                 .draw_finished(&call, status, text, now, out.columns());
             self.reply.print_call(rows, out);
         }
-        self.results.push(call, text);
+        let whole = call.word_result(status, text);
+        self.results.push(call, &whole);
     }
 
     fn show_outcome(&mut self, result: &TurnResult, out: &mut Scrollback) {
