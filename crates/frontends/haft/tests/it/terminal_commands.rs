@@ -152,6 +152,15 @@ fn rewind_command_can_keep_the_files() {
     quit(terminal);
 }
 
+/// Waits for the choice that follows an answer in plan mode, and closes it.
+fn close_plan_choice(terminal: &mut Terminal) {
+    terminal.until_text("Carry out this plan?");
+    terminal.press(ESC);
+    terminal.until("the input again", |screen| {
+        !screen.contents().contains("Carry out this plan?")
+    });
+}
+
 #[test]
 fn shift_tab_changes_the_mode_and_announces_plan_mode() {
     let write = |name: &str| Reply::call("write_to_file", json!({"path": name, "content": "x\n"}));
@@ -176,6 +185,7 @@ fn shift_tab_changes_the_mode_and_announces_plan_mode() {
         !rig.project().join("b.txt").exists(),
         "nothing changes in plan mode"
     );
+    close_plan_choice(&mut terminal);
     terminal.press(SHIFT_TAB);
     terminal.until_text("ask: asks before");
     send_prompt(&mut terminal, "thanks", "Three.");
@@ -213,19 +223,11 @@ fn text_after_a_mode_command_is_sent_in_that_mode() {
     terminal.until_text("> ");
     terminal.press("/ask why?\r");
     terminal.until_text("Because.");
-    terminal.until_text("Carry out this plan?");
-    terminal.press(ESC);
-    terminal.until("the input again", |screen| {
-        !screen.contents().contains("Carry out this plan?")
-    });
+    close_plan_choice(&mut terminal);
     // The mode stays.
     terminal.press("write a\r");
     terminal.until_text("Planned.");
-    terminal.until_text("Carry out this plan?");
-    terminal.press(ESC);
-    terminal.until("the input again", |screen| {
-        !screen.contents().contains("Carry out this plan?")
-    });
+    close_plan_choice(&mut terminal);
     assert!(!rig.project().join("a.txt").exists());
     terminal.press("/coding fix the bug\r");
     terminal.until_text("ask: asks before");
@@ -372,6 +374,9 @@ fn queued_call_is_judged_by_the_mode_at_its_start() {
         terminal.until_text(mode);
         rig.write("go", "");
         terminal.until_text("Done.");
+        if !done {
+            close_plan_choice(&mut terminal);
+        }
         terminal.until_idle();
         assert_eq!(rig.project().join("second").exists(), done, "{mode}");
         quit(terminal);
