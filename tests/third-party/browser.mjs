@@ -81,7 +81,7 @@ const pages = (id) => [
     ["request", `/c/${id}/r/7`, "Difference from the previous request"],
     ["run", "/run", "Runs of this page"],
     ["live", `/c/${id}/live`, "Newest messages"],
-    ["editor", `/c/${id}/edit`, "Tick messages"],
+    ["editor", `/c/${id}/edit`, "Select messages"],
     ["next", `/c/${id}/next`, "Body as it would be sent"],
     ["what-if", `/c/${id}/what-if`, "cache-aware"],
 ];
