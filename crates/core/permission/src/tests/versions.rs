@@ -143,6 +143,45 @@ fn built_in_rules_print_no_versions_under_a_rule_on_reading() {
     }
 }
 
+/// Regression: in mode `auto`, text that could not be parsed was allowed under a rule on reading.
+#[test]
+fn unparsed_text_asks_under_a_rule_on_reading() {
+    let project = project();
+    let lines = [
+        "i=0; while [ $i -lt 1 ]; do i=$((i+1)); done; git show HEAD:secrets/key",
+        "i=$((i+1)); git log -p",
+        "eval \"$x\"",
+        "${x:=git} log -p",
+    ];
+    for (mode, rule, expected) in [
+        (
+            PermissionMode::Auto,
+            &["read_file(secrets/**)"][..],
+            Decision::Ask,
+        ),
+        (
+            PermissionMode::Ask,
+            &["read_file(secrets/**)"][..],
+            Decision::Ask,
+        ),
+        (
+            PermissionMode::Yolo,
+            &["read_file(secrets/**)"][..],
+            Decision::Allow,
+        ),
+        (PermissionMode::Auto, &[][..], Decision::Allow),
+    ] {
+        let permissions = Permissions {
+            confinement: Confinement::Sandbox,
+            ..permissions(mode, &[], &[], rule)
+        };
+        for line in lines {
+            let (decision, reason) = decide(&permissions, &project, line);
+            assert_eq!(decision, expected, "{mode} {rule:?} {line}: {reason}");
+        }
+    }
+}
+
 /// Writes an index of version 2 that tracks these files.
 fn write_index(root: &Path, names: &[&str]) {
     let mut bytes = b"DIRC\0\0\0\x02".to_vec();
