@@ -181,14 +181,9 @@ impl ToolsFolder {
 
 /// Returns an error that describes valid names if `name` is not one.
 fn check_name(name: &str) -> Result<(), ToolFailure> {
-    let is_part = |part: &str| {
-        let mut chars = part.chars();
-        chars.next().is_some_and(|c| c.is_ascii_alphanumeric())
-            && chars.all(|c| c.is_ascii_alphanumeric() || ['-', '_'].contains(&c))
-    };
     let is_valid = name
         .split_once('.')
-        .is_some_and(|(stem, ending)| is_part(stem) && EXTENSIONS.contains(&ending));
+        .is_some_and(|(stem, ending)| is_plain_word(stem) && EXTENSIONS.contains(&ending));
     if is_valid && name.len() <= MAX_NAME_BYTES {
         return Ok(());
     }
@@ -203,6 +198,15 @@ fn check_name(name: &str) -> Result<(), ToolFailure> {
             endings.join(", ")
         ),
     ))
+}
+
+/// True if the text consists of ASCII letters, digits, `-` and `_`, and begins with a letter or a
+/// digit.
+fn is_plain_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ['-', '_'].contains(&c))
 }
 
 #[cfg(test)]

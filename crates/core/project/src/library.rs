@@ -4,7 +4,7 @@
 //! A folder of the user contains the checked-out repository and a list of the libraries that each
 //! project uses. This module only reads and writes files; its callers fetch the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -234,12 +234,14 @@ impl Libraries {
             })
             .collect();
         for mut library in read_auto_coder_libraries(knowledge, problems) {
-            let sent = |new: &LibraryDocument| {
-                used.iter()
-                    .flat_map(|library| &library.documents)
-                    .any(|one| one.heading == new.heading)
-            };
-            library.documents.retain(|document| !sent(document));
+            let sent: BTreeSet<_> = used
+                .iter()
+                .flat_map(|library: &UsedLibrary| &library.documents)
+                .map(|document| document.heading.as_str())
+                .collect();
+            library
+                .documents
+                .retain(|document| !sent.contains(document.heading.as_str()));
             if !library.documents.is_empty() {
                 used.push(library);
             }

@@ -276,22 +276,16 @@ impl<'a> Conversion<'a> {
     /// True if auto-coder would run the step in an existing conversation. Each step of haft has a
     /// conversation of its own.
     fn continues_conversation(&self, step: &SourceStep) -> bool {
-        let own = step
-            .conversation
-            .as_ref()
-            .and_then(|conversation| conversation.action.as_deref());
-        let shared = || {
-            let conversation = self.spec.conversation.as_ref()?;
-            conversation.default_action.as_deref()
-        };
-        match own {
-            Some(action) => action != "new",
-            // Without a needed step, there is nothing in this run that could be continued.
-            None => {
-                shared().is_some_and(|action| action != "new")
-                    && step.needs.as_ref().is_some_and(|needs| !needs.is_empty())
-            }
+        let own = step.conversation.as_ref();
+        if let Some(action) = own.and_then(|conversation| conversation.action.as_deref()) {
+            return action != "new";
         }
+        let shared = self.spec.conversation.as_ref();
+        let continues = shared
+            .and_then(|conversation| conversation.default_action.as_deref())
+            .is_some_and(|action| action != "new");
+        // Without a needed step, there is nothing in this run that could be continued.
+        continues && step.needs.as_ref().is_some_and(|needs| !needs.is_empty())
     }
 
     fn notice_conversations(&mut self) {
