@@ -81,6 +81,9 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
                 .map_err(|error| to_usage_error(&error))?
             {
                 LibraryChange::Changed => format!("{}\n", text!("lib-removed", name)),
+                LibraryChange::Unchanged if find_of_auto_coder(&place, &name)?.is_some() => {
+                    return Err(usage_error(text!("lib-of-auto-coder", name)));
+                }
                 LibraryChange::Unchanged => {
                     return Err(usage_error(text!("lib-not-used", name)));
                 }
@@ -207,21 +210,28 @@ fn list_libraries(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
     output::print_text(&table.to_string())
 }
 
+/// Returns the library of auto-coder's chat with this full or short name.
+fn find_of_auto_coder(place: &LibraryContext, name: &str) -> anyhow::Result<Option<UsedLibrary>> {
+    let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
+    let short = format!("/{name}");
+    Ok(read_auto_coder_libraries(&paths, &mut Vec::new())
+        .into_iter()
+        .find(|library| library.name == name || library.name.ends_with(&short)))
+}
+
 fn print_docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
-    let used = read_auto_coder_libraries(&paths, &mut Vec::new());
-    let of_auto_coder = used
-        .into_iter()
-        .find(|library| library.name == name || library.name.ends_with(&format!("/{name}")));
     let (library, documents) = match libraries.find_library(name) {
         Ok(library) => {
             let documents = libraries.read_library_documents(&library, &paths, &mut Vec::new());
             (library, documents)
         }
-        Err(error) => match (error, of_auto_coder) {
-            (LibraryError::Unknown(_), Some(library)) => (library.name, library.documents),
-            (error, _) => return Err(to_usage_error(&error)),
+        Err(error) => match find_of_auto_coder(place, name)? {
+            Some(library) if matches!(error, LibraryError::Unknown(_)) => {
+                (library.name, library.documents)
+            }
+            Some(_) | None => return Err(to_usage_error(&error)),
         },
     };
     if documents.is_empty() {

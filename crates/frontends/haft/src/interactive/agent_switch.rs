@@ -82,8 +82,11 @@ impl TuiSession<'_> {
                 return Err(error);
             }
         }
-        if let Some(session) = &self.session {
-            let name = session.model().full_name();
+        let model = match &self.session {
+            Some(session) => Some(session.model().full_name()),
+            None => self.agent_model(&found, name),
+        };
+        if let Some(name) = model {
             self.ui.send_message(UiMessage::Model { name });
         }
         self.show_text(&text!("interactive-agent-now", agent = name));

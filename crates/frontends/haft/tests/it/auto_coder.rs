@@ -222,6 +222,7 @@ fn libraries_of_every_memory_file_are_listed_as_they_are_sent() {
     .unwrap();
     insta::assert_snapshot!(rig.screen(&["lib", "list"]), @"");
     insta::assert_snapshot!(rig.screen(&["lib", "docs", "requests"]), @"");
+    insta::assert_snapshot!(rig.screen(&["lib", "remove", "requests"]), @"");
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let body: Value = rig.server.generation_requests()[0].json().unwrap();
     let sent = body.to_string();

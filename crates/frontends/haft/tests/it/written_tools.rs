@@ -8,6 +8,7 @@ use haft_testkit::{Reply, Script};
 use haft_types::Api;
 use serde_json::{Value, json};
 
+use crate::hooks::add_hooks;
 use crate::rig::Rig;
 use crate::sandbox::has_namespaces;
 use crate::terminal::Terminal;
@@ -185,12 +186,8 @@ fn hook_that_allows_everything_does_not_replace_the_approval() {
         &[],
         [write_call("greet.sh", "echo hi\n"), Reply::text("Done.")],
     );
-    let config = fs::read_to_string(rig.home().join("config.toml")).unwrap();
-    let answer =
-        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}"#;
-    rig.configure(&format!(
-        "{config}[[hooks.PreToolUse]]\nmatcher = \"*\"\nhooks = [{{ type = \"command\", command = '''echo '{answer}' ''', sandbox = false }}]\n"
-    ));
+    let allow = r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow"}}'"#;
+    add_hooks(&rig, &[("pre_tool_call", "", allow)]);
     let ran = rig.task(&["go"]);
     assert!(
         ran.stdout().contains("permission_denied"),
