@@ -22,6 +22,7 @@ use std::sync::Arc;
 use haft_context::{ContextError, View};
 use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
+use haft_tools::{StoredNotes, StoredUseful};
 use haft_types::{Entry, Image, ModelSpec};
 
 use crate::agents::hub::Mailbox;
@@ -118,6 +119,16 @@ impl Session {
     /// prefix.
     pub fn set_view(&mut self, view: View) {
         self.config.policy.view = view;
+    }
+
+    /// Returns the file ranges that every request of the conversation contains.
+    pub fn useful(&self) -> &Arc<StoredUseful> {
+        &self.prompt.knowledge().useful
+    }
+
+    /// Returns the notes on folders and files of the project.
+    pub fn notes(&self) -> &Arc<StoredNotes> {
+        &self.prompt.knowledge().notes
     }
 
     /// Returns the names of the tools offered to the model, in the order of the registry.

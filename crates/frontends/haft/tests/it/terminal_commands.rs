@@ -755,6 +755,142 @@ fn view_command_shows_its_price_and_lays_out_the_next_request() {
     quit(terminal);
 }
 
+#[test]
+fn useful_command_changes_the_next_request() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    rig.write("a b.txt", "one\ntwo\nthree\nfour\n");
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/useful add 'a b.txt' 2-3 the user's middle\r");
+    terminal.until_text("the user's middle");
+    terminal.press("/useful add 'a b.txt' 9-1 x\r");
+    terminal.until_text("/useful remove NUMBER");
+    terminal.press("/useful add ../gone.txt 1 x\r");
+    terminal.until_text("`../gone.txt`");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    terminal.press("/useful add 'a b.txt' 4 the end\r");
+    terminal.until_text("lines 2-4");
+    terminal.press("/useful\r");
+    terminal.until_text("DESCRIPTION");
+    terminal.press("/useful remove 7\r");
+    terminal.until_text("nothing in view has the number 7");
+    let first = request_body(&rig, 0).to_string();
+    assert!(
+        first.contains("the user's middle") && first.contains("three"),
+        "{first}"
+    );
+    assert!(!first.contains("four"), "{first}");
+    terminal.press("/useful remove 2\r");
+    terminal.until_text("No longer in view");
+    send_prompt(&mut terminal, "again", "Again.");
+    let body = request_body(&rig, 1);
+    let newest = body["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
+    assert!(!newest.contains("four"), "{newest}");
+    quit(terminal);
+    let listed = rig.run(&["useful", "list", "--json"]).json();
+    assert_eq!(
+        listed,
+        json!([]),
+        "the session and the command line see one list"
+    );
+}
+
+#[test]
+fn notes_command_works_before_and_in_a_conversation() {
+    let rig = rig_in_order([
+        Reply::text("Hello."),
+        Reply::call("read_file", json!({"path": "src/pay.rs"})),
+        Reply::text("Read."),
+    ]);
+    rig.write("src/pay.rs", "fn pay() {}\n");
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/notes\r");
+    terminal.until_text("No notes yet");
+    terminal.press("/notes add src money is in cents\r");
+    terminal.until_text("`src`: money is in cents");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    terminal.press("/notes add src/pay.rs \"tested by hand\"\r");
+    terminal.until_text("`src/pay.rs`: tested by hand");
+    terminal.press("/notes add /etc secret\r");
+    terminal.until_text("is not part of the project");
+    terminal.press("/notes add src\r");
+    terminal.until_text("the note is empty");
+    terminal.press("/notes remove nothing\r");
+    terminal.until_text("`list` shows all notes");
+    send_prompt(&mut terminal, "read it", "Read.");
+    let sent = request_body(&rig, 2).to_string();
+    assert!(sent.contains("money is in cents"), "{sent}");
+    assert!(sent.contains("tested by hand"), "{sent}");
+    let id = rig.run(&["notes", "list", "--json"]).json()[0]["id"].clone();
+    terminal.press(&format!("/notes /remove {}\r", id.as_str().unwrap()));
+    terminal.until_text("Deleted note");
+    quit(terminal);
+    let left = rig.run(&["notes", "list", "--json"]).json();
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+}
+
+#[test]
+fn agent_command_switches_role_and_tools_at_a_quoted_price() {
+    let rig = rig_in_order(["Hello.", "Reviewed.", "Back."].map(Reply::text));
+    rig.write(
+        ".haft/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: Reviews changes\ntools: [read_file]\n---\nYou review, and nothing else.\n",
+    );
+    rig.write(
+        ".haft/agents/empty.md",
+        "---\nname: empty\ndescription: Has no role\n---\n",
+    );
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (110, 40));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("/agent nobody\r");
+    terminal.until_text("no agent `nobody`; there are: empty, reviewer, main");
+    terminal.press("/agent empty\r");
+    terminal.until_text("the agent `empty` has no role");
+    terminal.press("/agent\r");
+    terminal.until_text("▸ main (current)");
+    terminal.press(DOWN);
+    terminal.press(DOWN);
+    terminal.until_text("▸ reviewer");
+    terminal.press("\r");
+    terminal.until_text("Continue with the agent `reviewer`?");
+    terminal.until_text("▸ switch");
+    assert!(terminal.text().contains("($0."), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("agent: reviewer");
+    send_prompt(&mut terminal, "look", "Reviewed.");
+    terminal.press("/agent main\r");
+    terminal.until_text("Continue with the agent `main`?");
+    terminal.until_text("▸ switch");
+    terminal.press("\r");
+    terminal.until_text("agent: main");
+    send_prompt(&mut terminal, "and now", "Back.");
+    let tools = |request| {
+        request_body(&rig, request)["tools"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!((tools(0), tools(1)), (tools(2), 1));
+    let system = |request| request_body(&rig, request)["system"].to_string();
+    assert!(!system(0).contains("nothing else") && system(1).contains("nothing else"));
+    assert!(!system(2).contains("You review, and nothing else"));
+    assert!(
+        request_body(&rig, 2)["messages"]
+            .to_string()
+            .contains("Reviewed."),
+        "one conversation"
+    );
+    quit(terminal);
+}
+
 /// A rig with a server named `web`.
 fn rig_with_web_server(there: &McpServer, replies: impl IntoIterator<Item = Reply>) -> Rig {
     let rig = rig_in_order(replies);

@@ -146,6 +146,12 @@ impl App {
                 let name = arguments.strip_prefix('/').unwrap_or(arguments);
                 Operation::Offer(ListRequest::View(name.to_owned()))
             }
+            SessionCommand::Agent => {
+                let name = arguments.strip_prefix('/').unwrap_or(arguments);
+                Operation::Offer(ListRequest::Agent(name.to_owned()))
+            }
+            SessionCommand::Useful => Operation::Useful(arguments.to_owned()),
+            SessionCommand::Notes => Operation::Notes(arguments.to_owned()),
             SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Trust => Operation::Offer(ListRequest::Trust),
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
@@ -273,9 +279,9 @@ fn parse_files_request(arguments: &str) -> Option<ListRequest> {
 fn opens_list(by: CommandHandler, arguments: &str) -> bool {
     match by {
         CommandHandler::Own(InterfaceCommand::Mode)
-        | CommandHandler::Session(SessionCommand::Resume | SessionCommand::View) => {
-            arguments.is_empty()
-        }
+        | CommandHandler::Session(
+            SessionCommand::Resume | SessionCommand::View | SessionCommand::Agent,
+        ) => arguments.is_empty(),
         CommandHandler::Own(InterfaceCommand::Context) => arguments == "edit",
         CommandHandler::Session(SessionCommand::Files) => matches!(arguments, "" | "list"),
         CommandHandler::Session(

@@ -163,6 +163,24 @@ fn modes_focus_files_and_views_are_set_by_name() {
             Some(Effect::Do(Operation::Offer(ListRequest::View(view.into()))))
         );
     }
+    for (typed, operation) in [
+        (
+            "/agent",
+            Operation::Offer(ListRequest::Agent(String::new())),
+        ),
+        (
+            "/agent /reviewer",
+            Operation::Offer(ListRequest::Agent("reviewer".into())),
+        ),
+        (
+            "/useful add a.rs 1-2 x",
+            Operation::Useful("add a.rs 1-2 x".into()),
+        ),
+        ("/notes /list", Operation::Notes("/list".into())),
+    ] {
+        terminal.say(typed);
+        assert_eq!(terminal.take_effects().pop(), Some(Effect::Do(operation)));
+    }
     terminal.say("/files remove");
     assert!(terminal.take_effects().is_empty() && terminal.full_screen().contains("/files clear"));
 }
