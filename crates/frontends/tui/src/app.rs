@@ -175,6 +175,18 @@ impl App {
                     out.print_prompt(&text);
                 }
             }
+            UiMessage::Begun => {
+                self.dialogs.close_list_question();
+                self.turn.start_turn_elsewhere();
+            }
+            UiMessage::Said { text } => {
+                self.turn.finish_text(out);
+                out.print_prompt(&text);
+            }
+            UiMessage::AnsweredElsewhere { reply } => {
+                self.turn.print_text(describe_reply_elsewhere(&reply), out);
+            }
+            UiMessage::Mode(mode) => self.status.mode = mode,
             UiMessage::Idle => self.end_turn(effects),
             // A user who has started a turn in the meantime no longer wants the list.
             UiMessage::Pick(list) if self.turn.is_busy() && !list.outlives_turns() => {}
@@ -392,6 +404,18 @@ impl App {
         } else {
             Effect::Offer(list_quit_options(&running))
         });
+    }
+}
+
+/// Describes an answer that was given in another front end.
+fn describe_reply_elsewhere(reply: &ApprovalReply) -> &'static str {
+    match reply {
+        ApprovalReply::No { .. } => text!("app-denied-elsewhere"),
+        ApprovalReply::Once
+        | ApprovalReply::Changed { .. }
+        | ApprovalReply::Always
+        | ApprovalReply::AlwaysBy { .. }
+        | ApprovalReply::Session => text!("app-allowed-elsewhere"),
     }
 }
 
