@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use haft_agent::{Approval, ApprovalReply, Approver};
 use haft_types::{Form, FormOutcome};
 
-use crate::port::Room;
+use crate::room::Room;
 
 pub(crate) struct AttachApprover {
     own: Arc<dyn Approver>,

@@ -18,6 +18,7 @@ mod line_reader;
 mod lines;
 mod outbox;
 mod port;
+mod room;
 mod server;
 
 pub use client::{

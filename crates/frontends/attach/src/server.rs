@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::line_reader::LineReader;
 use crate::lines::{ClientLine, PROTOCOL_VERSION, SessionLine, to_line};
 use crate::outbox::Outbox;
-use crate::port::Room;
+use crate::room::Room;
 
 /// The extension of the sockets.
 pub(crate) const SOCKET_EXTENSION: &str = "sock";

@@ -115,6 +115,7 @@ pub(crate) fn run(
         rules_file: places.config_file().display().to_string(),
         // A user who wants no colors may be disturbed by motion, too.
         animates: output::choose_palette() == Palette::Colour,
+        is_attached: false,
     };
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);

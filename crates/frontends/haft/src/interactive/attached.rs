@@ -96,6 +96,7 @@ fn build_setup(settings: &Settings, session: &AttachedSession, tui: &TuiConfig) 
         links: knows_sequences.then(|| info.cwd.clone()),
         rules_file: settings.places.config_file().display().to_string(),
         animates: output::choose_palette() == Palette::Colour,
+        is_attached: true,
     }
 }
 
@@ -131,7 +132,8 @@ struct AttachedTui {
     sent: Vec<SentMessage>,
     /// The number of the wait that the next message answers.
     idle: Option<u64>,
-    is_live: bool,
+    /// True while a turn is running.
+    is_running: bool,
     exit: ProcessExit,
 }
 
@@ -149,7 +151,7 @@ impl AttachedTui {
             given,
             sent: Vec::new(),
             idle: None,
-            is_live: false,
+            is_running: false,
             exit: ProcessExit::Failed,
         }
     }
@@ -296,13 +298,13 @@ impl AttachedTui {
                 self.show_text(&text!("attach-skipped", count = lines));
             }
             SessionLine::Live {} => {
-                self.is_live = true;
                 if self.session.info.state == SessionState::Closed {
                     self.show_text(text!("attach-follows"));
                 }
             }
             SessionLine::TurnBegan {} => {
                 self.idle = None;
+                self.is_running = true;
                 self.ui.send_message(UiMessage::Begun);
             }
             SessionLine::User {
@@ -311,7 +313,10 @@ impl AttachedTui {
                 id,
                 begins_turn,
             } => self.note_stored(text, client, id.as_deref(), begins_turn),
-            SessionLine::TurnEnded {} => self.ui.send_message(UiMessage::Idle),
+            SessionLine::TurnEnded {} => {
+                self.is_running = false;
+                self.ui.send_message(UiMessage::Idle);
+            }
             SessionLine::Idle { prompt } => self.idle = Some(prompt),
             SessionLine::ApprovalRequest { id, approval } => {
                 let approver = self.ui.create_approver(Box::new(|_| Ok(())));
@@ -415,8 +420,8 @@ impl AttachedTui {
             return;
         };
         let text = self.sent.remove(at).text;
-        // Without a turn, the interface no longer waits for one.
-        if self.idle.is_none() {
+        if !self.is_running {
+            // The interface no longer waits for the turn that the message would have begun.
             self.ui.send_message(UiMessage::Idle);
         }
         self.ui.send_message(UiMessage::Typed { text });

@@ -400,9 +400,17 @@ fn lines_of_the_socket_are_checked() {
     ]
     .map(|line| {
         client.send_line(&line);
-        client.read_until_type("refused")["message"].clone()
+        let refused = client.read_until_type("refused");
+        refused["message"].as_str().unwrap().to_owned()
     });
-    insta::assert_json_snapshot!(refusals, @"");
+    insta::assert_snapshot!(refusals.join("\n"), @"
+    a line cannot be read: missing field `text` at line 1 column 15
+    the message is empty
+    it has been answered, or is no longer asked
+    it has been answered, or is no longer asked
+    mode `yolo` can only be set where the session was started
+    another answer came first
+    ");
     run.kill();
 }
 
