@@ -25,7 +25,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use crate::encodings::decode_body;
-use crate::explanation::{RequestComparison, RequestExplanation, estimate_append_only_usage};
+use crate::explanation::{
+    RecordedBreak, RequestComparison, RequestExplanation, compute_units, estimate_append_only_usage,
+};
 use crate::layout::{BodyLayout, SegmentKind, split_body};
 use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
@@ -509,6 +511,14 @@ impl TrafficRecorder {
         let billed = reply.usage;
         let append_only = estimate_append_only_usage(&open.comparison, billed, &open.spec);
         let price = open.spec.price.filter(|_| billed.is_some());
+        let units = billed
+            .filter(|_| price.is_none())
+            .map(|usage| compute_units(usage, append_only, &open.spec));
+        let break_price = open.comparison.break_price(billed, &open.spec);
+        let broken = open.comparison.broken.map(|broken| RecordedBreak {
+            price: Some(break_price),
+            ..broken
+        });
         let explanation = RequestExplanation {
             conversation: open.conversation,
             number: open.number,
@@ -517,13 +527,14 @@ impl TrafficRecorder {
             status: seen.status,
             complete: reply.complete,
             tokens: open.comparison.tokens,
-            broken: open.comparison.broken,
+            broken,
             predicted: open.comparison.predicted,
             billed,
             cost: price
                 .zip(billed)
                 .map(|(price, usage)| price.request_cost(usage).total),
             append_only_cost: price.map(|price| price.request_cost(append_only).total),
+            units,
             append_only_uncached: append_only.input + append_only.cache_write,
         };
         kept.map(|()| Some(ProxyEvent::Explained(Box::new(explanation))))

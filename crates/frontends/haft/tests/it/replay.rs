@@ -289,7 +289,7 @@ fn replay_without_a_model_names_the_assumed_one() {
         "default",
     ]);
     let table = String::from_utf8(ran.0.stdout).unwrap();
-    let line = "model assumed/model, because none is declared or recorded; `--model` names one: window 200,000";
+    let line = "model assumed/model, because none is declared, and the recording names none of the catalogue; `--model` names one: window 200,000";
     assert!(table.contains(line), "{table}");
 
     // The figures are equal if a model is configured and the assumed one is requested.

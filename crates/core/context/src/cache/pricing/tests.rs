@@ -149,8 +149,8 @@ fn break_cost_uses_the_prices_of_the_whole_request() {
         .unwrap();
         let broken = built.account.prefix.unwrap().broken.unwrap();
         (
-            broken.tokens,
-            broken.cost.unwrap(),
+            broken.price.tokens,
+            broken.price.cost.unwrap(),
             built.request.estimated_tokens(),
         )
     };
