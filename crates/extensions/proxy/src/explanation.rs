@@ -500,18 +500,18 @@ mod tests {
             past.compare_and_advance(&request, &spec, Duration::from_secs(seconds))
         };
         let first = compare("S longA longB", 0);
-        assert_eq!((first.tokens, first.new_tokens), (3_015, 3_015));
+        assert_eq!((first.tokens, first.new_tokens), (4_500, 4_500));
         let second = compare("S longA longB c", 1);
-        assert_eq!((second.tokens, second.new_tokens), (3_030, 15));
-        assert_eq!(second.predicted.cached_input, 3_015);
+        assert_eq!((second.tokens, second.new_tokens), (4_515, 15));
+        assert_eq!(second.predicted.cached_input, 4_500);
         // What is predicted to be read is never more than the whole request.
         let third = compare("S longA d longB c", 2);
-        assert_eq!((third.tokens, third.predicted.cached_input), (3_045, 1_515));
+        assert_eq!((third.tokens, third.predicted.cached_input), (4_530, 3_000));
         let forecast = third.break_price(None, &spec);
         assert_eq!(forecast.tokens, 1_515, "B and c were sent before");
         let bill = Usage {
             input: 500,
-            cached_input: 2_545,
+            cached_input: 4_030,
             ..Usage::default()
         };
         assert_eq!(

@@ -648,12 +648,22 @@ impl TrafficRecorder {
             Api::Gemini => "gemini",
         };
         let provider = at_upstream.map_or(own, |(name, _)| name);
-        let found = catalogue
-            .resolve(&format!("{provider}/{model}"))
-            .map(|declared| declared.spec);
+        let resolve = |model: &str| {
+            let declared = catalogue.resolve(&format!("{provider}/{model}")).ok()?;
+            Some(declared.spec)
+        };
+        let found = resolve(model).map(|exact| {
+            // A name with a date has the properties of the name without it, unless it is declared.
+            let undated = strip_date(model).filter(|_| exact.price.is_none());
+            let undated = undated.and_then(resolve).map(|spec| ModelSpec {
+                name: model.to_owned(),
+                ..spec
+            });
+            undated.unwrap_or(exact)
+        });
         ModelSpec {
             api: seen.api,
-            ..found.unwrap_or_else(|_| ModelSpec {
+            ..found.unwrap_or_else(|| ModelSpec {
                 provider: provider.to_owned(),
                 name: model.to_owned(),
                 api: seen.api,
@@ -704,6 +714,22 @@ fn mask_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
     parts
 }
 
+/// Returns the name of a model without the date at its end, such as `-20250929` or `-2025-08-07`;
+/// `None` if it ends with no date.
+fn strip_date(name: &str) -> Option<&str> {
+    let mut rest = name;
+    let mut digits = 0;
+    while digits < 8 {
+        let (before, last) = rest.rsplit_once('-')?;
+        if last.is_empty() || !last.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        digits += last.len();
+        rest = before;
+    }
+    (digits == 8).then_some(rest)
+}
+
 fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()
@@ -719,4 +745,24 @@ fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> Co
         .update(&text.0)
         .update(&occurrence.to_le_bytes())
         .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strip_date_removes_whole_dates_only() {
+        for (name, expected) in [
+            ("claude-sonnet-4-5-20250929", Some("claude-sonnet-4-5")),
+            ("gpt-5-mini-2025-08-07", Some("gpt-5-mini")),
+            ("claude-sonnet-4-5", None),
+            ("gpt-5", None),
+            ("m-123456789", None),
+            ("-20250929", Some("")),
+            ("model--20250929", Some("model-")),
+        ] {
+            assert_eq!(strip_date(name), expected, "{name}");
+        }
+    }
 }
