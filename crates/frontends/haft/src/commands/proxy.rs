@@ -475,3 +475,85 @@ fn format_request(one: &RequestExplanation) -> String {
     }
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use haft_context::{BreakPrice, Cause, PriceBasis};
+    use haft_proxy::RecordedBreak;
+
+    use super::*;
+
+    /// A request with 1,000 tokens that were not read from the cache, half of them new.
+    fn explanation(conversation: &str, number: u64) -> RequestExplanation {
+        RequestExplanation {
+            conversation: ConversationId::new(conversation),
+            number,
+            is_side: false,
+            model: "p/m".into(),
+            status: 200,
+            complete: true,
+            tokens: 9_000,
+            broken: None,
+            predicted: Usage::default(),
+            billed: Some(Usage {
+                input: 1_000,
+                cached_input: 8_000,
+                ..Usage::default()
+            }),
+            cost: None,
+            append_only_cost: None,
+            units: Some(CostInUnits {
+                sent: 1_800.0,
+                append_only: 1_350.0,
+            }),
+            append_only_uncached: 500,
+        }
+    }
+
+    fn lines(requests: &[RequestExplanation]) -> String {
+        let mut total = RunTotal::default();
+        requests.iter().for_each(|one| total.add(one));
+        total.to_lines().join("\n")
+    }
+
+    #[test]
+    fn total_of_one_conversation_is_one_line() {
+        let broken = RequestExplanation {
+            broken: Some(RecordedBreak {
+                kept: 1,
+                segments: 4,
+                owner: "user",
+                cause: Cause::RemindersMoved,
+                price: Some(BreakPrice {
+                    tokens: 500,
+                    cost: None,
+                    basis: PriceBasis::Billed,
+                }),
+            }),
+            ..explanation("a", 2)
+        };
+        insta::assert_snapshot!(
+            lines(&[explanation("a", 1), broken.clone()]),
+            @"2 requests, 1 break; 2,000 input tokens not read from the cache, an append-only client 1,000 (ratio 2.00); 3,600 units, append-only 2,700 (no price known; 1 unit is 1 input token at full price)"
+        );
+        insta::assert_snapshot!(
+            format_request(&broken),
+            @"a #2 p/m: 9,000 tokens, differs from segment 2 of 4 (user): the reminders moved, 500 tokens again; cached 0 predicted, 8,000 of 9,000 billed; 1,800 units, append-only 1,350 (no price known; 1 unit is 1 input token at full price)"
+        );
+    }
+
+    #[test]
+    fn total_has_a_line_for_each_conversation_and_the_side_requests() {
+        let side = RequestExplanation {
+            is_side: true,
+            cost: Some(0.0003),
+            append_only_cost: Some(0.0003),
+            units: None,
+            ..explanation("title", 1)
+        };
+        insta::assert_snapshot!(
+            lines(&[explanation("a", 1), side, explanation("b", 1), explanation("b", 2)]),
+            @""
+        );
+    }
+}
