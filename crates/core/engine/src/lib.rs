@@ -53,6 +53,7 @@ pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
+pub use session::recorded_run::{RecordedRun, RepeatedCalls, ReplayedCall};
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
