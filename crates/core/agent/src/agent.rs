@@ -352,7 +352,7 @@ impl Agent {
         &self,
         mut plan: RunPlan,
         store: Arc<dyn Store>,
-        replay: Replay,
+        replay: ReplaySetup,
     ) -> Result<(SessionConfig, Services), SetupError> {
         let trusted = replay.trusted;
         let mut agent = self.with_project_restrictions(&mut plan, trusted)?;
@@ -464,7 +464,7 @@ impl Agent {
 pub type ModelSource = Arc<dyn Fn(&str) -> Result<Client, String> + Send + Sync>;
 
 /// The parts of a replay that differ from other sessions.
-pub struct Replay {
+pub struct ReplaySetup {
     /// The record, which supplies times, ids and results.
     pub recorded: Arc<RecordedRun>,
     /// The model with which the run begins, as it was declared then.

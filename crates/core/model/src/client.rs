@@ -72,7 +72,11 @@ impl Client {
     /// Creates a client for the replay of a recorded run. The client sends nothing and repeats no
     /// request: each request gets the reply or the error that `replies` returns.
     pub fn with_recorded_replies(encoding: BodyEncoding, replies: RecordedReplies) -> Self {
-        Self::with_source(encoding, ReplySource::Record(replies), RetryConfig::default())
+        Self::with_source(
+            encoding,
+            ReplySource::Record(replies),
+            RetryConfig::default(),
+        )
     }
 
     fn with_source(encoding: BodyEncoding, source: ReplySource, retry: RetryConfig) -> Self {

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::caches;
 use super::call_check::AdmittedCall;
 use crate::names;
-use crate::session::recorded_run::{PlannedCall, RecordedRun};
+use crate::session::recorded_run::{PlannedCall, RECORD_ENDS_MESSAGE, RecordedRun};
 use crate::turn::event_log::CallRun;
 use crate::turn::outcome::RequestedResult;
 use crate::turn::turn_io::TurnIo;
@@ -57,8 +57,7 @@ pub(crate) fn start_call(
             PlannedCall::Run => registry.call(tool.as_ref(), &context, arguments).await,
             PlannedCall::Repeat(recorded) => *recorded,
             PlannedCall::Interrupted => {
-                let message = "The recorded run was interrupted here.";
-                Envelope::failure("interrupted", message).into()
+                Envelope::failure("interrupted", RECORD_ENDS_MESSAGE).into()
             }
         };
         (output, since.elapsed())

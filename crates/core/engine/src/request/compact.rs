@@ -18,8 +18,8 @@ use haft_context::{
 use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tools::TodoState;
 use haft_types::{
-    CompactionPhase, ContentHash, Cost, EventBody, LlmMetadata, Message, MessageId, ModelSpec, Part,
-    Request, Role, StopReason, TokenCounter, Usage,
+    CompactionPhase, ContentHash, Cost, EventBody, LlmMetadata, Message, MessageId, ModelSpec,
+    Part, Request, Role, StopReason, TokenCounter, Usage,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -5,30 +5,40 @@
 //! messages from background tasks and other agents. The replies of the model come through the
 //! client; whoever answers for the model reports each reply with [`RecordedRun::begin_reply`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use haft_context::CHANGED_FILES_KEY;
+use haft_context::{CHANGED_FILES_KEY, Edits};
+use haft_model::Reply;
+use haft_store::{Store, StoreError};
 use haft_tool::{Access, FileChange, Group, Tool, ToolOutput, Workspace};
 use haft_types::{
-    ChangeKind, Clock, ContentHash, Envelope, Image, Message, MessageId, Origin, Part,
-    PermissionMode, Prompt, PromptLanguage, Role, Timestamp, ToolCall, ToolResult,
+    ChangeKind, Clock, ContentHash, ConversationId, Envelope, Image, LlmMetadata, Message,
+    MessageId, Origin, Part, PermissionMode, Prompt, PromptLanguage, Role, StopReason, Timestamp,
+    ToolCall, ToolResult,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::announcements::ENDED_AGENTS_KEY;
 use crate::names;
+use crate::request::vision::DESCRIPTION_HEADING;
 use crate::session::modes::{PLAN_ON_NOTE, PLAN_OVER_NOTE};
 use crate::session::run::GOAL_INSTRUCTION;
 use crate::session::tasks::ANNOUNCED_TASKS_KEY;
+use crate::stored_state::{self, ImageDescriptions};
+use crate::turn::resume;
 
 /// The beginning of the answer to a question, as the model reads it.
 pub(crate) const ANSWER_PREFIX: &str = "The user answered: ";
 /// Added to the answer that ends plan mode.
 pub(crate) const PLAN_OVER_SUFFIX: &str =
     "\n\nPlan mode is over: you can change files and run commands now.";
+
+/// The result of a call without a recorded result: the run was interrupted there.
+pub(crate) const RECORD_ENDS_MESSAGE: &str = "The recorded run was interrupted here.";
 
 /// Controls which calls of a replayed run are run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +75,10 @@ pub struct ReplayedCall {
 pub struct RecordedRun {
     messages: Vec<Message>,
     repeated: RepeatedCalls,
-    progress: Mutex<Progress>,
+    progress: Mutex<RecordProgress>,
 }
 
-struct Progress {
+struct RecordProgress {
     /// The index of the recorded message whose id the next new message gets.
     next: usize,
     /// The index of the reply that the session received last.
@@ -109,7 +119,7 @@ impl RecordedRun {
         Self {
             messages,
             repeated,
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(RecordProgress {
                 next: 0,
                 reply: None,
                 now,
@@ -136,6 +146,28 @@ impl RecordedRun {
         self.messages.get(self.position())
     }
 
+    /// Returns the recorded reply at `index`, or `None` if the message there is no reply.
+    pub fn reply_at(&self, index: usize) -> Option<Reply> {
+        let message = self
+            .messages
+            .get(index)
+            .filter(|message| message.role == Role::Assistant)?;
+        let assumed = if message.tool_calls().next().is_some() {
+            StopReason::ToolUse
+        } else {
+            StopReason::EndTurn
+        };
+        let made = message.llm_metadata.as_deref();
+        let time = |millis: Option<u64>| Duration::from_millis(millis.unwrap_or_default());
+        Some(Reply {
+            parts: message.content.clone(),
+            stop: resume::stored_stop_reason(message).unwrap_or(assumed),
+            usage: made.map(LlmMetadata::usage).unwrap_or_default(),
+            time_to_first_token: time(made.and_then(|made| made.time_to_first_token_ms)),
+            duration: time(made.and_then(|made| made.duration_ms)),
+        })
+    }
+
     /// Reports that the session receives the recorded reply at `index` now. The message that stores
     /// the reply gets the recorded id and time.
     pub fn begin_reply(&self, index: usize) {
@@ -143,6 +175,17 @@ impl RecordedRun {
         progress.next = progress.next.max(index);
         progress.reply = Some(index);
         progress.begun.clear();
+    }
+
+    /// Returns the index of the recorded reply that the session received last.
+    pub fn last_reply(&self) -> Option<usize> {
+        self.progress().reply
+    }
+
+    /// Continues at the recorded message at `index`, after a session that appended other messages
+    /// than the recorded run.
+    pub fn continue_at(&self, index: usize) {
+        self.progress().next = index;
     }
 
     /// Sets the token that interrupts the turn at a call that was interrupted in the recorded run.
@@ -160,6 +203,14 @@ impl RecordedRun {
         self.find_result(reply, call_id).map(|(_, result)| result)
     }
 
+    /// True if the message is the result of a call at which the recorded run was interrupted. The
+    /// record has no such message.
+    pub fn is_interruption(message: &Message) -> bool {
+        message
+            .tool_results()
+            .any(|result| result.envelope.text == RECORD_ENDS_MESSAGE)
+    }
+
     /// Returns the user's answer in the result of a question, and whether the answer ended plan
     /// mode. Returns `None` for every other message.
     pub fn parse_answer(message: &Message) -> Option<(&str, bool)> {
@@ -171,10 +222,14 @@ impl RecordedRun {
         })
     }
 
-    /// Returns the input that the user typed, from the text of its message: without the note on
-    /// mentioned files and the instruction of a goal.
-    pub fn typed_input(text: &str) -> &str {
-        let mut text = text;
+    /// Returns the input that the user typed, from its message: without descriptions of images, the
+    /// instruction of a goal and the note on mentioned files.
+    pub fn typed_input(message: &Message) -> String {
+        let whole = message.joined_text();
+        let described = whole
+            .find(&format!("\n\n{DESCRIPTION_HEADING}\n"))
+            .filter(|_| !collect_images(message).is_empty());
+        let mut text = &whole[..described.unwrap_or(whole.len())];
         for goal in wordings(GOAL_INSTRUCTION) {
             let stripped = text.strip_suffix(goal);
             text = stripped
@@ -184,7 +239,7 @@ impl RecordedRun {
         let note = text
             .rfind("\n\n<system-reminder>\n")
             .filter(|_| text.ends_with("</system-reminder>"));
-        &text[..note.unwrap_or(text.len())]
+        text[..note.unwrap_or(text.len())].to_owned()
     }
 
     /// Returns true if the message informs the model that plan mode begins, and false if it informs
@@ -202,22 +257,15 @@ impl RecordedRun {
         }
     }
 
-    /// Returns the mode in which a run began that offered these tools: plan mode if it offered the
-    /// tool that presents plans, otherwise `configured`.
-    pub fn initial_mode<'a>(
-        mut tools: impl Iterator<Item = &'a str>,
-        configured: PermissionMode,
-    ) -> PermissionMode {
-        if tools.any(|name| name == names::PLAN_TOOL) {
-            PermissionMode::Plan
-        } else {
-            configured
-        }
+    /// True if a session that offers these tools was opened in plan mode: only then does it offer
+    /// the tool that presents plans.
+    pub fn was_opened_in_plan_mode(tools: &[String]) -> bool {
+        tools.iter().any(|name| name == names::PLAN_TOOL)
     }
 
-    /// True if a run that offered these tools had a user to ask.
-    pub fn was_attended<'a>(mut tools: impl Iterator<Item = &'a str>) -> bool {
-        tools.any(|name| name == names::ASK_TOOL)
+    /// True if a session that offers these tools has a user to ask.
+    pub fn was_attended(tools: &[String]) -> bool {
+        tools.iter().any(|name| name == names::ASK_TOOL)
     }
 
     /// Returns the id for a new message: that of the next recorded message, whose time becomes the
@@ -234,7 +282,7 @@ impl RecordedRun {
         MessageId::from_hash(ContentHash::from_content(seed.as_bytes()))
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, RecordProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,6 +299,25 @@ impl RecordedRun {
                 Some((message, result))
             })
     }
+}
+
+/// Returns the descriptions of a conversation's images, by the hash of their data. Unreadable
+/// descriptions count as missing.
+pub async fn load_image_descriptions(
+    store: &dyn Store,
+    id: &ConversationId,
+) -> Result<BTreeMap<String, String>, StoreError> {
+    let stored = stored_state::read_document::<ImageDescriptions>(store, id).await?;
+    let described = stored.and_then(Result::ok);
+    Ok(described.map_or_else(BTreeMap::new, |ImageDescriptions(described)| described))
+}
+
+/// True if the user has edited the context of a conversation.
+pub async fn has_context_edits(store: &dyn Store, id: &ConversationId) -> Result<bool, StoreError> {
+    let stored = stored_state::read_document::<Edits>(store, id).await?;
+    Ok(stored
+        .and_then(Result::ok)
+        .is_some_and(|edits| edits != Edits::default()))
 }
 
 /// The methods that the session calls.
@@ -388,8 +455,8 @@ impl RecordedRun {
     /// True if a call of `tool` is run again.
     fn is_repeated(&self, tool: &dyn Tool) -> bool {
         let group = tool.manual().group;
-        let is_own = tool.access() == Access::State
-            && matches!(group, Group::Dialogue | Group::Knowledge);
+        let is_own =
+            tool.access() == Access::State && matches!(group, Group::Dialogue | Group::Knowledge);
         match &self.repeated {
             RepeatedCalls::Conversation => is_own,
             RepeatedCalls::InCopy { .. } => {
@@ -465,4 +532,55 @@ fn replace_path(text: &str, from: &Path, to: &str) -> String {
     }
     replaced.push_str(rest);
     replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> Message {
+        let id = MessageId::from_hash(ContentHash::from_content(text.as_bytes()));
+        Message::from_text(id, Role::User, text, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn typed_input_removes_what_haft_added() {
+        let note = "\n\n<system-reminder>\nRead a.rs.\n</system-reminder>";
+        let goal = GOAL_INSTRUCTION.text(PromptLanguage::English);
+        let stored = format!("Fix @a.rs{note}\n\n{goal}");
+        assert_eq!(RecordedRun::typed_input(&user(&stored)), "Fix @a.rs");
+        let piped = "Sum it\n\n<stdin>\n1\n</stdin>";
+        assert_eq!(RecordedRun::typed_input(&user(piped)), piped);
+    }
+
+    #[test]
+    fn redirected_arguments_name_the_copy() {
+        let repeated = RepeatedCalls::InCopy {
+            project: "/home/ada/app".into(),
+            copy: "/tmp/copy".into(),
+        };
+        let run = RecordedRun::new(Vec::new(), repeated);
+        let mut arguments = serde_json::json!({
+            "path": "/home/ada/app/a.rs",
+            "command": "cat /home/ada/app /home/ada/app2/b /home/ada/app-old",
+        });
+        run.redirect_arguments(&mut arguments);
+        assert_eq!(
+            arguments,
+            serde_json::json!({
+                "path": "/tmp/copy/a.rs",
+                "command": "cat /tmp/copy /home/ada/app2/b /home/ada/app-old",
+            })
+        );
+    }
+
+    #[test]
+    fn next_id_returns_the_recorded_ids_in_order_and_then_others() {
+        let messages = vec![user("one"), user("two")];
+        let ids: Vec<_> = messages.iter().map(|message| message.message_id).collect();
+        let run = RecordedRun::new(messages, RepeatedCalls::Conversation);
+        assert_eq!([run.next_id(), run.next_id()], ids[..]);
+        assert_eq!(run.position(), 2);
+        assert_ne!(run.next_id(), run.next_id());
+    }
 }
