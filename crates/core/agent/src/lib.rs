@@ -64,7 +64,7 @@ mod store;
 mod wiring;
 mod written_tools;
 
-pub use agent::{Agent, InspectionMode};
+pub use agent::{Agent, InspectionMode, ModelSource, ReplaySetup};
 pub use clock::{RandomIds, WallClock};
 pub use cut_off::is_cut_off;
 pub use designer::find_designer;

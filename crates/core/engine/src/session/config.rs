@@ -19,6 +19,7 @@ use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
 use super::attach_port::AttachPort;
 use super::model_opener::{ModelOpener, SideModels, Standby};
+use super::recorded_run::RecordedRun;
 use crate::agents::hub::Hub;
 use crate::budget::limits::TurnLimits;
 use crate::budget::shared_budget::SharedBudget;
@@ -184,6 +185,8 @@ pub struct ToolSettings {
     pub observers: Vec<Arc<dyn CallObserver>>,
     /// The environment variables of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
+    /// The record of the run that the session replays; `None` in every other session.
+    pub replayed: Option<Arc<RecordedRun>>,
 }
 
 /// The settings for permissions and for the masking of secrets.

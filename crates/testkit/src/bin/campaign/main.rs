@@ -18,6 +18,7 @@ mod chunking;
 mod faults;
 mod kill;
 mod output;
+mod replays;
 mod swaps;
 
 const CAMPAIGNS: &[Campaign] = &[
@@ -26,6 +27,7 @@ const CAMPAIGNS: &[Campaign] = &[
     faults::CAMPAIGN,
     kill::CAMPAIGN,
     output::CAMPAIGN,
+    replays::CAMPAIGN,
     swaps::CAMPAIGN,
 ];
 
