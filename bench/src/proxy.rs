@@ -21,6 +21,7 @@ const REQUEST_COUNT: usize = 500;
 pub(crate) fn run_benchmark(haft: &Path) -> anyhow::Result<()> {
     let upstream = start_upstream()?;
     measure_overhead(haft, upstream)?;
+    measure_saving_overhead(haft, upstream)?;
     recordings::measure_storage(haft, upstream)?;
     recordings::measure_page(haft, upstream)
 }
@@ -34,6 +35,11 @@ struct RunningProxy {
 
 impl RunningProxy {
     fn start(haft: &Path, upstream: SocketAddr) -> anyhow::Result<Self> {
+        Self::start_with(haft, upstream, &[])
+    }
+
+    /// Starts a proxy with further options. The configuration allows codex's requests to be rewritten.
+    fn start_with(haft: &Path, upstream: SocketAddr, options: &[&str]) -> anyhow::Result<Self> {
         // The server only provides the configuration; the proxy forwards to the fast `upstream`.
         let place = Workspace::new(
             &ScriptedServer::builder(Script::replies([])?)
@@ -41,7 +47,11 @@ impl RunningProxy {
                 .start_in_thread()?,
         )?;
         let url = format!("http://{upstream}");
-        let mut command = place.haft_command(haft, &["proxy", "--port", "0", "--upstream", &url]);
+        let consent = ["config", "set", "proxy.save.agents", r#"["codex"]"#];
+        let set = place.haft_command(haft, &consent).output()?;
+        anyhow::ensure!(set.status.success(), "the configuration cannot be changed");
+        let arguments = ["proxy", "--port", "0", "--upstream", &url];
+        let mut command = place.haft_command(haft, &[&arguments[..], options].concat());
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -109,6 +119,56 @@ fn measure_overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     }
     proxy.stop()?;
     Ok(())
+}
+
+/// Measures the time that `--save` adds to a request of 200 kB. The conversation has 100 tool calls,
+/// most of whose results are left out after the first requests.
+fn measure_saving_overhead(haft: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
+    let proxy = RunningProxy::start_with(haft, upstream, &["--save"])?;
+    let mut direct = TcpStream::connect(upstream)?;
+    let mut through = TcpStream::connect(proxy.address)?;
+    direct.set_nodelay(true)?;
+    through.set_nodelay(true)?;
+    for calls in 0..100 {
+        time_exchange(&mut through, &build_tool_request(0, calls))?;
+    }
+    let mut added = Vec::new();
+    for number in 0..REQUEST_COUNT {
+        let request = build_tool_request(number, 100);
+        let straight = time_exchange(&mut direct, &request)?;
+        let passed = time_exchange(&mut through, &request)?;
+        added.push(passed.saturating_sub(straight));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let added = figures::median_ms(&mut added);
+    figures::print_figure(
+        "added by the proxy with `--save` at 200 kB, median",
+        added,
+        "ms",
+        Some(2.0),
+    );
+    proxy.stop()?;
+    Ok(())
+}
+
+/// Returns a request after `calls` tool calls, of 2 kB each.
+fn build_tool_request(number: usize, calls: usize) -> Vec<u8> {
+    let text = "word ".repeat(370);
+    let steps: String = (0..calls)
+        .map(|call| {
+            format!(
+                r#",{{"role":"assistant","content":null,"tool_calls":[{{"id":"c{call}","type":"function","function":{{"name":"shell","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"c{call}","content":"{call} {text}"}}"#
+            )
+        })
+        .collect();
+    let body = format!(
+        r#"{{"model":"m","tools":[{{"type":"function","function":{{"name":"shell"}}}}],"messages":[{{"role":"user","content":"go"}}{steps}],"user":"{number}"}}"#
+    );
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nuser-agent: codex_exec/1\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 fn build_request(number: usize, size: usize) -> Vec<u8> {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agents through `haft proxy`: what they send and get must be the same bytes on both sides of it.
 
-    proxy_agents.py HAFT BIN TURNS [--faults] AGENT…
+    proxy_agents.py HAFT BIN TURNS [--faults | --save] AGENT…
 
 BIN is a folder with the agents' programs (codex, goose, opencode, gemini, qwen). Each agent runs TURNS tool turns against a
 model that takes anything, with one recorder between it and the proxy and another between the proxy and the model. Prints one row an agent and exits
@@ -9,6 +9,10 @@ with 1 when a body, a reply, a status or a header that should be equal is not.
 
 With --faults the model compresses its replies, refuses every fifth request with 429 and cuts one near the end in the middle of
 its reply; the proxy is killed and started again while the agent works; and a body of 50 MB goes through at the end.
+
+With --save the proxy rewrites requests. Each tool turn prints about 2,000 tokens, and the last one opens a file with a result that was left out.
+Every agent must run to its end, every call must have its result in every request, and the text must come back. Prints what the requests cost as the
+agent sent them and as they arrived, by the longest common prefix, with four bytes a token: at Anthropic's prices and at OpenAI's.
 """
 
 import gzip
@@ -138,6 +142,101 @@ AGENTS = {
     "goose": (goose, "shell", lambda n: {"command": f"echo {n}"}),
     "qwen": (qwen, "run_shell_command", lambda n: {"command": f"echo {n}", "description": "count", "is_background": False}),
 }
+
+
+# The program that prints much, as an argument of each agent's tool.
+def printing(arguments, command):
+    return {name: command if value == "echo 7" else value for name, value in arguments(7).items()}
+
+
+class SavingModel(LenientModel):
+    """Calls for long outputs, and in the last call for a text that was left out."""
+
+    def __init__(self, tool, arguments, turns):
+        super().__init__(tool, arguments, turns)
+        self.plain, self.opened = arguments, None
+
+    def next_call(self, body):
+        text = json.dumps(body)
+        self.arguments = lambda n: printing(self.plain, f"seq {n * 2000} {n * 2000 + 1200}")
+        if self.left == 1 and (found := re.search(r"Its full text is in ([^\]]+)]", text)):
+            self.opened = found[1]
+            self.arguments = lambda n: printing(self.plain, f"head -c 300 {found[1]}")
+        return super().next_call(body)
+
+
+def unpaired(body):
+    """The calls of a request without a result, and results without a call before them."""
+    calls, wrong = [], []
+    for message in body.get("messages") or body.get("input") or body.get("contents") or []:
+        if not isinstance(message, dict):
+            continue
+        parts = [message, *(message.get("tool_calls") or []), *(message.get("parts") or [])]
+        for part in parts:
+            call, answer = part.get("functionCall"), part.get("functionResponse")
+            if call or part.get("type") in ("function", "function_call", "custom_tool_call"):
+                calls.append((call or {}).get("name") or part.get("call_id") or part.get("id"))
+            elif answer or message.get("role") == "tool" or str(part.get("type")).endswith("_call_output"):
+                name = (answer or {}).get("name") or part.get("call_id") or part.get("tool_call_id")
+                calls.remove(name) if name in calls else wrong.append(name)
+    return calls + wrong
+
+
+def input_cost(bodies, read, write):
+    order = ("tools", "system", "instructions", "systemInstruction", "messages", "input", "contents")
+    seen, cost = [], 0
+    for body in bodies:
+        text = json.dumps([json.loads(body).get(name) for name in order])
+        shared = max((len(os.path.commonprefix([text, before])) for before in seen), default=0)
+        seen = [*seen[-20:], text]
+        cost += (read * shared + write * (len(text) - shared)) / 4
+    return cost
+
+
+def save_one(name, haft, programs, turns):
+    start, tool, arguments = AGENTS[name]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        home, work, haft_home = folder / "home", folder / "work", folder / "haft"
+        for each in (home, work, haft_home, work / "texts"):
+            each.mkdir()
+        spill = "" if name in ("codex", "goose") else f'spill_dir = "{work}/texts"\n'
+        (haft_home / "config.toml").write_text(f'[proxy.save]\nagents = ["{name}"]\n{spill}')
+        path = f"{programs}:{os.environ['PATH']}"
+        model = SavingModel(tool, arguments, turns)
+        inner = Recorder(model.port)
+        proxy = Proxy([haft, "proxy", "--save", "--upstream", f"http://127.0.0.1:{inner.port}"], {"PATH": path, "HAFT_HOME": str(haft_home)})
+        outer = Recorder(proxy.port)
+        command, environment = start(f"http://127.0.0.1:{outer.port}", home)
+        base = {"PATH": path, "HOME": str(home), "OPENAI_API_KEY": "key", "TERM": "dumb", "XDG_DATA_HOME": str(home / "data")}
+        output = folder / "output"
+        with output.open("w") as file:
+            agent = subprocess.Popen(command, cwd=work, env=base | environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+            try:
+                agent.wait(550)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+        time.sleep(1)
+        proxy.end()
+        models = ("/chat/completions", "/responses", "GenerateContent", "/messages")
+        bodies = lambda recorder: [one["body"] for one in recorder.exchanges if one["path"].split("?")[0].endswith(models)]
+        received, sent = bodies(outer), bodies(inner)
+        wrong = [f"request {number}: {unpaired(json.loads(body))}" for number, body in enumerate(sent) if unpaired(json.loads(body))]
+        if agent.returncode != 0:
+            wrong.append(f"exit {agent.returncode}: {output.read_text()[-800:]}")
+        opened = bool(model.opened) and pathlib.Path(model.opened).exists()
+        text = pathlib.Path(model.opened).read_text()[:100] if opened else ""
+        opened = opened and json.dumps(text)[1:-1].encode() in sent[-1]
+        if not opened:
+            wrong.append(f"the text of {model.opened} did not come back")
+        changed = sum(before != after for before, after in zip(received, sent))
+        price = lambda read, write: f"{100 * (input_cost(sent, read, write) / input_cost(received, read, write) - 1):+.1f} %"
+        print("|", " | ".join(map(str, [name, len(sent), changed, price(0.1, 1.25), price(0.1, 1.0), "opened" if opened else "no", "fine" if not wrong else "WRONG"])), "|", flush=True)
+        for line in wrong[:10]:
+            print("   ", line)
+        for line in proxy.lines[-12:] if wrong else proxy.lines[-2:]:
+            print("   ", line.rstrip())
+    return not wrong
 
 
 class Proxy:
@@ -270,6 +369,11 @@ def is_cut(exchange):
 
 def main():
     haft, programs, turns, *agents = sys.argv[1:]
+    if "--save" in agents:
+        columns = ["agent", "requests", "rewritten", "cost at Anthropic's prices", "at OpenAI's", "text left out", "result"]
+        print("|", " | ".join(columns), "|\n|" + " --- |" * len(columns))
+        fine = [save_one(name, haft, programs, int(turns)) for name in agents if name != "--save"]
+        sys.exit(0 if all(fine) else 1)
     faults = "--faults" in agents
     columns = ["agent", "requests", "tool turns", "bytes sent", *(["429", "cut"] if faults else []), "both sides", *([] if faults else ["what the proxy says"])]
     print("|", " | ".join(columns), "|\n|" + " --- |" * len(columns))

@@ -219,6 +219,12 @@ impl Places {
         self.state.join("log")
     }
 
+    /// Returns the folder with the decisions of `haft proxy --save` and the texts that it leaves out.
+    /// It contains a folder for each conversation.
+    pub fn proxy_folder(&self) -> PathBuf {
+        self.state.join("proxy")
+    }
+
     /// Returns the folder for background runs.
     pub fn jobs_folder(&self) -> PathBuf {
         self.state.join("jobs")

@@ -21,6 +21,9 @@ pub enum Traffic {
     Request(SeenRequest),
     /// The reply to a request to a supported API has ended, completely or prematurely.
     Reply(SeenReply),
+    /// A request was rewritten. This is the request as it was received; the request that was
+    /// forwarded follows.
+    Received(SeenRequest),
     /// A request that is not addressed to a supported API was forwarded, and its reply was
     /// received.
     Other {
@@ -44,6 +47,9 @@ pub struct SeenRequest {
     pub(crate) upstream: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: CapturedBody,
+    /// The name of the folder with the decisions about the request's conversation, if results are
+    /// cleared in it.
+    pub(crate) saved_in: Option<String>,
 }
 
 /// A reply that was forwarded, with its captured body.
@@ -81,6 +87,14 @@ impl CapturedBody {
             is_whole: false,
             is_too_large: false,
         }
+    }
+
+    /// Captures a whole body.
+    pub(crate) fn from_bytes(held: &Arc<AtomicUsize>, bytes: &Bytes) -> Self {
+        let mut captured = Self::new(held);
+        captured.push_chunk(bytes);
+        captured.is_whole = true;
+        captured
     }
 
     fn push_chunk(&mut self, chunk: &Bytes) {

@@ -4,7 +4,8 @@
 //! Requests that a web page sent, or that name another host, are refused (`guard.rs`). Otherwise only
 //! what belongs to a single connection is changed: the `host` header, and the hop-by-hop
 //! headers of RFC 9110. Bodies are never buffered: their bytes are forwarded as they arrive, in
-//! both directions, and a connection cut on one side is cut on the other.
+//! both directions, and a connection cut on one side is cut on the other. Only a [`Saver`] changes
+//! requests, which it must receive whole.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use haft_text::Masker;
 use haft_types::Api;
-use http_body_util::{Either, Full};
+use http_body_util::{BodyExt as _, Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::http::{request, response};
@@ -35,6 +37,7 @@ use tokio::task::JoinSet;
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Tee, Traffic};
 use crate::guard;
 use crate::message_parts::detect_api;
+use crate::save::{ReceivedRequest, Saver};
 use crate::secrets::mask_path;
 use crate::upstream_route::{UpstreamConnector, UpstreamProxies};
 
@@ -161,13 +164,23 @@ fn build_target_uri(upstream: &Uri, requested: &Uri) -> Option<Uri> {
 
 struct Forwarder {
     upstreams: Upstreams,
-    client: Client<HttpsConnector<UpstreamConnector>, Tee>,
+    client: Client<HttpsConnector<UpstreamConnector>, ProxyBody>,
+    saver: Option<Arc<Saver>>,
     traffic: UnboundedSender<Traffic>,
     exchanges: AtomicU64,
     held: Arc<AtomicUsize>,
 }
 
 type ProxyBody = Either<Tee, Full<Bytes>>;
+
+/// A request to a model whose body has not been received yet.
+struct IncomingRequest {
+    exchange: u64,
+    api: Api,
+    head: RequestHead,
+    /// The host and port of the upstream server.
+    upstream: String,
+}
 
 /// A request without its body, as the client sent it.
 struct RequestHead {
@@ -177,11 +190,13 @@ struct RequestHead {
 }
 
 /// Forwards requests and replies until `end` resolves, and passes copies to `traffic` for
-/// recording. The listener should accept connections from this machine only. If the receiver of
+/// recording. A `saver` rewrites requests before they are forwarded; without one, their bodies are
+/// forwarded byte for byte. The listener should accept connections from this machine only. If the receiver of
 /// `traffic` is dropped, forwarding continues without recording.
 pub async fn serve(
     listener: TcpListener,
     upstreams: Upstreams,
+    saver: Option<Arc<Saver>>,
     traffic: UnboundedSender<Traffic>,
     end: impl Future<Output = ()>,
 ) -> Result<(), ProxyError> {
@@ -191,6 +206,7 @@ pub async fn serve(
     let forwarder = Arc::new(Forwarder {
         upstreams,
         client,
+        saver,
         traffic,
         exchanges,
         held,
@@ -228,7 +244,7 @@ pub async fn serve(
 
 fn build_client(
     proxies: UpstreamProxies,
-) -> Result<Client<HttpsConnector<UpstreamConnector>, Tee>, ProxyError> {
+) -> Result<Client<HttpsConnector<UpstreamConnector>, ProxyBody>, ProxyError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -282,9 +298,32 @@ impl Forwarder {
             headers: collect_header_pairs(&parts.headers),
         };
         remove_hop_by_hop(&mut parts.headers);
-        let body = match api {
-            Some(api) => self.capture_request(exchange, api, head, upstream, body),
-            None => Tee::without_capture(body),
+        let body = match (api, &self.saver) {
+            (Some(api), Some(saver)) => {
+                let request = IncomingRequest {
+                    exchange,
+                    api,
+                    head,
+                    upstream: get_host(upstream).to_owned(),
+                };
+                match self
+                    .rewrite_request(saver, request, &mut parts.headers, body)
+                    .await
+                {
+                    Ok(body) => Either::Right(body),
+                    Err(error) => {
+                        let why = format_error_chain(&error);
+                        return build_error_response(
+                            StatusCode::BAD_REQUEST,
+                            &format!("the request did not arrive completely: {why}"),
+                        );
+                    }
+                }
+            }
+            (Some(api), None) => {
+                Either::Left(self.capture_request(exchange, api, head, upstream, body))
+            }
+            (None, _) => Either::Left(Tee::without_capture(body)),
         };
         parts.headers.remove(HOST);
         parts.uri = uri;
@@ -323,7 +362,7 @@ impl Forwarder {
                         elapsed,
                     }));
                 }
-                let host = upstream.authority().map_or("", Authority::as_str);
+                let host = get_host(upstream);
                 build_error_response(
                     StatusCode::BAD_GATEWAY,
                     &format!("{host} cannot be reached: {why}"),
@@ -350,10 +389,7 @@ impl Forwarder {
             path,
             headers,
         } = head;
-        let upstream = upstream
-            .authority()
-            .map_or("", Authority::as_str)
-            .to_owned();
+        let upstream = get_host(upstream).to_owned();
         let traffic = self.traffic.clone();
         let on_end = move |body| {
             let seen = SeenRequest {
@@ -364,10 +400,79 @@ impl Forwarder {
                 upstream,
                 headers,
                 body,
+                saved_in: None,
             };
             let _ = traffic.send(Traffic::Request(seen));
         };
         Tee::new(body, CapturedBody::new(&self.held), Box::new(on_end))
+    }
+
+    /// Receives a whole request, rewrites it and records it as received and as sent. Returns the body
+    /// to forward.
+    async fn rewrite_request(
+        &self,
+        saver: &Arc<Saver>,
+        request: IncomingRequest,
+        headers: &mut HeaderMap,
+        body: Incoming,
+    ) -> Result<Full<Bytes>, hyper::Error> {
+        let received = body.collect().await?.to_bytes();
+        let IncomingRequest {
+            exchange,
+            api,
+            head,
+            upstream,
+        } = request;
+        let saver = Arc::clone(saver);
+        let path = head.path.clone();
+        let received_headers = head.headers.clone();
+        let host = upstream.clone();
+        let bytes = received.clone();
+        // Decisions are written to the disk, which takes milliseconds.
+        let rewritten = tokio::task::spawn_blocking(move || {
+            saver.rewrite(ReceivedRequest {
+                api,
+                path: &path,
+                upstream: &host,
+                headers: &received_headers,
+                body: &bytes,
+            })
+        })
+        .await
+        .ok()
+        .flatten();
+        let seen = |headers: &HeaderMap, body: &Bytes, saved_in| SeenRequest {
+            exchange,
+            api,
+            method: head.method.clone(),
+            path: head.path.clone(),
+            upstream: upstream.clone(),
+            headers: collect_header_pairs(headers),
+            body: CapturedBody::from_bytes(&self.held, body),
+            saved_in,
+        };
+        let Some(rewritten) = rewritten else {
+            self.send_traffic(Traffic::Request(SeenRequest {
+                headers: head.headers.clone(),
+                ..seen(headers, &received, None)
+            }));
+            return Ok(Full::new(received));
+        };
+        self.send_traffic(Traffic::Received(SeenRequest {
+            headers: head.headers.clone(),
+            ..seen(headers, &received, None)
+        }));
+        // The rewritten body has another length, and it is not compressed.
+        headers.remove(CONTENT_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        let sent = Bytes::from(rewritten.body);
+        headers.insert(CONTENT_LENGTH, sent.len().into());
+        self.send_traffic(Traffic::Request(seen(
+            headers,
+            &sent,
+            rewritten.conversation,
+        )));
+        Ok(Full::new(sent))
     }
 
     fn capture_reply(
@@ -394,6 +499,11 @@ impl Forwarder {
         };
         Tee::new(body, CapturedBody::new(&self.held), Box::new(on_end))
     }
+}
+
+/// Returns the host and port of an upstream.
+fn get_host(upstream: &Uri) -> &str {
+    upstream.authority().map_or("", Authority::as_str)
 }
 
 /// Removes the hop-by-hop headers, and the headers that the `connection` header lists.

@@ -242,7 +242,7 @@ impl BodyLayout {
 
 /// Removes all `cache_control` members from a JSON text. Returns the text and the removed members
 /// with their positions in it.
-fn cut_cache_markers(text: &str) -> (String, Vec<(usize, String)>) {
+pub(crate) fn cut_cache_markers(text: &str) -> (String, Vec<(usize, String)>) {
     const KEY: &str = "\"cache_control\"";
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -289,7 +289,7 @@ fn cut_cache_markers(text: &str) -> (String, Vec<(usize, String)>) {
 }
 
 /// Returns the position after the JSON string that starts at `start`.
-fn find_string_end(bytes: &[u8], start: usize) -> usize {
+pub(crate) fn find_string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -301,7 +301,7 @@ fn find_string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     let spaces = bytes
         .get(at..)
         .unwrap_or_default()
@@ -311,7 +311,7 @@ fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Returns the position after the JSON value that starts at `start`. The text must be valid JSON.
-fn find_value_end(bytes: &[u8], start: usize) -> usize {
+pub(crate) fn find_value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {

@@ -2,12 +2,14 @@
 //! each request and reply is recorded and explained.
 //!
 //! Traffic comes first: requests and replies are forwarded byte for byte as they arrive, and a
-//! failure of the recorder never fails a request. This crate must not change what is sent, store
-//! keys, or print. The front end formats the events for users.
+//! failure of the recorder never fails a request. Only a [`Saver`] changes what is sent, and only
+//! requests of agents for which the user allows it. This crate must not store keys or print. The
+//! front end formats the events for users.
 //!
 //! Read first: [`serve`] (forwarding), [`TrafficRecorder`] (the stored record, in the
 //! [`Store`](haft_store::Store) and in the format of haft's own requests), [`RequestExplanation`]
-//! (the analysis of a request), [`RecordedBody`] (restores the exact bytes of a stored request).
+//! (the analysis of a request), [`RecordedBody`] (restores the exact bytes of a stored request),
+//! [`Saver`] (rewrites requests so that they cost less).
 
 mod capture;
 mod encodings;
@@ -18,6 +20,7 @@ mod layout;
 mod message_parts;
 mod record;
 mod reply;
+mod save;
 mod secrets;
 mod stream_mask;
 mod upstream_route;
@@ -29,5 +32,10 @@ pub use layout::BodyLayout;
 pub use record::{
     NAMESPACE, ProxyEvent, RECORDED_BY_KEY, RecordedBody, RecordedExchange, RecorderSetup,
     TrafficRecorder, exchange_key, to_readable_message,
+};
+pub use save::{
+    ProxyConfig, ReceivedRequest, RewrittenRequest, SaveConfig, SaveCost, SaveEvent, SavePolicy,
+    SavePrices, SaveSetup, SaveTotals, Saver, UnchangedReason, agent_from_header,
+    can_read_everywhere, remove_saved_texts,
 };
 pub use upstream_route::UpstreamProxies;

@@ -31,16 +31,22 @@ use crate::explanation::{
 use crate::layout::{BodyLayout, SegmentKind, split_body};
 use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
+use crate::save::Saver;
 use crate::secrets::{
     HeaderSecrets, list_header_secrets, list_query_secrets, mask_headers, mask_path,
 };
 use crate::stream_mask::mask_reply_body;
 use entries::EntryCache;
-use grouping::ProxiedConversation;
+use grouping::{ProxiedConversation, RequestForm};
 
 pub const NAMESPACE: &str = "proxy";
 /// The metadata key that marks a conversation as recorded by the proxy.
 pub const RECORDED_BY_KEY: &str = "recorded_by";
+/// The metadata key of the form in which the requests of a conversation are recorded. Absent if they
+/// are recorded as they were sent.
+pub(crate) const FORM_KEY: &str = "form";
+/// The form of requests that are recorded as they were received, before they were rewritten.
+pub(crate) const RECEIVED_FORM: &str = "received";
 /// The number of recorded conversations, newest first, that requests can continue after a restart
 /// of the proxy.
 const MAX_CONTINUED: usize = 32;
@@ -143,6 +149,9 @@ pub struct RecorderSetup {
     pub catalogue: Catalogue,
     /// Additional secrets that are masked in all recorded text.
     pub secrets: Vec<String>,
+    /// The saver that rewrites requests, if any. The recorder tells it in which conversation a
+    /// rewritten request was recorded.
+    pub saver: Option<Arc<Saver>>,
     pub clock: Arc<dyn Clock>,
     /// The source of ids for new conversations.
     pub ids: Arc<dyn IdSource>,
@@ -225,6 +234,11 @@ impl TrafficRecorder {
                     }
                     Err(reason) => observe(ProxyEvent::NotRecorded { reason }),
                 },
+                Traffic::Received(seen) => {
+                    if let Err(reason) = self.record_received(seen).await {
+                        observe(ProxyEvent::NotRecorded { reason });
+                    }
+                }
                 Traffic::Reply(reply) => {
                     self.record_traffic(WaitingTraffic::Reply(reply), &observe)
                         .await;
@@ -326,7 +340,13 @@ impl TrafficRecorder {
         keys.extend(list_query_secrets(&seen.path));
         self.add_keys(keys);
         self.add_recent_secrets(random);
-        let spec = self.find_model(&seen, split.model.as_deref());
+        let spec = find_model_spec(
+            &self.setup.catalogue,
+            seen.api,
+            &seen.upstream,
+            &seen.path,
+            split.model.as_deref(),
+        );
         let (segments, layout) =
             self.entries
                 .build_segments(&split, &self.masker, self.setup.clock.now());
@@ -344,6 +364,7 @@ impl TrafficRecorder {
         let found = grouping::find_conversation(
             &self.conversations,
             prepared.seen.api,
+            RequestForm::Sent,
             session,
             &prepared.segments,
         );
@@ -357,10 +378,18 @@ impl TrafficRecorder {
                 index
             }
             None => self
-                .create_conversation(&prepared)
+                .create_conversation(&prepared, RequestForm::Sent)
                 .await
                 .map_err(|error| error.to_string())?,
         };
+        if let Some((saver, name)) = self
+            .setup
+            .saver
+            .as_ref()
+            .zip(prepared.seen.saved_in.as_ref())
+        {
+            saver.link_conversation(name, &self.conversations[index].id);
+        }
         let exchange = prepared.seen.exchange;
         let logged = self.log_request(index, *prepared).await;
         logged
@@ -372,10 +401,36 @@ impl TrafficRecorder {
             })
     }
 
+    /// Records a request as it was received, in a conversation of its own beside that of the requests
+    /// that were sent. It has no reply there.
+    async fn record_received(&mut self, seen: SeenRequest) -> Result<(), String> {
+        let prepared = self.prepare_request(seen)?;
+        let found = grouping::find_conversation(
+            &self.conversations,
+            prepared.seen.api,
+            RequestForm::Received,
+            prepared.session.as_deref(),
+            &prepared.segments,
+        );
+        let index = match found {
+            Some(index) => index,
+            None => self
+                .create_conversation(&prepared, RequestForm::Received)
+                .await
+                .map_err(|error| error.to_string())?,
+        };
+        let logged = self.log_request(index, *prepared).await;
+        logged.map(drop).map_err(|error| {
+            self.conversations.swap_remove(index);
+            error.to_string()
+        })
+    }
+
     /// Creates a conversation for a request that continues none of the recorded conversations.
     async fn create_conversation(
         &mut self,
         prepared: &PreparedRequest,
+        form: RequestForm,
     ) -> Result<usize, StoreError> {
         let PreparedRequest {
             seen,
@@ -401,8 +456,12 @@ impl TrafficRecorder {
         if let Some(session) = session {
             metadata.insert("session".into(), self.masker.mask(session).into());
         }
-        let name = entries::derive_conversation_title(segments)
+        let mut name = entries::derive_conversation_title(segments)
             .unwrap_or_else(|| format!("{} request", seen.api));
+        if form == RequestForm::Received {
+            metadata.insert(FORM_KEY.into(), RECEIVED_FORM.into());
+            name.push_str(" (as received)");
+        }
         let new = NewConversation {
             metadata,
             ..NewConversation::new(id.clone(), NAMESPACE).with_name(name)
@@ -411,6 +470,7 @@ impl TrafficRecorder {
         self.conversations.push(ProxiedConversation::new(
             id,
             seen.api,
+            form,
             session.clone(),
             is_side,
             spec,
@@ -629,54 +689,56 @@ impl TrafficRecorder {
         let values = self.setup.secrets.iter().chain(&self.recent_secrets);
         self.masker = Masker::with_encoded_values(values);
     }
+}
 
-    /// Returns the specification of the model that a request names. The model is looked up under
-    /// the provider whose address is the request's upstream, or else under the default provider of
-    /// the API.
-    fn find_model(&self, seen: &SeenRequest, model: Option<&str>) -> ModelSpec {
-        let model = model
-            .or_else(|| model_from_path(&seen.path))
-            .unwrap_or("unknown");
-        let catalogue = &self.setup.catalogue;
-        let at_upstream = catalogue.providers().find(|(_, provider)| {
-            let after_scheme = provider.base_url.split("//").nth(1);
-            after_scheme.and_then(|rest| rest.split('/').next()) == Some(&seen.upstream)
+/// Returns the specification of the model that a request names. The model is looked up under the
+/// provider whose address is the request's upstream, or else under the default provider of the API.
+pub(crate) fn find_model_spec(
+    catalogue: &Catalogue,
+    api: Api,
+    upstream: &str,
+    path: &str,
+    model: Option<&str>,
+) -> ModelSpec {
+    let model = model.or_else(|| model_from_path(path)).unwrap_or("unknown");
+    let at_upstream = catalogue.providers().find(|(_, provider)| {
+        let after_scheme = provider.base_url.split("//").nth(1);
+        after_scheme.and_then(|rest| rest.split('/').next()) == Some(upstream)
+    });
+    let own = match api {
+        Api::OpenaiChat | Api::OpenaiResponses => "openai",
+        Api::Anthropic => "anthropic",
+        Api::Gemini => "gemini",
+    };
+    let provider = at_upstream.map_or(own, |(name, _)| name);
+    let resolve = |model: &str| {
+        let declared = catalogue.resolve(&format!("{provider}/{model}")).ok()?;
+        Some(declared.spec)
+    };
+    let found = resolve(model).map(|exact| {
+        // A name with a date has the properties of the name without it, unless it is declared.
+        let undated = strip_date(model).filter(|_| exact.price.is_none());
+        let undated = undated.and_then(resolve).map(|spec| ModelSpec {
+            name: model.to_owned(),
+            ..spec
         });
-        let own = match seen.api {
-            Api::OpenaiChat | Api::OpenaiResponses => "openai",
-            Api::Anthropic => "anthropic",
-            Api::Gemini => "gemini",
-        };
-        let provider = at_upstream.map_or(own, |(name, _)| name);
-        let resolve = |model: &str| {
-            let declared = catalogue.resolve(&format!("{provider}/{model}")).ok()?;
-            Some(declared.spec)
-        };
-        let found = resolve(model).map(|exact| {
-            // A name with a date has the properties of the name without it, unless it is declared.
-            let undated = strip_date(model).filter(|_| exact.price.is_none());
-            let undated = undated.and_then(resolve).map(|spec| ModelSpec {
-                name: model.to_owned(),
-                ..spec
-            });
-            undated.unwrap_or(exact)
-        });
-        ModelSpec {
-            api: seen.api,
-            ..found.unwrap_or_else(|| ModelSpec {
-                provider: provider.to_owned(),
-                name: model.to_owned(),
-                api: seen.api,
-                context_window: ModelSpec::DEFAULT_WINDOW,
-                max_output_tokens: None,
-                price: None,
-                cache: haft_types::CacheRule::default(),
-                tool_protocol: haft_types::ToolProtocol::default(),
-                capabilities: haft_types::Capabilities::default(),
-                profile: haft_types::ModelProfile::Full,
-                tokenizer_factor: 1.0,
-            })
-        }
+        undated.unwrap_or(exact)
+    });
+    ModelSpec {
+        api,
+        ..found.unwrap_or_else(|| ModelSpec {
+            provider: provider.to_owned(),
+            name: model.to_owned(),
+            api,
+            context_window: ModelSpec::DEFAULT_WINDOW,
+            max_output_tokens: None,
+            price: None,
+            cache: haft_types::CacheRule::default(),
+            tool_protocol: haft_types::ToolProtocol::default(),
+            capabilities: haft_types::Capabilities::default(),
+            profile: haft_types::ModelProfile::Full,
+            tokenizer_factor: 1.0,
+        })
     }
 }
 
@@ -730,7 +792,7 @@ fn strip_date(name: &str) -> Option<&str> {
     (digits == 8).then_some(rest)
 }
 
-fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+pub(crate) fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()
         .find(|(one, _)| one.eq_ignore_ascii_case(name))

@@ -406,9 +406,9 @@ pub(crate) enum CliCommand {
     Context(commands::context::ContextCommand),
     /// Record and explain what another agent sends to its model.
     ///
-    /// Requests and replies pass unchanged. Each request is recorded without keys and explained in
-    /// one line: what changed since the one before, what the cache should have read and what
-    /// was billed. How agents are pointed at it: <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
+    /// Requests and replies pass unchanged, unless `--save` is given. Each request is recorded without
+    /// keys and explained in one line: what changed since the one before, what the cache should have
+    /// read and what was billed. How agents are pointed at it: <https://github.com/haft-agent/haft/blob/main/docs/proxy.md>.
     #[cfg(feature = "proxy")]
     Proxy(commands::proxy::ProxyArgs),
     /// Show conversations and what was sent as a local web page.

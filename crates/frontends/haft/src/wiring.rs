@@ -99,7 +99,7 @@ pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Ext
 }
 
 /// Returns the configuration sections that the core does not define: those of the extensions, the
-/// terminal interface, the log, and the language.
+/// terminal interface, the proxy, the log, and the language.
 pub(crate) fn config_sections() -> Vec<Section> {
     let of_extensions = list_extensions()
         .into_iter()
@@ -108,6 +108,10 @@ pub(crate) fn config_sections() -> Vec<Section> {
         Section::for_type::<LanguageChoice>(language::CONFIG_KEY),
         Section::for_type::<LogLevel>("log_level"),
         Section::for_type::<TuiConfig>("tui"),
+        #[cfg(feature = "proxy")]
+        Section::for_type::<haft_proxy::ProxyConfig>("proxy"),
+        #[cfg(not(feature = "proxy"))]
+        Section::absent("proxy"),
     ];
     of_extensions.chain(of_front_end).collect()
 }
@@ -118,6 +122,7 @@ pub(crate) fn find_missing_feature(key: &str) -> Option<&'static str> {
     let section = key.split('.').next().unwrap_or_default();
     let owners = [
         ("mcp_servers", "mcp", cfg!(feature = "mcp")),
+        ("proxy", "proxy", cfg!(feature = "proxy")),
         ("rag", "rag", cfg!(feature = "rag")),
         ("web", "web", cfg!(feature = "web")),
         ("worker", "postgres", cfg!(feature = "postgres")),

@@ -9,14 +9,24 @@ use haft_types::{
     Segment,
 };
 
-use super::RecordedBody;
 use super::entries::{intern_owner, segment_messages};
+use super::{FORM_KEY, RECEIVED_FORM, RecordedBody};
 use crate::explanation::{ConversationPast, SYSTEM_OWNER, TOOLS_OWNER};
+
+/// The form in which the requests of a conversation are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestForm {
+    /// As they were sent to the provider.
+    Sent,
+    /// As they were received from the agent, before they were rewritten.
+    Received,
+}
 
 /// A recorded conversation that further requests can continue.
 pub(super) struct ProxiedConversation {
     pub(super) id: ConversationId,
     api: Api,
+    form: RequestForm,
     session: Option<String>,
     pub(super) is_side: bool,
     /// True if this process has forwarded a request of the conversation. False for a conversation
@@ -38,6 +48,7 @@ impl ProxiedConversation {
     pub(super) fn new(
         id: ConversationId,
         api: Api,
+        form: RequestForm,
         session: Option<String>,
         is_side: bool,
         spec: &ModelSpec,
@@ -48,6 +59,7 @@ impl ProxiedConversation {
         Self {
             id,
             api,
+            form,
             session,
             is_side,
             is_live: true,
@@ -75,7 +87,11 @@ impl ProxiedConversation {
             .get("session")
             .and_then(serde_json::Value::as_str)
             .map(str::to_owned);
-        let mut one = Self::new(id, logged.summary.api, session, is_side, &spec);
+        let form = match metadata.get(FORM_KEY).and_then(serde_json::Value::as_str) {
+            Some(RECEIVED_FORM) => RequestForm::Received,
+            Some(_) | None => RequestForm::Sent,
+        };
+        let mut one = Self::new(id, logged.summary.api, form, session, is_side, &spec);
         let segment = |segment: &haft_store::LoggedSegment| Segment {
             layer: segment.layer,
             owner: intern_owner(&segment.owner),
@@ -188,13 +204,14 @@ fn segment_hashes<'a>(
 pub(super) fn find_conversation(
     conversations: &[ProxiedConversation],
     api: Api,
+    form: RequestForm,
     session: Option<&str>,
     segments: &[Segment],
 ) -> Option<usize> {
     let scored = conversations
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.api == api)
+        .filter(|(_, one)| one.api == api && one.form == form)
         .filter_map(|(index, one)| Some((score_match(one, session, segments)?, index)));
     scored.max().map(|(_, index)| index)
 }

@@ -211,6 +211,7 @@ impl TestProxy {
             store: store.clone(),
             catalogue,
             secrets: Vec::new(),
+            saver: None,
             clock,
             ids: Arc::new(ids),
         };
@@ -226,7 +227,11 @@ impl TestProxy {
         let end = async {
             let _ = stopped.await;
         };
-        tokio::spawn(async move { serve(listener, upstreams, traffic, end).await.unwrap() });
+        tokio::spawn(async move {
+            serve(listener, upstreams, None, traffic, end)
+                .await
+                .unwrap()
+        });
         Self {
             address,
             store,

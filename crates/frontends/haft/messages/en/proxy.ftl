@@ -42,3 +42,46 @@ proxy-run-total = in all: { $requests ->
    *[other] { $breaks } breaks
  }; { $cost }
 proxy-priced = {" "}({ $priced } of { $requests } requests priced)
+proxy-no-agents = `proxy.save.agents` allows no agent: list those whose requests may be rewritten, such as `haft config set proxy.save.agents '["codex"]'`
+proxy-agent-not-allowed = requests of `{ $agent }` may not be rewritten: add `{ $agent }` to `proxy.save.agents` in your configuration, or leave out `--save`
+proxy-agent-cannot-read = the tools of `{ $agent }` cannot be relied on to open files in haft's state folder: set `proxy.save.spill_dir` to a folder that they can read
+proxy-spill-relative = `proxy.save.spill_dir` is `{ $folder }`: it must be an absolute path
+proxy-cleared = { $conversation }: { $results ->
+    [one] 1 old result of { $agent } is
+   *[other] { $results } old results of { $agent } are
+ } left out from now on, ≈{ $tokens } tokens a request; the texts are in { $folder }
+proxy-would-clear = { $conversation }: { $results ->
+    [one] 1 old result of { $agent } would be
+   *[other] { $results } old results of { $agent } would be
+ } left out from now on, ≈{ $tokens } tokens a request
+proxy-budget-too-small = warning: nothing is left out: `proxy.save.budget` is { $budget } tokens, and the fixed prefix with the results that stay has { $needed }; set at least this
+proxy-text-moved = { $agent } moves a text with every request; from now on it is sent last: { $opening }
+proxy-not-allowed = requests of `{ $agent }` pass unchanged: `proxy.save.agents` does not list it
+proxy-not-stored = warning: nothing more is left out, because this cannot be stored: { $reason }
+proxy-rewritten = { $rewritten } of { $requests ->
+    [one] 1 request was rewritten
+   *[other] { $requests } requests were rewritten
+ }
+proxy-would-rewrite = { $rewritten } of { $requests ->
+    [one] 1 request would have been rewritten
+   *[other] { $requests } requests would have been rewritten
+ }
+proxy-unchanged = { $count ->
+    [one] 1 request passed unchanged
+   *[other] { $count } requests passed unchanged
+ }: { $reason }
+proxy-reason-unreadable = not a request that can be rewritten
+proxy-reason-stored-response = it continues a response that is stored at the provider
+proxy-reason-stored-conversation = the conversation is stored at the provider
+proxy-reason-compaction = it contains an item that the provider has compacted
+proxy-reason-context-management = the provider clears results itself (`context_management`)
+proxy-reason-named-cache = it refers to a named cache
+proxy-reason-no-consent = its agent is not allowed in `proxy.save`
+proxy-saved-money = input saved: ≈{ $saved } of { $received } ({ $percent } %) in { $conversations ->
+    [one] 1 conversation
+   *[other] { $conversations } conversations
+ }; estimated from the requests at list prices, with repeated text read from the cache and 4 bytes a token
+proxy-saved-units = input saved: ≈{ $saved } of { $received } tokens at the full price ({ $percent } %) in { $conversations ->
+    [one] 1 conversation
+   *[other] { $conversations } conversations
+ }; estimated from the requests, with repeated text read from the cache at a tenth of the price and 4 bytes a token

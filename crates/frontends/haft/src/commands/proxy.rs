@@ -1,5 +1,7 @@
 //! `haft proxy`: records and explains what another agent sends to its model.
 
+mod save;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -35,6 +37,15 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
 
+    /// Rewrite requests so that they cost less: old tool results are replaced by the name of a file.
+    /// `proxy.save.agents` must list the agent.
+    #[arg(long)]
+    pub(crate) save: bool,
+
+    /// Send requests as they are, and only show what `--save` would save.
+    #[arg(long, requires = "save")]
+    pub(crate) dry_run: bool,
+
     /// An agent to run through the proxy, with its base URL variables set.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -49,14 +60,20 @@ const DEFAULT_PORT: u16 = 8108;
 pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> {
     let upstreams = choose_upstreams(haft.environment(), args)?;
     let settings = haft.load(&args.common)?;
+    let lines = ExplanationLines::new(!args.command.is_empty());
+    let saver = if args.save {
+        Some(save::open_saver(&settings, args, &lines)?)
+    } else {
+        None
+    };
     let setup = RecorderSetup {
         store: settings.open_store()?,
+        saver: saver.clone(),
         catalogue: haft_agent::build_catalogue(&settings.config)?,
         secrets: haft.environment().secret_values(),
         clock: Arc::new(WallClock),
         ids: Arc::new(RandomIds),
     };
-    let lines = ExplanationLines::new(!args.command.is_empty());
     // The runtime has several threads, because traffic must not wait for the recorder, which counts
     // tokens and masks secrets.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -83,7 +100,7 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
             TrafficRecorder::new(setup).run(received, move |event| said.handle_event(&event)),
         );
         let mut ended = Ok(ProcessExit::Completed);
-        serve(listener, upstreams, traffic, async {
+        serve(listener, upstreams, saver.clone(), traffic, async {
             ended = run_until_end(&settings.places.environment, args, address).await;
         })
         .await?;
@@ -92,6 +109,9 @@ pub(crate) fn run(haft: &Haft, args: &ProxyArgs) -> anyhow::Result<ProcessExit> 
     });
     runtime.shutdown_background();
     lines.finish();
+    if let Some(saver) = saver {
+        save::print_totals(&saver, args.dry_run);
+    }
     ended
 }
 
@@ -260,7 +280,12 @@ impl ExplanationLines {
                 status,
             } => text!("proxy-passed", method, path, status),
         };
-        let line = haft_text::sanitize(&line).into_owned();
+        self.print_line(&line);
+    }
+
+    /// Prints a line, or holds it while an agent uses the terminal.
+    fn print_line(&self, line: &str) {
+        let line = haft_text::sanitize(line).into_owned();
         match &self.held {
             // Writing to a String cannot fail.
             Some(held) => drop(writeln!(

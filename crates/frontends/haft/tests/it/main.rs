@@ -99,6 +99,7 @@ mod prompts;
 mod prose;
 mod protocols;
 mod proxy;
+mod proxy_save;
 mod purge;
 #[cfg(feature = "rag")]
 mod rag;

@@ -421,9 +421,11 @@ help-proxy = 记录并解释另一个智能体发给模型的内容
     .long =
         记录并解释另一个智能体发给模型的内容。
 
-        请求和回复原样通过。每个请求都会记录（不含密钥），并用一行说明：与前一个请求相比有什么变化、缓存应当读到多少、计费多少。如何让智能体经过它：<https://github.com/haft-agent/haft/blob/main/docs/proxy.md>。
+        除非使用 `--save`，请求和回复原样通过。每个请求都会记录（不含密钥），并用一行说明：与前一个请求相比有什么变化、缓存应当读到多少、计费多少。如何让智能体经过它：<https://github.com/haft-agent/haft/blob/main/docs/proxy.md>。
     .upstream = 请求发往哪里；省略时为各 API 自己的服务商
     .port = 在 127.0.0.1 上监听的端口；0 表示选一个空闲端口。给出命令时默认为 0
+    .save = 改写请求以降低成本：较早的工具结果只发送一次，之后以文件名代替。需要 `proxy.save.agents` 中列出该智能体
+    .dry_run = 原样发送请求，只显示 `--save` 会省下多少
     .command = 要经过代理服务器运行的智能体程序，其 base URL 变量会自动设好
 help-serve = 用本地网页查看会话和发送的内容
     .long =

@@ -192,6 +192,10 @@ fn remove_outside_store(places: &Places, traces: &PurgeTraces) -> anyhow::Result
             remove_matching_entries(&folder, traces)?;
         }
     }
+    #[cfg(feature = "proxy")]
+    haft_proxy::remove_saved_texts(&places.proxy_folder(), |id| {
+        traces.ids.iter().any(|purged| purged.as_str() == id)
+    })?;
     // The private temporary folders of commands that have ended.
     if let Err(error) = fs::remove_dir_all(places.private_tmp_folder())
         && error.kind() != std::io::ErrorKind::NotFound
