@@ -160,6 +160,6 @@ pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -
 }
 
 fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
-    idle.zip(model.cache.expires_after())
+    idle.zip(model.cache_lifetime())
         .is_some_and(|(idle, life)| idle > life)
 }

@@ -36,6 +36,9 @@ pub struct Client {
     /// The encoding shared by all requests of this client; `encoding_json` is its serialized form.
     encoding: Box<BodyEncoding>,
     encoding_json: Arc<str>,
+    /// The lifetimes of cache entries that the provider sells, with the price of writing a million
+    /// tokens, in USD.
+    lifetimes: Vec<(String, f64)>,
     transport: HttpTransport,
     retry: RetryConfig,
     /// True once the server has sent a reply or failure that only a server of the declared API can
@@ -62,6 +65,7 @@ impl Client {
             encoder,
             encoding: Box::new(encoding),
             encoding_json: described,
+            lifetimes: declared.lifetimes,
             transport,
             retry,
             proven: false,
@@ -85,6 +89,33 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
+    /// Returns the output limit of a keep-alive request, which repeats a request only to use the
+    /// provider's cache. Returns `None` if the output of requests to this model cannot be limited
+    /// so far.
+    pub fn keep_alive_output_limit(&self) -> Option<u32> {
+        self.encoding.keep_alive_output_limit()
+    }
+
+    /// Returns a client that sends equal bytes for equal requests and never retries a request. It
+    /// works beside this client.
+    #[must_use]
+    pub fn without_retries(&self) -> Self {
+        Self {
+            spec: self.spec.clone(),
+            encoder: Encoder::new(self.encoding.encoder_settings()),
+            encoding: self.encoding.clone(),
+            encoding_json: Arc::clone(&self.encoding_json),
+            lifetimes: self.lifetimes.clone(),
+            transport: self.transport.clone(),
+            retry: RetryConfig {
+                attempts: 0,
+                ..self.retry.clone()
+            },
+            proven: self.proven,
+            answered: self.answered,
+        }
+    }
+
     /// Returns the [`BodyEncoding`] as JSON, to be stored with each request.
     pub fn encoding_json(&self) -> Arc<str> {
         Arc::clone(&self.encoding_json)
@@ -95,6 +126,29 @@ impl Client {
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
+        self.encoding_json = serialize_encoding(&self.encoding);
+    }
+
+    /// Returns the lifetimes of cache entries that the provider sells, with the price of writing a
+    /// million tokens, in USD. Empty if there is no choice.
+    pub fn sold_lifetimes(&self) -> &[(String, f64)] {
+        &self.lifetimes
+    }
+
+    /// Asks the provider for this lifetime from the next request on, and prices writes accordingly.
+    /// Ignores a lifetime that is not sold.
+    pub fn buy_lifetime(&mut self, ttl: &str) {
+        let Some((_, write)) = self.lifetimes.iter().find(|(sold, _)| sold == ttl) else {
+            return;
+        };
+        let bought = Some(ttl.to_owned()).filter(|ttl| *ttl != self.spec.cache.ttl);
+        for spec in [&mut self.spec, &mut self.encoding.spec] {
+            spec.bought_ttl.clone_from(&bought);
+            if let Some(price) = &mut spec.price {
+                price.cache_write = Some(*write);
+            }
+        }
+        self.encoder = Encoder::new(self.encoding.encoder_settings());
         self.encoding_json = serialize_encoding(&self.encoding);
     }
 

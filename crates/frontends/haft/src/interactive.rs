@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{Project, PromptSources, find_knowledge_and_trust};
-use haft_engine::{ConversationChoice, Leftovers, Session};
+use haft_engine::{ConversationChoice, Leftovers, Presence, Session};
 use haft_project::{KnowledgePaths, commands};
 use haft_tui::{
     Ended, HostActions, ListRequest, Operation, Palette, Setup, TuiConfig, UiHandle, UiMessage,
@@ -514,6 +514,7 @@ impl TuiSession<'_> {
         apply_agent(&mut plan, self.args, &self.settings.places)?;
         plan.which = which;
         plan.task.leftovers = Leftovers::Keep;
+        plan.task.presence = Presence::Person;
         plan.mode = self.chosen.mode;
         plan.prompt.focus_files.clone_from(&self.chosen.focus);
         if let Some(model) = &self.chosen.model {

@@ -47,6 +47,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> RunReport {
         self.meter.begin_turn(self.config.model.price);
+        self.keep_alive.begin_turn();
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let mut io = self.turn_io(sink, &timed.token);
         let mut turn = Turn::new(self.config.task.limits)
@@ -323,6 +324,8 @@ impl Session {
             io.emit_error("store", error.to_string());
         }
         release_free_memory();
+        self.report_keep_alives(io);
+        self.keep_alive.end_turn(end.outcome);
         let mut result = build_turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // The caller may store the result or send it to another model.
