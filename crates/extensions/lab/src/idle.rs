@@ -243,10 +243,7 @@ fn oracle_conversation_cost(requests: &[TimedRequest], prices: &TimedPrices) -> 
 mod tests {
     use super::*;
 
-    const LIMITS: IdleLimits = IdleLimits {
-        pings: 6,
-        usd: 0.1,
-    };
+    const LIMITS: IdleLimits = IdleLimits { pings: 6, usd: 0.1 };
 
     fn prices() -> TimedPrices {
         let offer = |minutes, write| LifetimeOffer {

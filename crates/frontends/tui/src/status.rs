@@ -441,7 +441,12 @@ mod tests {
             drawn(0, Some(0.115)),
             drawn(0, None),
         ];
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        ask  cached 4 min, then $0.1150
+        ask  cached 4 min
+        ask  cache expired: $0.1150
+        ask  cache expired
+        ");
     }
 
     #[test]

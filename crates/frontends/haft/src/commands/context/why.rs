@@ -88,11 +88,7 @@ fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     (tokens, breaks.iter().map(|one| one.found.cost).sum())
 }
 
-fn breaks_to_json(
-    log: &RequestLogReader,
-    breaks: &[PrefixBreakReport],
-    idle: &IdleTimes,
-) -> Value {
+fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport], idle: &IdleTimes) -> Value {
     let (tokens, cost) = sum_breaks(breaks);
     let one = |one: &PrefixBreakReport| {
         json!({
