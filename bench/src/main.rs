@@ -14,6 +14,7 @@ mod acp;
 mod agents;
 mod assemble;
 mod figures;
+mod idle;
 mod lab;
 mod mcp;
 mod model;
@@ -75,6 +76,7 @@ fn main() -> anyhow::Result<()> {
         "policies" => {
             policies::run_benchmark(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from))
         }
+        "idle" => idle::run_benchmark(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from)),
         "lab" => lab::run_benchmark(
             std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from),
             std::env::var_os("HAFT_OWN_SESSIONS").map(PathBuf::from),
@@ -82,7 +84,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, peers, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, peers, assemble, outline, policies, idle, lab, proxy, rag, sandbox, scan, search or store"
             )
         }
     }

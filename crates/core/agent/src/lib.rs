@@ -81,7 +81,7 @@ pub use haft_engine::{
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
 /// The settings of a session that are part of a [`RunPlan`].
-pub use haft_engine::{Leftovers, PromptSettings, TaskSettings, ToolSettings};
+pub use haft_engine::{Leftovers, Presence, PromptSettings, TaskSettings, ToolSettings};
 /// The permission rule that a user may add when approving a call, and the decision on a part of a
 /// command line.
 pub use haft_permission::{PartVerdict, PermissionRule};

@@ -5,9 +5,11 @@
 //! boundaries   sets the marks at which the provider is asked to store the prefix
 //! pricing      computes the cost of a break
 //! simulate     a provider's cache, request by request      quote: the cost of an action before it is done
+//! idle         the time without requests: keep-alive requests, lifetimes of entries
 //! ```
 
 pub(crate) mod boundaries;
+pub(crate) mod idle;
 pub(crate) mod prefix;
 pub(crate) mod pricing;
 pub(crate) mod quote;

@@ -39,6 +39,7 @@
 //!     capabilities: Capabilities::default(),
 //!     tokenizer_factor: 1.0,
 //!     profile: ModelProfile::Full,
+//!     bought_ttl: None,
 //! };
 //!
 //! // The messages of the conversation, counted and hashed once.
@@ -194,6 +195,11 @@ pub use build::system::{
 pub use build::title::build_title_request;
 pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
+pub use cache::idle::{
+    ExpiryReason, GapHistory, GapKind, IdleCost, IdleDecision, IdleLimits, IdleMode, IdlePause,
+    LifetimeChoice, LifetimeEvidence, LifetimeOffer, PendingWork, can_keep_alive, choose_lifetime,
+    decide_idle, keep_alive_after,
+};
 pub use cache::prefix::{Break, Cause, Prefix, Sent};
 pub use cache::pricing::{
     BreakPrice, BrokenInput, EarlierRequest, LoggedInput, PriceBasis, compare_logged_requests,

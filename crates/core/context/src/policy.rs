@@ -4,6 +4,7 @@ use haft_types::{ContentHash, ModelSpec, PromptLanguage, ToolProtocol};
 use serde::{Deserialize, Serialize};
 
 use crate::build::placement::Placement;
+use crate::cache::idle::{IdleLimits, IdleMode};
 use crate::reduce::safe_zone::{SafeZone, SafeZoneError};
 
 mod reduction;
@@ -84,6 +85,12 @@ pub struct Policy {
     /// The share of the window that is kept free for the reply if the model's maximum output is
     /// unknown.
     pub output_reserve: f64,
+    /// Controls whether keep-alive requests prolong the provider's cache while no request is sent.
+    pub idle: IdleMode,
+    /// The maximum number of keep-alive requests between two requests.
+    pub idle_max_pings: u32,
+    /// The maximum cost of the keep-alive requests between two requests, in USD.
+    pub idle_max_usd: f64,
 }
 
 impl Default for Policy {
@@ -119,6 +126,9 @@ impl Default for Policy {
             warn_at: 0.8,
             system_warn: 30_000,
             output_reserve: 0.3,
+            idle: IdleMode::default(),
+            idle_max_pings: 6,
+            idle_max_usd: 0.1,
         }
     }
 }
@@ -145,11 +155,31 @@ impl Policy {
         self.compact_min_blocks.unwrap_or(self.keep_blocks) as usize
     }
 
-    /// Returns the hash of all settings: requests built under different settings may differ for
-    /// that reason alone.
+    /// Returns the limits of the keep-alive requests between two requests.
+    pub fn idle_limits(&self) -> IdleLimits {
+        IdleLimits {
+            pings: self.idle_max_pings,
+            usd: self.idle_max_usd,
+        }
+    }
+
+    /// Returns the hash of all settings on which requests depend: requests built under different
+    /// settings may differ for that reason alone.
     pub fn hash(&self) -> ContentHash {
+        let Self {
+            idle,
+            idle_max_pings,
+            idle_max_usd,
+            ..
+        } = Self::default();
+        let settings = Self {
+            idle,
+            idle_max_pings,
+            idle_max_usd,
+            ..self.clone()
+        };
         // A policy is plain numbers and names, so writing it cannot fail.
-        ContentHash::from_content(&serde_json::to_vec(self).unwrap_or_default())
+        ContentHash::from_content(&serde_json::to_vec(&settings).unwrap_or_default())
     }
 }
 
@@ -307,6 +337,14 @@ impl Policy {
                 key: "output_reserve",
                 value: reserve,
                 expected: "from 0 to below 1",
+            });
+        }
+        let usd = self.idle_max_usd;
+        if !(usd >= 0.0 && usd.is_finite()) {
+            problems.push(PolicyError {
+                key: "idle_max_usd",
+                value: usd,
+                expected: "an amount of money, 0 or more",
             });
         }
         problems

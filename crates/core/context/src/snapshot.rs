@@ -167,6 +167,6 @@ pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -
 /// True if a request that was sent `idle` ago is too old for the cache to hold any part of it,
 /// whatever the next request contains.
 pub(crate) fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
-    idle.zip(model.cache.expires_after())
+    idle.zip(model.cache_lifetime())
         .is_some_and(|(idle, life)| idle > life)
 }

@@ -42,11 +42,12 @@ pub use prompt::external::{HelpSandbox, HelpSettings, ToolHelp};
 pub use prompt::offered_tools::{all_tools, resolve_wanted_tools};
 pub use request::compact::CompactionOutcome;
 pub use request::edit::{CacheState, ContextLine, EditEffect, RangeSummary};
+pub use request::keep_alive::{CacheStatus, CacheWatch};
 pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};
 pub use session::Session;
 pub use session::attach_port::{AttachPort, ModeListener};
 pub use session::config::{
-    KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
+    KnowledgeSettings, Leftovers, ModelServices, Presence, ProjectRules, PromptSettings, Roles,
     SafetySettings, Services, SessionConfig, SessionFolders, SharedServices, TaskSettings,
     ToolSettings,
 };
@@ -60,5 +61,6 @@ pub use session::recorded_run::{
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
+pub use stored_state::{KeepAliveRecord, read_keep_alives};
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

@@ -36,8 +36,9 @@ use crate::budget::meter::Meter;
 use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
 use crate::prompt::prompt_context::PromptContext;
+use crate::request::keep_alive::KeepAlive;
 use crate::request::sent_state::SentState;
-use crate::stored_state::ImageDescriptions;
+use crate::stored_state::{CacheLifetimes, ImageDescriptions};
 use config::{Services, SessionConfig};
 use planner::PlannerState;
 use transcript::Transcript;
@@ -50,6 +51,10 @@ pub struct Session {
     pub(crate) prompt: PromptContext,
     /// The facts about earlier requests on which the next request depends.
     pub(crate) sent: SentState,
+    /// The requests that keep the provider's cache alive between two requests.
+    pub(crate) keep_alive: KeepAlive,
+    /// The lifetimes of cache entries, measured by billed reads.
+    pub(crate) lifetimes: CacheLifetimes,
     /// The tokens, money and time used so far, with their limits.
     pub(crate) meter: Meter,
     pub(crate) permit: Arc<Permit>,

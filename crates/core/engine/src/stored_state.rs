@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use haft_context::{Carried, Cleared, Edits, Marks};
+use haft_context::{Carried, Cleared, Edits, LifetimeEvidence, Marks, PendingWork};
 use haft_store::{Store, StoreError};
 use haft_text::Masker;
 use haft_tools::{KeptDocument, TaskReport, TodoItems, UsefulRanges};
-use haft_types::{ContentHash, ConversationId, Message};
+use haft_types::{ContentHash, ConversationId, Cost, Message, Timestamp, Usage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,10 @@ conversation_documents! {
     ToolDescriptions => "steady_tools",
     TokenizerFactors => "tokenizer_factors",
     PlanModeNotice => "plan_told",
+    // The provider's cache over time.
+    KeepAliveLog => "keep_alives",
+    CacheLifetimes => "cache_lifetimes",
+    BoughtLifetime => "bought_lifetime",
     // The state of summaries.
     FailedSummaries => "failed_summaries",
     SummaryStandIn => "stand_in",
@@ -99,6 +103,57 @@ pub(crate) struct TokenizerFactors(pub(crate) BTreeMap<String, f64>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PlanModeNotice(pub(crate) bool);
+
+/// The newest keep-alive requests, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct KeepAliveLog {
+    pub(crate) requests: Vec<KeepAliveRecord>,
+}
+
+impl KeepAliveLog {
+    /// The maximum number of requests that are kept.
+    const MAX_REQUESTS: usize = 500;
+
+    /// Adds a request, and removes the oldest one if there are too many.
+    pub(crate) fn push(&mut self, request: KeepAliveRecord) {
+        if self.requests.len() >= Self::MAX_REQUESTS {
+            self.requests.remove(0);
+        }
+        self.requests.push(request);
+    }
+}
+
+/// A keep-alive request that was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeepAliveRecord {
+    pub sent_at: Timestamp,
+    /// The work that the pause waited for.
+    pub pending: PendingWork,
+    pub usage: Usage,
+    /// The cost, if the price of the model is known.
+    pub cost: Option<Cost>,
+}
+
+/// Reads the keep-alive requests of a conversation, oldest first. Returns none if the stored list
+/// is not readable.
+pub async fn read_keep_alives(
+    store: &dyn Store,
+    id: &ConversationId,
+) -> Result<Vec<KeepAliveRecord>, StoreError> {
+    let log = read_document::<KeepAliveLog>(store, id).await?;
+    Ok(log.and_then(Result::ok).unwrap_or_default().requests)
+}
+
+/// The billed reads that confirm or contradict the declared lifetimes of cache entries, by model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct CacheLifetimes(pub(crate) BTreeMap<String, LifetimeEvidence>);
+
+/// The lifetime of the cache entries that the last request wrote, such as `1h`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct BoughtLifetime(pub(crate) String);
 
 /// The number of consecutive summaries that failed or were rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

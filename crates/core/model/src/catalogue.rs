@@ -96,6 +96,27 @@ pub struct Declared {
     /// The prices as listed by the provider, and their currency. The prices in `spec` are converted
     /// to USD.
     pub listed: Option<(String, Price)>,
+    /// The lifetimes of cache entries that the provider sells and whose prices are known, with the
+    /// price of writing a million tokens, in USD. Empty unless there are at least two.
+    pub lifetimes: Vec<(String, f64)>,
+}
+
+/// Returns the lifetimes that the provider sells, with the price of writing a million tokens.
+fn sold_lifetimes(
+    cache: &CacheRule,
+    price: Option<Price>,
+    written_for_an_hour: Option<f64>,
+) -> Vec<(String, f64)> {
+    let price_of = |ttl: &String| {
+        let write = match ttl.as_str() {
+            "5m" => price?.cache_write,
+            "1h" => written_for_an_hour,
+            _ => None,
+        };
+        Some((ttl.clone(), write?))
+    };
+    let sold: Vec<_> = cache.ttls.iter().filter_map(price_of).collect();
+    if sold.len() > 1 { sold } else { Vec::new() }
 }
 
 /// All providers and models. Declared entries take precedence over built-in ones.
@@ -250,6 +271,7 @@ impl Catalogue {
         let cache = model
             .cache
             .unwrap_or_else(|| guess_cache_rule(provider.api));
+        let sold = sold_lifetimes(&cache, model.price, model.cache_write_1h);
         let written_for_an_hour = model.cache_write_1h.filter(|_| cache.ttl == "1h");
         let price = model.price.map(|price| Price {
             cache_write: written_for_an_hour.or(price.cache_write),
@@ -261,6 +283,7 @@ impl Catalogue {
         } else {
             self.rates.get(&currency).copied()
         };
+        let rate = rate.filter(|rate| (1e-6..1e6).contains(rate));
         let context_window = model.context_window.unwrap_or(ModelSpec::DEFAULT_WINDOW);
         let spec = ModelSpec {
             provider: provider_name.to_owned(),
@@ -268,9 +291,7 @@ impl Catalogue {
             api: provider.api,
             context_window,
             max_output_tokens: model.max_output_tokens,
-            price: price
-                .zip(rate.filter(|rate| (1e-6..1e6).contains(rate)))
-                .map(|(price, rate)| price.in_usd(rate)),
+            price: price.zip(rate).map(|(price, rate)| price.in_usd(rate)),
             cache,
             tool_protocol: model.tool_protocol.unwrap_or_default(),
             capabilities: model.capabilities.unwrap_or_default(),
@@ -278,12 +299,15 @@ impl Catalogue {
             profile: model
                 .profile
                 .unwrap_or_else(|| profile::default_profile(model_name, context_window)),
+            bought_ttl: None,
         };
+        let in_usd = |(ttl, write): (String, f64)| Some((ttl, write / rate?));
         Ok(Declared {
             spec,
             provider: provider.clone(),
             extra_body,
             listed: price.map(|price| (currency, price)),
+            lifetimes: sold.into_iter().filter_map(in_usd).collect(),
         })
     }
 

@@ -48,6 +48,9 @@ pub struct Client {
     encoding: Box<BodyEncoding>,
     encoding_json: Arc<str>,
     source: ReplySource,
+    /// The lifetimes of cache entries that the provider sells, with the price of writing a million
+    /// tokens, in USD.
+    lifetimes: Vec<(String, f64)>,
     retry: RetryConfig,
     /// True once the server has sent a reply or failure that only a server of the declared API can
     /// send.
@@ -66,7 +69,12 @@ impl Client {
     ) -> Result<Self, ModelError> {
         let transport = HttpTransport::new(&declared, key, &retry)?;
         let source = ReplySource::Server(Box::new(transport));
-        Ok(Self::with_source(declared.body_encoding(), source, retry))
+        Ok(Self::with_source(
+            declared.body_encoding(),
+            declared.lifetimes,
+            source,
+            retry,
+        ))
     }
 
     /// Creates a client for the replay of a recorded run. The client sends nothing and repeats no
@@ -74,18 +82,25 @@ impl Client {
     pub fn with_recorded_replies(encoding: BodyEncoding, replies: RecordedReplies) -> Self {
         Self::with_source(
             encoding,
+            Vec::new(),
             ReplySource::Record(replies),
             RetryConfig::default(),
         )
     }
 
-    fn with_source(encoding: BodyEncoding, source: ReplySource, retry: RetryConfig) -> Self {
+    fn with_source(
+        encoding: BodyEncoding,
+        lifetimes: Vec<(String, f64)>,
+        source: ReplySource,
+        retry: RetryConfig,
+    ) -> Self {
         Self {
             spec: encoding.spec.clone(),
             encoder: Encoder::new(encoding.encoder_settings()),
             encoding_json: serialize_encoding(&encoding),
             encoding: Box::new(encoding),
             source,
+            lifetimes,
             retry,
             proven: false,
             answered: false,
@@ -108,6 +123,33 @@ impl Client {
         self.encoding.thinking_budget()
     }
 
+    /// Returns the output limit of a keep-alive request, which repeats a request only to use the
+    /// provider's cache. Returns `None` if the output of requests to this model cannot be limited
+    /// so far.
+    pub fn keep_alive_output_limit(&self) -> Option<u32> {
+        self.encoding.keep_alive_output_limit()
+    }
+
+    /// Returns a client that sends equal bytes for equal requests and never retries a request. It
+    /// works beside this client.
+    #[must_use]
+    pub fn without_retries(&self) -> Self {
+        Self {
+            spec: self.spec.clone(),
+            encoder: Encoder::new(self.encoding.encoder_settings()),
+            encoding: self.encoding.clone(),
+            encoding_json: Arc::clone(&self.encoding_json),
+            lifetimes: self.lifetimes.clone(),
+            transport: self.transport.clone(),
+            retry: RetryConfig {
+                attempts: 0,
+                ..self.retry.clone()
+            },
+            proven: self.proven,
+            answered: self.answered,
+        }
+    }
+
     /// Returns the [`BodyEncoding`] as JSON, to be stored with each request.
     pub fn encoding_json(&self) -> Arc<str> {
         Arc::clone(&self.encoding_json)
@@ -118,6 +160,29 @@ impl Client {
     pub fn set_tokenizer_factor(&mut self, factor: f64) {
         self.spec.tokenizer_factor = factor;
         self.encoding.spec.tokenizer_factor = factor;
+        self.encoding_json = serialize_encoding(&self.encoding);
+    }
+
+    /// Returns the lifetimes of cache entries that the provider sells, with the price of writing a
+    /// million tokens, in USD. Empty if there is no choice.
+    pub fn sold_lifetimes(&self) -> &[(String, f64)] {
+        &self.lifetimes
+    }
+
+    /// Asks the provider for this lifetime from the next request on, and prices writes accordingly.
+    /// Ignores a lifetime that is not sold.
+    pub fn buy_lifetime(&mut self, ttl: &str) {
+        let Some((_, write)) = self.lifetimes.iter().find(|(sold, _)| sold == ttl) else {
+            return;
+        };
+        let bought = Some(ttl.to_owned()).filter(|ttl| *ttl != self.spec.cache.ttl);
+        for spec in [&mut self.spec, &mut self.encoding.spec] {
+            spec.bought_ttl.clone_from(&bought);
+            if let Some(price) = &mut spec.price {
+                price.cache_write = Some(*write);
+            }
+        }
+        self.encoder = Encoder::new(self.encoding.encoder_settings());
         self.encoding_json = serialize_encoding(&self.encoding);
     }
 

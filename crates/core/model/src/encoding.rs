@@ -105,6 +105,20 @@ impl BodyEncoding {
         thinking.and_then(Value::as_u64).unwrap_or(0)
     }
 
+    /// Returns the minimum output limit that the API accepts, or `None` if the configuration fixes
+    /// the limit or needs a higher one for thinking.
+    pub(crate) fn keep_alive_output_limit(&self) -> Option<u32> {
+        if self.fixed_output_limit().is_some() || self.thinking_budget() > 0 {
+            return None;
+        }
+        Some(match self.spec.api {
+            // `max_tokens`, `max_completion_tokens` and `maxOutputTokens` start at 1.
+            Api::Anthropic | Api::OpenaiChat | Api::Gemini => 1,
+            // The API rejects a smaller `max_output_tokens`.
+            Api::OpenaiResponses => 16,
+        })
+    }
+
     /// Returns the fields added to every request body. For the `react` protocol they include stop
     /// strings if the API supports them: a model that continues after an action would invent the
     /// result.
@@ -186,6 +200,23 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::config::{ModelConfig, ProviderConfig};
+
+    #[test]
+    fn keep_alive_output_limit_is_the_minimum_of_the_api() {
+        let limit = |api, extra: Value| {
+            let mut encoding = encoding(api);
+            encoding.extra_body = extra.as_object().cloned().unwrap_or_default();
+            encoding.keep_alive_output_limit()
+        };
+        let minima = Api::ALL.map(|api| limit(api, json!({})));
+        assert_eq!(minima, [Some(1), Some(16), Some(1), Some(1)]);
+        let budget = json!({"thinking": {"type": "enabled", "budget_tokens": 1024}});
+        assert_eq!(limit(Api::Anthropic, budget), None, "it must be exceeded");
+        let adaptive = json!({"thinking": {"type": "adaptive"}});
+        assert_eq!(limit(Api::Anthropic, adaptive), Some(1));
+        let fixed = json!({"max_completion_tokens": 9});
+        assert_eq!(limit(Api::OpenaiChat, fixed), None, "the user fixed it");
+    }
 
     fn encoding(api: Api) -> BodyEncoding {
         let mut provider = ProviderConfig::new(api, "https://api.openai.com/v1");

@@ -34,6 +34,7 @@ use failure::NamedEndpoint;
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_300);
 
 /// A provider's endpoint, with everything needed to send requests to it.
+#[derive(Clone)]
 pub(crate) struct HttpTransport {
     http: reqwest::Client,
     uses_full_timeout: bool,

@@ -26,6 +26,9 @@ pub struct SentRequest {
     pub cause: Option<String>,
 }
 
+/// The cause of a logged request that repeats the previous one only to use the provider's cache.
+pub const KEEP_ALIVE_CAUSE: &str = "keep_alive";
+
 /// The summary of a logged request, for lists of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSummary {
@@ -46,6 +49,14 @@ pub struct RequestSummary {
     /// The reason why the request does not extend the previous one; `None` if none was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+}
+
+impl RequestSummary {
+    /// True if the request repeats the previous one only to use the provider's cache. Its reply is
+    /// not stored.
+    pub fn is_keep_alive(&self) -> bool {
+        self.cause.as_deref() == Some(KEEP_ALIVE_CAUSE)
+    }
 }
 
 /// A logged request without its texts, sufficient for comparisons and sums.

@@ -268,6 +268,10 @@ pub struct ModelSpec {
     pub tokenizer_factor: f64,
     #[serde(default)]
     pub profile: ModelProfile,
+    /// The lifetime of cache entries in force instead of [`CacheRule::ttl`], if haft has bought
+    /// another one for this conversation or has measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bought_ttl: Option<String>,
 }
 
 /// The amount of text that a model is sent at once, and the way in which its replies are parsed.
@@ -295,6 +299,25 @@ impl ModelSpec {
     /// Returns `provider/model`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.provider, self.name)
+    }
+
+    /// Returns the lifetime of cache entries in force, as a number with a unit.
+    pub fn ttl_in_force(&self) -> &str {
+        self.bought_ttl.as_deref().unwrap_or(&self.cache.ttl)
+    }
+
+    /// Returns the cache rule with the lifetime of entries in force.
+    pub fn cache_in_force(&self) -> CacheRule {
+        CacheRule {
+            ttl: self.ttl_in_force().to_owned(),
+            ..self.cache.clone()
+        }
+    }
+
+    /// Returns the time in force after which a cache entry without a hit expires, like
+    /// [`CacheRule::expires_after`].
+    pub fn cache_lifetime(&self) -> Option<Duration> {
+        self.cache_in_force().expires_after()
     }
 
     /// Returns the number of tokens kept free for the reply: the model's maximum output, or the

@@ -84,6 +84,7 @@ pub fn assumed_model(table: PriceTable) -> ModelSpec {
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
+        bought_ttl: None,
     }
 }
 

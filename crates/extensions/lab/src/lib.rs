@@ -13,6 +13,7 @@
 //! ```
 
 mod assumption;
+mod idle;
 mod outcome;
 mod plot;
 mod recorded;
@@ -28,6 +29,9 @@ mod testing;
 pub use assumption::{
     ASSUMED_MODEL_NAME, ModelSource, PRICE_TABLES, PriceTable, assumed_model, documented_cache,
     format_model_line,
+};
+pub use idle::{
+    IdleOutcome, IdleRule, TimedPrices, TimedRequest, oracle_idle_cost, price_idle_rule,
 };
 pub use outcome::{PolicyOutcome, RequestOutcome};
 pub use plot::{PLOT_STYLE, Wording, draw_plot};

@@ -74,6 +74,7 @@ pub(crate) fn model() -> ModelSpec {
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
+        bought_ttl: None,
     }
 }
 

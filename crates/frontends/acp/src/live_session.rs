@@ -13,7 +13,9 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, CurrentModeUpdate, NoticeSeverity, PromptResponse, SessionConfigOption,
     SessionInfoUpdate, SessionModeState, SessionUpdate, StopReason, UnstructuredCommandInput,
 };
-use haft_agent::{Approver, Contribution, ConversationChoice, ModeSwitch, Readers, Session};
+use haft_agent::{
+    Approver, Contribution, ConversationChoice, ModeSwitch, Presence, Readers, Session,
+};
 use haft_messages::translate_error;
 use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
 use tokio::sync::Mutex;
@@ -397,6 +399,7 @@ impl LiveSession {
             ..OpenRequest::new(cwd.clone(), which)
         };
         request.task.approver = Some(self.approver());
+        request.task.presence = Presence::Person;
         let session = host.open_session(request).await?;
         let mut state = self.state.borrow_mut();
         let switch = session.mode_switch();

@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{AttachPort, ExplicitChoices, Project, PromptSources, find_knowledge_and_trust};
-use haft_engine::{ConversationChoice, Leftovers, Session};
+use haft_engine::{ConversationChoice, Leftovers, Presence, Session};
 use haft_project::{KnowledgePaths, commands};
 use haft_tools::NewUsefulItem;
 use haft_tui::{
@@ -559,6 +559,7 @@ impl TuiSession<'_> {
         }
         plan.which = which;
         plan.task.leftovers = Leftovers::Keep;
+        plan.task.presence = Presence::Person;
         plan.mode = self.chosen.mode;
         plan.prompt.focus_files.clone_from(&self.chosen.focus);
         if let Some(model) = &self.chosen.model {

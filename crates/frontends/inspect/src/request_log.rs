@@ -251,7 +251,7 @@ pub fn collect_offered_tools(logged: &LoggedRequest, protocol: ToolProtocol) -> 
 
 /// Finds the metadata of each request's reply. The reply is the first assistant message stored
 /// after the newest message of the request. A request that was sent again, or never answered, has
-/// no reply.
+/// no reply; neither has a keep-alive request.
 fn match_replies<'a>(
     outlines: &[RequestOutline],
     messages: &'a [Message],
@@ -262,6 +262,9 @@ fn match_replies<'a>(
         .map(|(index, message)| (message.message_id, index))
         .collect();
     let reply = |outline: &RequestOutline| {
+        if outline.summary.is_keep_alive() {
+            return None;
+        }
         let newest = outline
             .segments
             .iter()

@@ -205,6 +205,7 @@ impl App {
             UiMessage::Context(parts) => self.print_context(parts.as_deref()),
             UiMessage::Sandbox(layer) => self.status.sandbox = Some(layer),
             UiMessage::Spent { usage, cost } => self.status.add_usage(usage, cost),
+            UiMessage::Cache(cache) => self.status.cache = cache,
             UiMessage::Tasks(tasks) => self.turn.set_tasks(tasks),
             UiMessage::Files(files) => self.composer.set_files(files),
             UiMessage::Names {

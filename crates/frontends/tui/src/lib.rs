@@ -62,9 +62,9 @@ pub use config::{Editing, TuiConfig};
 pub use image_paste::{ImageSource, PastedImage};
 pub use line::{StyledLine, StyledSpan, TextStyle};
 pub use link::{
-    ContextEditAction, ContextEditRequest, ContextPart, ContextParts, ConversationTotals,
-    EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget, RunningTask, SideAction,
-    TerminalSide, UiHandle, UiMessage, create_link,
+    CacheView, ContextEditAction, ContextEditRequest, ContextPart, ContextParts,
+    ConversationTotals, EarlierMessage, Focus, ListRequest, Operation, Remember, RewindTarget,
+    RunningTask, SideAction, TerminalSide, UiHandle, UiMessage, create_link,
 };
 pub use picker::{PickerAction, PickerList, PickerRow};
 pub use plain::run_plain;

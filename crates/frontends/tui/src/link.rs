@@ -74,6 +74,8 @@ pub enum UiMessage {
         /// The cost, if it is known.
         cost: Option<Cost>,
     },
+    /// The provider's cache after the last request; `None` while a request is being sent.
+    Cache(Option<CacheView>),
     /// The background tasks that are running now. The list replaces the previous one.
     Tasks(Vec<RunningTask>),
     /// The names that completion offers, because they may have changed during a turn.
@@ -98,6 +100,16 @@ pub enum UiMessage {
         /// The sentence to print about the conversation.
         text: String,
     },
+}
+
+/// The provider's cache after the last request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CacheView {
+    /// The time until the entry expires, in minutes, rounded up; 0 if it has expired.
+    pub minutes: u64,
+    /// The cost of writing the prefix again after that, beyond the cost of reading it, in USD;
+    /// `None` if the model has no prices.
+    pub rebuild: Option<f64>,
 }
 
 /// A background task that is running.

@@ -251,6 +251,7 @@ impl PlainDriver {
             | UiMessage::Totals(_)
             | UiMessage::Sandbox(_)
             | UiMessage::Tasks(_)
+            | UiMessage::Cache(_)
             | UiMessage::Spent { .. }
             | UiMessage::Names { .. }) => self.update_app(message),
             // The plain interface has no completion, so it needs no list of files.

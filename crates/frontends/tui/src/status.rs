@@ -3,11 +3,11 @@
 //! Invariant: the status line is one row of at most `columns` columns, and shows only known values:
 //! no cache share before a request, no sandbox before a session, a `+` if a price is missing.
 
-use haft_text::format_thousands;
+use haft_text::{format_dollars, format_thousands};
 use haft_types::{BudgetLayer, Cost, Layer, PermissionMode, SandboxLayer, Usage};
 
 use crate::line::{StyledLine, StyledSpan, TextStyle};
-use crate::link::{ContextParts, ConversationTotals};
+use crate::link::{CacheView, ContextParts, ConversationTotals};
 use crate::wrap::wrap_line;
 
 /// The width of the bar that shows the context window, in columns.
@@ -36,6 +36,9 @@ pub(crate) struct StatusLine {
     /// A description of the last request that lost the provider's cache because its prefix changed,
     /// for `/context`.
     pub(crate) prefix_break: Option<String>,
+    /// The provider's cache after the last request. `None` while a request is being sent, and if the
+    /// lifetime of its entries is unknown.
+    pub(crate) cache: Option<CacheView>,
 }
 
 impl StatusLine {
@@ -80,6 +83,7 @@ impl StatusLine {
         self.window = 0;
         self.usage = None;
         self.prefix_break = None;
+        self.cache = None;
         self.layers.clear();
     }
 
@@ -117,6 +121,9 @@ impl StatusLine {
                     TextStyle::Dim,
                 ),
             ));
+        }
+        if let Some(cache) = self.cache {
+            parts.push((4, StyledLine::new(describe_cache(cache), TextStyle::Dim)));
         }
         if let Some(money) = self.format_cost() {
             parts.push((1, StyledLine::new(money, TextStyle::Dim)));
@@ -219,6 +226,17 @@ impl StatusLine {
         ));
         line.with_text("] ", TextStyle::Dim)
             .with_text(format!("{percent:.0}%"), style)
+    }
+}
+
+/// Describes how long the cached prefix lives, and the price of writing it again.
+fn describe_cache(cache: CacheView) -> String {
+    let CacheView { minutes, rebuild } = cache;
+    match (minutes, rebuild.map(format_dollars)) {
+        (0, Some(price)) => text!("app-cache-expired", price),
+        (0, None) => text!("app-cache-expired-unpriced").to_owned(),
+        (minutes, Some(price)) => text!("app-cache-lives", minutes, price),
+        (minutes, None) => text!("app-cache-lives-unpriced", minutes),
     }
 }
 
@@ -405,6 +423,30 @@ mod tests {
             .into();
         insta::assert_snapshot!(shown.join("\n"));
         assert!(status().draw_line(5).width() <= 5);
+    }
+
+    #[test]
+    fn status_line_shows_the_life_of_the_cache_and_the_price_after_it() {
+        let drawn = |minutes, rebuild| {
+            let cache = Some(CacheView { minutes, rebuild });
+            let line = StatusLine {
+                cache,
+                ..StatusLine::default()
+            };
+            line.draw_line(80).plain()
+        };
+        let lines = [
+            drawn(4, Some(0.115)),
+            drawn(4, None),
+            drawn(0, Some(0.115)),
+            drawn(0, None),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        ask  cached 4 min, then $0.1150
+        ask  cached 4 min
+        ask  cache expired: $0.1150
+        ask  cache expired
+        ");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub struct Quote {
 impl PrefixCache {
     /// Creates a cache without any requests.
     pub fn new(model: &ModelSpec) -> Self {
-        let cache = CacheSimulator::new(&model.cache);
+        let cache = CacheSimulator::new(&model.cache_in_force());
         Self {
             cache,
             scale: Scale::for_model(model),

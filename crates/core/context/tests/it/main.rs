@@ -118,6 +118,7 @@ fn model(window: u32) -> ModelSpec {
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
+        bought_ttl: None,
     }
 }
 

@@ -9,8 +9,9 @@ use haft_engine::hub::Hub;
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
     ConversationChoice, DecisionState, KnowledgeSettings, Leftovers, MAIN_AGENT, ModelOpener,
-    ModelServices, ProjectRules, PromptSettings, SafetySettings, Services, Session, SessionConfig,
-    SessionFolders, SharedBudget, SharedServices, SideModels, TaskSettings, ToolHelp, ToolSettings,
+    ModelServices, Presence, ProjectRules, PromptSettings, SafetySettings, Services, Session,
+    SessionConfig, SessionFolders, SharedBudget, SharedServices, SideModels, TaskSettings,
+    ToolHelp, ToolSettings,
 };
 use haft_model::{Catalogue, Client, O200k, RetryConfig};
 use haft_permission::Permissions;
@@ -77,6 +78,16 @@ impl Desk {
         policy: Policy,
         model: &str,
     ) -> Result<Session, Box<dyn Error>> {
+        self.open_with(policy, model, |_| {}).await
+    }
+
+    /// Like [`Self::open`], but `adjust` changes the settings of the session.
+    pub(crate) async fn open_with(
+        &self,
+        policy: Policy,
+        model: &str,
+        adjust: impl FnOnce(&mut SessionConfig),
+    ) -> Result<Session, Box<dyn Error>> {
         let url = self.server.base_url(Api::Anthropic);
         let providers = toml::from_str(&format!(
             "mock = {{ api = 'anthropic', base_url = '{url}' }}"
@@ -120,7 +131,7 @@ impl Desk {
         let cwd = self.folder.path().to_owned();
         let spill = at("spill");
         let journal = at("journal");
-        let config = SessionConfig {
+        let mut config = SessionConfig {
             agent: MAIN_AGENT.to_owned(),
             model: spec,
             policy,
@@ -171,11 +182,13 @@ impl Desk {
                 leftovers: Leftovers::Keep,
                 approver: None,
                 attach_port: None,
+                presence: Presence::Headless,
             },
             callbacks: Vec::new(),
             namespace: "p".into(),
             notices: Vec::new(),
         };
+        adjust(&mut config);
         Ok(Box::pin(Session::open(
             config,
             services,

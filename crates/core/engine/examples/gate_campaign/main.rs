@@ -196,6 +196,7 @@ fn model() -> ModelSpec {
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
+        bought_ttl: None,
     }
 }
 

@@ -27,8 +27,8 @@ use crate::budget::limits::TurnLimits;
 use crate::error::Notice;
 use crate::session::Session;
 use crate::session::config::{
-    Leftovers, ModelServices, ProjectRules, PromptSettings, Roles, Services, SessionConfig,
-    TaskSettings, ToolSettings,
+    Leftovers, ModelServices, Presence, ProjectRules, PromptSettings, Roles, Services,
+    SessionConfig, TaskSettings, ToolSettings,
 };
 use crate::session::model_opener::SideModels;
 use crate::session::open::{OpenError, make_title};
@@ -450,6 +450,7 @@ fn child_config(
             // The inherited permit asks the user.
             approver: None,
             attach_port: None,
+            presence: Presence::Headless,
         },
         notices: Vec::new(),
         ..parent.clone()

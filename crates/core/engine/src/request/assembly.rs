@@ -35,7 +35,7 @@ impl Session {
     /// Returns true if the provider's cache can no longer contain the last request.
     pub(crate) fn is_cache_cold(&self) -> bool {
         self.sent
-            .is_cache_cold(&self.config.model, self.transcript.idle_time())
+            .is_cache_cold(&self.config.model, self.cache_idle_time())
     }
 
     pub(crate) fn assemble_next_request(&self) -> Result<Assembly, ContextError> {
@@ -81,7 +81,7 @@ impl Session {
             reminders: Some(&reminders),
             execution: Some(&execution),
             marks: Some(&marks),
-            idle: self.transcript.idle_time(),
+            idle: self.cache_idle_time(),
             cache_key: Some(self.transcript.id().as_str()),
             spill: Some(&self.config.folders.workspace.spill),
             ..plain

@@ -270,6 +270,7 @@ impl Session {
         summary.llm_metadata =
             Some(LlmMetadata::new(made.by.full_name(), rounds, made.reply.usage, made.cost).into());
         self.transcript.append(summary).await?;
+        self.keep_alive.stop();
         self.sent.clear_stand_in(&self.transcript).await?;
         self.sent.reset_failures(&self.transcript).await?;
         let what = plan.format_subject();

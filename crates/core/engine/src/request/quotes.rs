@@ -22,7 +22,7 @@ impl Session {
     pub fn quote_system_change(&self) -> Option<Quote> {
         Some(self.expected_prefix_cache()?.quote_change(
             ContextChange::From(0),
-            self.transcript.idle_time().unwrap_or_default(),
+            self.cache_idle_time().unwrap_or_default(),
             &self.config.model,
         ))
     }
@@ -31,7 +31,7 @@ impl Session {
     /// cache should still be valid.
     pub fn quote_expired_cache(&self) -> Option<Quote> {
         self.expected_prefix_cache()?
-            .quote_pause(self.transcript.idle_time()?, &self.config.model)
+            .quote_pause(self.cache_idle_time()?, &self.config.model)
     }
 
     /// Quotes the cost of archiving the rounds of `plan`, without the cost of the summary.
@@ -42,7 +42,7 @@ impl Session {
         let end = segments
             .iter()
             .position(|one| one.message == plan.first_kept)?;
-        let idle = self.transcript.idle_time().unwrap_or_default();
+        let idle = self.cache_idle_time().unwrap_or_default();
         let quote = self.expected_prefix_cache()?.quote_change(
             ContextChange::Without { first, end },
             idle,

@@ -216,6 +216,18 @@ pub struct TaskSettings {
     /// The further front ends of the session; `None` if it has only its own. Sub-agents have none:
     /// their events are part of the session's.
     pub attach_port: Option<Arc<dyn AttachPort>>,
+    /// Controls whether haft may act while nothing happens, as long as the session is open.
+    pub presence: Presence,
+}
+
+/// Tells whether a person has the session open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// The session belongs to a script or another program. Nothing is sent between its requests.
+    #[default]
+    Headless,
+    /// A person has opened the session and can send the next input at any time.
+    Person,
 }
 
 /// Controls what happens to terminal sessions and background tasks at the end of a turn.

@@ -92,6 +92,8 @@ impl Session {
         let zone = self.config.policy.safe_zone_tokens(&model)?;
         self.config.prompt.environment.safe_zone_tokens = Some(zone);
         self.config.model = model;
+        self.keep_alive.stop();
+        self.apply_measured_lifetime();
         self.prompt.render(&self.config)
     }
 
@@ -142,6 +144,7 @@ impl Session {
                     let from = std::mem::replace(&mut self.config.model, client.spec().clone())
                         .full_name();
                     self.services.models.client = client;
+                    self.apply_measured_lifetime();
                     self.config.prompt.environment.safe_zone_tokens = Some(zone);
                     self.sent.lift_token_limit();
                     self.apply_tokenizer_factor();

@@ -25,8 +25,9 @@ use crate::prompt::declared_tools::restore_descriptions;
 use crate::prompt::offered_tools::{Peers, select_subagent_tools, select_tools};
 use crate::prompt::prompt_context::{OfferedContext, PromptContext};
 use crate::prompt::redescribed_tool::translate_tools;
+use crate::request::keep_alive::KeepAlive;
 use crate::request::sent_state::{LoggedState, SentState, load_logged_state};
-use crate::stored_state::StoredState;
+use crate::stored_state::{BoughtLifetime, StoredState};
 
 /// The choice of a conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,6 +318,9 @@ impl Session {
             state.take().unwrap_or_default(),
         );
         let image_descriptions = state.take().unwrap_or_default();
+        let keep_alive = KeepAlive::restore(state.take().unwrap_or_default());
+        let lifetimes = state.take().unwrap_or_default();
+        let bought: Option<BoughtLifetime> = state.take();
         config.notices.extend(state.take_notices());
         let (events, relayed) = RelayedEvents::new();
         let agents = AgentLinks {
@@ -332,6 +336,8 @@ impl Session {
             transcript,
             prompt,
             sent,
+            keep_alive,
+            lifetimes,
             meter,
             permit: inherited.permit,
             hooks,
@@ -344,6 +350,10 @@ impl Session {
             image_descriptions,
         };
         session.apply_tokenizer_factor();
+        if let Some(BoughtLifetime(ttl)) = bought {
+            session.buy_lifetime(&ttl);
+        }
+        session.apply_measured_lifetime();
         match session.follow_plan_mode()? {
             // The notice has the price of the resumption.
             Some(planner) if session.has_changed_model() => session.config.notices.push(planner),

@@ -50,6 +50,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> RunReport {
         self.meter.begin_turn(self.config.model.price);
+        self.keep_alive.begin_turn();
         let timed = TimedCancel::new(cancel, self.meter.time_left());
         let port = self.attach_port().map(Arc::clone);
         let mut attach_sink;
@@ -338,6 +339,8 @@ impl Session {
             io.emit_error("store", error.to_string());
         }
         release_free_memory();
+        self.report_keep_alives(io);
+        self.keep_alive.end_turn(end.outcome);
         let mut result = build_turn_result(end, turn, &self.meter);
         io.emit(EventBody::Result(result.clone()));
         // The caller may store the result or send it to another model.

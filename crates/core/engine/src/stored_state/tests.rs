@@ -106,6 +106,32 @@ fn reminder_copies_keep_their_stored_form() {
 }
 
 #[test]
+fn cache_documents_keep_their_stored_form() {
+    assert_stored_form(&BoughtLifetime("1h".into()), "bought_lifetime", r#""1h""#);
+    let mut evidence = LifetimeEvidence::default();
+    let minutes = std::time::Duration::from_mins;
+    evidence.observe(minutes(5), minutes(1), 100, 100);
+    evidence.observe(minutes(5), minutes(2), 100, 0);
+    assert_stored_form(
+        &CacheLifetimes([("p/m 5m".to_owned(), evidence)].into()),
+        "cache_lifetimes",
+        r#"{"p/m 5m":{"longest_hit":60.0,"shortest_loss":120.0,"early_losses":1,"late_hits":0,"reported":false}}"#,
+    );
+    let mut log = KeepAliveLog::default();
+    log.push(KeepAliveRecord {
+        sent_at: Timestamp::UNIX_EPOCH,
+        pending: PendingWork::Call,
+        usage: Usage::default(),
+        cost: None,
+    });
+    assert_stored_form(
+        &log,
+        "keep_alives",
+        r#"[{"sent_at":"1970-01-01T00:00:00Z","pending":"call","usage":{"input":0,"cached_input":0,"cache_write":0,"output":0,"reasoning":0},"cost":null}]"#,
+    );
+}
+
+#[test]
 fn summary_documents_keep_their_stored_form() {
     assert_stored_form(&FailedSummaries(2), "failed_summaries", "2");
     assert_stored_form(&SummaryStandIn(None), "stand_in", "null");

@@ -29,6 +29,11 @@ pub(crate) struct SessionTurn<'a> {
     request: Option<Arc<Request>>,
     /// The reason why `request` doesn't extend the previous request, if it doesn't.
     cause: Option<String>,
+    /// The number of tokens that `request` should read from the provider's cache, unless its entry
+    /// has expired.
+    expected_read: u64,
+    /// True if the provider's cache held nothing of the conversation when `request` was built.
+    was_cold: bool,
     /// The number of times the request was shortened because the provider rejected it as too long.
     shrink_steps: u32,
     /// True after the first reply of the turn. Input that the user types before the first reply is
@@ -44,6 +49,8 @@ impl<'a> SessionTurn<'a> {
             session,
             request: None,
             cause: None,
+            expected_read: 0,
+            was_cold: false,
             shrink_steps: 0,
             replied: false,
             never_valid: false,
@@ -117,7 +124,8 @@ impl<'a> SessionTurn<'a> {
         }
         session.append_hook_context().await?;
         session.compact_if_due("", io).await?;
-        let late = if session.is_cache_cold() {
+        self.was_cold = session.is_cache_cold();
+        let late = if self.was_cold {
             LateAnswers::Show
         } else {
             LateAnswers::HoldBack
@@ -133,6 +141,7 @@ impl<'a> SessionTurn<'a> {
         match session.assemble_next_request() {
             Ok(Assembly { request, account }) => {
                 self.cause = break_cause_name(&account);
+                self.expected_read = account.expected.cached_input;
                 session.record_account(&request, account, io).await?;
                 self.request = Some(Arc::new(request));
                 Ok(Input::Built)
@@ -173,11 +182,17 @@ impl<'a> SessionTurn<'a> {
         io: &mut TurnIo<'_>,
     ) -> Result<Result<Input, ModelError>, EngineError> {
         let session = &mut *self.session;
+        let unused = session.cache_idle_time();
+        session.keep_alive.stop();
+        session.report_keep_alives(io);
         session
             .call_hooks(session.request_start_event(request), io)
             .await;
         if let Some(reason) = session.hooks.take_stop_reason() {
             return Ok(Ok(Input::Stopped(reason)));
+        }
+        if self.was_cold {
+            session.choose_lifetime(request).await?;
         }
         let client = &session.services.models.client;
         let paid = match PaidRequest::reserve(
@@ -198,6 +213,7 @@ impl<'a> SessionTurn<'a> {
             encoding: Some(session.services.models.client.encoding_json()),
             cause: self.cause.take(),
         };
+        let sent_request = Arc::clone(paid.request());
         // The log must not delay the request: it is written while the model is working.
         drop(
             session
@@ -236,9 +252,14 @@ impl<'a> SessionTurn<'a> {
         session
             .learn_tokenizer_factor(request.estimated_tokens(), reply.usage)
             .await?;
+        let usage = reply.usage;
+        session
+            .observe_lifetime(unused, self.expected_read, usage.cached_input, io)
+            .await?;
         let (reply, failure) = session.continue_reply(request, reply, io).await;
         let replied = session.store_reply(reply, io).await?;
         self.replied = true;
+        session.begin_pause(&sent_request, usage);
         // The hooks run only after the reply is stored.
         session.call_hooks(ended, io).await;
         Ok(Ok(failure.map_or(Input::Replied(replied), |error| {

@@ -5,6 +5,8 @@
 #[path = "../../examples/gate_campaign/desk.rs"]
 mod desk;
 
+mod cache_lifetimes;
 mod cold;
+mod keep_alive;
 mod kept_once;
 mod unreadable_state;

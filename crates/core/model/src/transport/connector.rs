@@ -10,6 +10,7 @@ use crate::config::ProviderConfig;
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Creates HTTP clients for one provider.
+#[derive(Clone)]
 pub(super) struct Connector {
     proxy: Option<Proxy>,
     trusted: Vec<Certificate>,

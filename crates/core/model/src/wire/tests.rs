@@ -50,6 +50,7 @@ fn settings(api: Api) -> Settings {
         capabilities: Capabilities::default(),
         tokenizer_factor: 1.0,
         profile: haft_types::ModelProfile::Full,
+        bought_ttl: None,
     };
     Settings {
         full_name: spec.full_name(),

@@ -105,6 +105,14 @@ pub(super) fn collect_totals(session: &Session) -> ConversationTotals {
             None => totals.unpriced = true,
         }
     }
+    for kept in session.keep_alives() {
+        totals.requests += 1;
+        totals.total += kept.usage;
+        match kept.cost {
+            Some(cost) => *totals.spent.get_or_insert(0.0) += cost.total,
+            None => totals.unpriced = true,
+        }
+    }
     totals
 }
 

@@ -126,6 +126,10 @@ app-sandbox =
        *[other] { $layer }
     }
 app-cache = 缓存 { $percent }%
+app-cache-lives = 缓存还有 { $minutes } 分钟，之后 { $price }
+app-cache-lives-unpriced = 缓存还有 { $minutes } 分钟
+app-cache-expired = 缓存已过期：{ $price }
+app-cache-expired-unpriced = 缓存已过期
 app-layer-system = 系统
 app-layer-documents = 文档
 app-layer-history = 历史

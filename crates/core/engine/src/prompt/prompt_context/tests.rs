@@ -17,7 +17,7 @@ use crate::prompt::external::ToolHelp;
 use crate::prompt::offered_tools::all_tools;
 use crate::prompt::redescribed_tool::translate_tools;
 use crate::session::config::{
-    KnowledgeSettings, Leftovers, ProjectRules, PromptSettings, Roles, SafetySettings,
+    KnowledgeSettings, Leftovers, Presence, ProjectRules, PromptSettings, Roles, SafetySettings,
     SessionFolders, TaskSettings, ToolSettings,
 };
 use crate::session::transcript::tests::{shared_services, transcript};
@@ -87,6 +87,7 @@ fn config(folder: &Path) -> SessionConfig {
             leftovers: Leftovers::Keep,
             approver: None,
             attach_port: None,
+            presence: Presence::Headless,
         },
         callbacks: Vec::new(),
         namespace: "p".into(),

@@ -188,7 +188,7 @@ impl AnthropicWire {
         match mark {
             CacheMark::None => None,
             CacheMark::Boundary => Some(CacheControl {
-                ttl: (self.0.spec.cache.ttl == "1h").then_some("1h"),
+                ttl: (self.0.spec.ttl_in_force() == "1h").then_some("1h"),
             }),
         }
     }

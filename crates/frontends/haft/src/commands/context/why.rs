@@ -1,11 +1,16 @@
-//! `haft context why`: lists every break of the cached prefix with its cause and price.
+//! `haft context why`: lists every break of the cached prefix with its cause and price, the requests
+//! that came after the cache had expired, and the keep-alive requests.
 //!
-//! [`find_breaks`] finds them in the log.
+//! [`find_breaks`] and [`find_cold_rebuilds`] find them in the log.
 
 use std::fmt::Write as _;
 
 use haft_context::PriceBasis;
-use haft_inspect::{Countable, PrefixBreakReport, RequestLogReader, find_breaks, format_count};
+use haft_engine::{KeepAliveRecord, read_keep_alives};
+use haft_inspect::{
+    ColdRebuild, Countable, PrefixBreakReport, RequestLogReader, find_breaks, find_cold_rebuilds,
+    format_count,
+};
 use haft_text::{format_dollars, format_thousands};
 use serde_json::{Value, json};
 
@@ -21,17 +26,63 @@ pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
     }
     let outlines = log.outlines().await?;
     let messages = log.messages().await?;
-    let mut breaks = find_breaks(
-        &outlines,
-        &log.find_models(&outlines)?,
-        &messages,
-        &log.reply_metadata(&outlines, &messages),
-    );
+    let models = log.find_models(&outlines)?;
+    let metadata = log.reply_metadata(&outlines, &messages);
+    let mut breaks = find_breaks(&outlines, &models, &messages, &metadata);
     breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
-    if args.output.json {
-        return output::print_json(&breaks_to_json(&log, &breaks));
+    let mut idle = IdleTimes {
+        cold: find_cold_rebuilds(&outlines, &models),
+        kept: read_keep_alives(log.store.as_ref(), &log.conversation.id).await?,
+    };
+    if let Some(number) = args.request {
+        idle.cold.retain(|one| one.request == number);
+        idle.kept.clear();
     }
-    output::print_text(&breaks_to_text(&log, &breaks))
+    if args.output.json {
+        return output::print_json(&breaks_to_json(&log, &breaks, &idle));
+    }
+    let breaks = breaks_to_text(&log, &breaks);
+    output::print_text(&format!("{breaks}{}", idle.to_text()))
+}
+
+/// The times in which no request was sent: those after which the cache had expired, and those in
+/// which it was kept alive.
+struct IdleTimes {
+    cold: Vec<ColdRebuild>,
+    kept: Vec<KeepAliveRecord>,
+}
+
+impl IdleTimes {
+    /// Returns the sums for people; empty if there is nothing to report.
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        for one in &self.cold {
+            let request = one.request;
+            let tokens = format_thousands(one.tokens);
+            let idle = haft_tui::format_elapsed(one.idle);
+            let cost = one.cost.map_or_else(|| "-".to_owned(), format_dollars);
+            text += text!("context-why-cold", request, idle, tokens, cost).as_ref();
+            text.push('\n');
+        }
+        if !self.kept.is_empty() {
+            let requests = format_count(self.kept.len(), Countable::Request);
+            let read: u64 = self.kept.iter().map(|one| one.usage.cached_input).sum();
+            let tokens = format_thousands(read);
+            let cost = self.kept_cost();
+            let cost = cost.map_or_else(|| "-".to_owned(), format_dollars);
+            text += text!("context-why-kept", requests, tokens, cost).as_ref();
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Returns the cost of all keep-alive requests, or `None` if one of them has no price.
+    fn kept_cost(&self) -> Option<f64> {
+        self.kept
+            .iter()
+            .map(|one| one.cost.map(|cost| cost.total))
+            .sum()
+    }
 }
 
 fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
@@ -40,7 +91,7 @@ fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     (tokens, breaks.iter().map(|one| one.price().cost).sum())
 }
 
-fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
+fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport], idle: &IdleTimes) -> Value {
     let (tokens, cost) = sum_breaks(breaks);
     let one = |one: &PrefixBreakReport| {
         json!({
@@ -59,6 +110,14 @@ fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value
             "basis": one.price().basis,
         })
     };
+    let cold = |one: &ColdRebuild| {
+        json!({
+            "request": one.request,
+            "idle_seconds": one.idle.as_secs(),
+            "tokens": one.tokens,
+            "cost": one.cost,
+        })
+    };
     json!({
         "conversation_id": log.conversation.id,
         "requests": log.requests,
@@ -66,6 +125,8 @@ fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value
         "unexplained": breaks.iter().filter(|one| one.cause.is_none()).count(),
         "tokens": tokens,
         "cost": cost,
+        "cold": idle.cold.iter().map(cold).collect::<Vec<_>>(),
+        "keep_alives": idle.kept,
     })
 }
 

@@ -1,5 +1,6 @@
 //! `haft conversations show --cost`: prints the cost of each request by class of token.
 
+use haft_engine::KeepAliveRecord;
 use haft_types::{Cost, LlmMetadata, Message, Usage};
 use serde_json::{Value, json};
 
@@ -68,17 +69,26 @@ pub(super) async fn show_costs(haft: &Haft, args: ShowConversationArgs) -> anyho
             None => total.unpriced += 1,
         }
     }
+    let kept = haft_engine::read_keep_alives(store.as_ref(), &conversation.id).await?;
+    for one in &kept {
+        total.usage += one.usage;
+        match one.cost {
+            Some(cost) => total.cost += cost,
+            None => total.unpriced += 1,
+        }
+    }
     if args.json {
         return output::print_json(&json!({
             "id": conversation.id,
             "requests": asked.iter().map(request_to_json).collect::<Vec<_>>(),
+            "keep_alives": kept,
             "total": {"usage": total.usage, "cost": total.cost, "unpriced": total.unpriced},
         }));
     }
     if asked.is_empty() {
         return output::print_text_line(text!("conversations-cost-none"));
     }
-    output::print_text(&costs_to_table(&asked, &total))
+    output::print_text(&costs_to_table(&asked, &kept, &total))
 }
 
 fn request_to_json(one: &PricedRequest<'_>) -> Value {
@@ -92,7 +102,11 @@ fn request_to_json(one: &PricedRequest<'_>) -> Value {
     })
 }
 
-fn costs_to_table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
+fn costs_to_table(
+    asked: &[PricedRequest<'_>],
+    kept: &[KeepAliveRecord],
+    total: &CostTotal,
+) -> String {
     let headings = [
         text!("table-message"),
         text!("table-round"),
@@ -115,6 +129,10 @@ fn costs_to_table(asked: &[PricedRequest<'_>], total: &CostTotal) -> String {
             one.metadata.model_name.clone(),
         ];
         table.add_row(cost_table_row(names, one.metadata.usage(), one.cost()));
+    }
+    for one in kept {
+        let names = ["-".to_owned(), "-".to_owned(), "keep-alive".to_owned()];
+        table.add_row(cost_table_row(names, one.usage, one.cost));
     }
     let names = [String::new(), String::new(), output::localize_text("total")];
     table.add_row(cost_table_row(names, total.usage, Some(total.cost)));
