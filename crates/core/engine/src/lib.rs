@@ -56,5 +56,6 @@ pub use session::open::{ConversationChoice, OpenError};
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
+pub use stored_state::{ChildAgent, list_child_agents};
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

@@ -13,6 +13,7 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
 
+mod cache_use;
 mod error;
 mod imported_requests;
 mod message_text;
@@ -27,6 +28,7 @@ use std::fmt::Display;
 
 use haft_messages::MessageFile;
 
+pub use cache_use::{CacheUse, UseRow};
 pub use error::InspectError;
 pub use imported_requests::ImportedRequests;
 pub use message_text::{Countable, format_count, full_message_text, message_opening, part_to_text};

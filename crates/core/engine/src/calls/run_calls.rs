@@ -279,6 +279,7 @@ impl Session {
         Audience {
             profile: self.config.model.profile,
             registry: self.prompt.registry(),
+            copied: self.prompt.copied_registry(),
         }
     }
 
@@ -358,6 +359,7 @@ impl Session {
                 usage,
                 cost,
                 saved_tokens: 0,
+                tools: Vec::new(),
             });
         }
         if let Some(described) = Box::pin(self.describe_images(&images, io)).await? {

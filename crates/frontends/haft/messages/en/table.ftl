@@ -1,6 +1,7 @@
 # Headings of tables.
 
 table-age = AGE
+table-agent = AGENT
 table-api = API
 table-bytes = BYTES
 table-cache = CACHE
@@ -88,3 +89,5 @@ table-worker = WORKER
 table-slots = SLOTS
 table-silent = SILENT
 table-problem = PROBLEM
+table-requests = REQUESTS
+table-uncached = UNCACHED

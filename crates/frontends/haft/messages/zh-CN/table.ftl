@@ -1,6 +1,7 @@
 # Headings of tables.
 
 table-age = 存在时间
+table-agent = 代理
 table-api = API
 table-bytes = 字节
 table-cache = 缓存
@@ -88,3 +89,5 @@ table-worker = 工作节点
 table-slots = 槽位
 table-silent = 静默
 table-problem = 问题
+table-requests = 请求数
+table-uncached = 未缓存
