@@ -83,7 +83,7 @@ fn first_requests(home: &Path, conversations: &[String]) -> Vec<LoggedRequest> {
             let logged = store.logged_request(&ConversationId::new(id), 1).await;
             found.push(logged.unwrap().unwrap());
         }
-        found.sort_by_key(|logged| logged.summary.at);
+        found.sort_by_key(|logged| logged.summary.sent_at);
         found
     })
 }
@@ -294,7 +294,7 @@ fn fork_sends_the_bytes_of_its_parent() {
         let ran = rig.task(&["--permission-mode", "yolo", "MARK the zebra"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
         let requests = rig.server.generation_requests();
-        let body = |number: usize| String::from_utf8(requests[number].body.clone()).unwrap();
+        let body = |number: usize| String::from_utf8(requests[number].body.to_vec()).unwrap();
         let parent = body(0);
         let fork = body(1);
         let shared = parent.find("MARK the zebra").unwrap();
