@@ -24,6 +24,9 @@ mod show;
 
 use builder::Builder;
 
+/// The answer of the assistant to the message that states the working folder.
+const PLACE_ACKNOWLEDGMENT: &str = "I will work there.";
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     /// The API of the request.
@@ -202,11 +205,18 @@ impl Seen {
             .flat_map(|message| message.parts.iter().map(|part| (message.role, part)))
     }
 
-    /// Counts the messages of the assistant.
+    /// Counts the messages of the assistant, except the acknowledgment of the working folder, which
+    /// haft adds to every request.
     pub fn count_assistant_turns(&self) -> usize {
         self.messages
             .iter()
             .filter(|message| message.role == SeenRole::Assistant)
+            .filter(|message| {
+                let [part] = message.parts.as_slice() else {
+                    return true;
+                };
+                part.text() != Some(PLACE_ACKNOWLEDGMENT)
+            })
             .count()
     }
 

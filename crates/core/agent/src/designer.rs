@@ -28,6 +28,7 @@ pub fn find_designer(config: &Config, paths: &KnowledgePaths) -> Option<AgentDef
         model: Some(model),
         include_rules: true,
         worktree: false,
+        fork: false,
         system_prompt: None,
         role: role.trim().to_owned(),
         path: PathBuf::from("built-in"),

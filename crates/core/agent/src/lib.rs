@@ -78,6 +78,8 @@ pub use haft_engine::{
     ConversationChoice, EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeListener,
     ModeSwitch, OpenError, RunReport, Session, SubjectKind, parse_hook_output, sent_from_outline,
 };
+/// The sub-agents that a conversation has started, for reports.
+pub use haft_engine::{ChildAgent, list_child_agents};
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};
 /// The settings of a session that are part of a [`RunPlan`].

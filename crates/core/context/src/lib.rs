@@ -105,6 +105,7 @@
 //! ```text
 //! system      one message: role, tool use, capabilities, rules, …          render_system
 //! documents   a pair per kind: the text, then "I have read …"              Documents
+//!   place     the last pair: the working folder and other facts of this place
 //! history     summaries, then the messages that are left                   repair_blocks, compression, pruning, compaction
 //!   run       reminders, somewhere in the history                          Reminders, Placement
 //! current     the user's input that is being answered
@@ -189,12 +190,13 @@ pub use build::reminders::{
     format_useful_ranges, strip_reminder_tag,
 };
 pub use build::system::{
-    Environment, PromptSections, RoleText, SystemInput, SystemSection, render_small_system,
-    render_system, system_entry,
+    Environment, PromptSections, RoleText, StatedPlace, SystemInput, SystemSection,
+    render_small_system, render_system, system_entry,
 };
 pub use build::title::build_title_request;
 pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
+pub use cache::attribution::divide_usage;
 pub use cache::idle::{
     ExpiryReason, GapHistory, GapKind, IdleCost, IdleDecision, IdleLimits, IdleMode, IdlePause,
     LifetimeChoice, LifetimeEvidence, LifetimeOffer, PendingWork, can_keep_alive, choose_lifetime,

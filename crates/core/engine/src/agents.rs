@@ -15,3 +15,4 @@ pub(crate) mod parent;
 pub(crate) mod relay;
 pub(crate) mod roster;
 pub(crate) mod session_agents;
+pub(crate) mod sibling_gate;

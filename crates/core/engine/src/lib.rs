@@ -61,6 +61,6 @@ pub use session::recorded_run::{
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
-pub use stored_state::{KeepAliveRecord, read_keep_alives};
+pub use stored_state::{ChildAgent, KeepAliveRecord, list_child_agents, read_keep_alives};
 pub use turn::answer::{AnswerSchema, SchemaError};
 pub use turn::turn_io::EventSink;

@@ -32,6 +32,7 @@ use crate::agents::hub::Mailbox;
 use crate::agents::parent::Rank;
 use crate::agents::relay::RelayedEvents;
 use crate::agents::roster::SubagentRoster;
+use crate::agents::sibling_gate::SiblingPlace;
 use crate::budget::meter::Meter;
 use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
@@ -45,6 +46,8 @@ use transcript::Transcript;
 
 /// An open conversation with its models, tools and limits. Runs one turn at a time.
 pub struct Session {
+    /// The key by which providers route requests that share first bytes to one cache.
+    pub(crate) cache_key: String,
     pub(crate) config: SessionConfig,
     pub(crate) services: Services,
     pub(crate) transcript: Transcript,
@@ -82,6 +85,8 @@ pub(crate) struct AgentLinks {
     pub(crate) unannounced: Vec<StartedAgent>,
     /// Receives messages of other agents; `None` if the session is read-only.
     pub(crate) mailbox: Option<Mailbox>,
+    /// The place among sub-agents with equal first bytes, until the first request is sent.
+    pub(crate) sibling: Option<SiblingPlace>,
 }
 
 impl Session {

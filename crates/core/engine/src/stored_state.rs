@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use haft_context::{Carried, Cleared, Edits, LifetimeEvidence, Marks, PendingWork};
+use haft_context::{
+    Carried, Cleared, Edits, LifetimeEvidence, Marks, PendingWork, StatedPlace,
+};
 use haft_store::{Store, StoreError};
 use haft_text::Masker;
 use haft_tools::{KeptDocument, TaskReport, TodoItems, UsefulRanges};
@@ -45,6 +47,7 @@ conversation_documents! {
     SentEdits => "edited",
     SentDescriptions => "active_context",
     ToolDescriptions => "steady_tools",
+    SentPlace => "place",
     TokenizerFactors => "tokenizer_factors",
     PlanModeNotice => "plan_told",
     // The provider's cache over time.
@@ -80,6 +83,12 @@ pub(crate) struct SentEdits(pub(crate) Option<ContentHash>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SentDescriptions(pub(crate) Option<String>);
+
+/// The part of the conversation's requests that states the working folder. Missing in
+/// conversations of earlier versions, whose system message states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SentPlace(pub(crate) StatedPlace);
 
 /// The description under which each declared tool was first sent to the model, by tool name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -257,6 +266,61 @@ impl StoredState {
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
+}
+
+/// The key of the project's document that is stored once the user has been informed that new
+/// conversations have [`SentPlace`].
+const PLACE_NOTICE_KEY: &str = "place_notice";
+
+/// Returns true if the project's current conversation was sent by a version that stated the working
+/// folder in the system message, and the user has not been informed yet that new conversations
+/// differ. Later calls for the project return false.
+pub(crate) async fn begin_place_notice(
+    store: &dyn Store,
+    namespace: &str,
+) -> Result<bool, StoreError> {
+    let Some(current) = store.current_conversation(namespace).await? else {
+        return Ok(false);
+    };
+    let sent = store
+        .states(&current, &[SentPolicy::KEY, SentPlace::KEY])
+        .await?;
+    let is_earlier = sent.contains_key(SentPolicy::KEY) && !sent.contains_key(SentPlace::KEY);
+    if !is_earlier
+        || store
+            .project_state(namespace, PLACE_NOTICE_KEY)
+            .await?
+            .is_some()
+    {
+        return Ok(false);
+    }
+    store
+        .set_project_state(namespace, PLACE_NOTICE_KEY, Value::Bool(true))
+        .await?;
+    Ok(true)
+}
+
+/// A sub-agent that a conversation has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildAgent {
+    /// The agent's name in its definition.
+    pub name: String,
+    pub conversation: ConversationId,
+}
+
+/// Returns the sub-agents that a conversation has started, oldest first. A stored list that cannot
+/// be parsed is empty.
+pub async fn list_child_agents(
+    store: &dyn Store,
+    id: &ConversationId,
+) -> Result<Vec<ChildAgent>, StoreError> {
+    let stored = read_document::<ChildConversations>(store, id).await?;
+    let ChildConversations(children) = stored.and_then(Result::ok).unwrap_or_default();
+    let agent = |child: ChildConversation| ChildAgent {
+        name: child.agent,
+        conversation: child.conversation,
+    };
+    Ok(children.into_iter().map(agent).collect())
 }
 
 /// Reads the current version of a document from the store, or returns `None` if it is not stored.

@@ -32,6 +32,9 @@ pub struct AgentDefinition {
     pub include_rules: bool,
     /// True if the agent changes files in a git worktree of its own.
     pub worktree: bool,
+    /// True if the agent uses the model, tools, system prompt and documents of the agent that
+    /// starts it, byte for byte, so that it reads them from the provider's cache.
+    pub fork: bool,
     /// The system prompt that replaces the built-in one; `None` keeps the built-in prompt.
     pub system_prompt: Option<String>,
     /// The text that defines the role in the system message.
@@ -53,6 +56,7 @@ struct AgentFrontMatter {
     #[serde(alias = "include-rules")]
     include_rules: bool,
     worktree: bool,
+    fork: bool,
     system_prompt: Option<String>,
     system_prompt_file: Option<PathBuf>,
 }
@@ -149,6 +153,18 @@ fn parse_agent(
     let model = head
         .model
         .filter(|model| !model.trim().is_empty() && model != "inherit");
+    if head.fork {
+        let other = match (&model, &system_prompt) {
+            (Some(model), _) => Some(format!("`model: {model}`")),
+            (None, Some(_)) => Some("a system prompt of its own".to_owned()),
+            (None, None) => None,
+        };
+        if let Some(other) = other {
+            return Err(Some(format!(
+                "`fork: true` and {other} exclude each other: a fork has the model and the system prompt of the agent that starts it. Remove one of them"
+            )));
+        }
+    }
     Ok(AgentDefinition {
         name,
         description: require_text(head.description, "description")?,
@@ -156,6 +172,7 @@ fn parse_agent(
         model,
         include_rules: head.include_rules,
         worktree: head.worktree,
+        fork: head.fork,
         system_prompt,
         role: parted.body.trim().to_owned(),
         path: path.to_owned(),

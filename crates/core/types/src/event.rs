@@ -11,7 +11,7 @@ use crate::price::Cost;
 use crate::request::Layer;
 use crate::sandbox::SandboxStatus;
 use crate::tool::{ToolError, ToolStatus};
-use crate::usage::Usage;
+use crate::usage::{ToolUsage, Usage};
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -182,6 +182,10 @@ pub enum EventBody {
         /// zero.
         #[serde(default, skip_serializing_if = "is_zero")]
         saved_tokens: u64,
+        /// The share of each tool's results in the input tokens, divided by the estimated size of
+        /// the messages. Omitted if the request contains no results.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<ToolUsage>,
     },
     /// The fill level of the window. Sent before each request.
     Window {

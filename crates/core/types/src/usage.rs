@@ -42,6 +42,20 @@ impl Usage {
     }
 }
 
+/// The share of one tool's results in the input tokens of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ToolUsage {
+    /// The name of the tool.
+    pub name: String,
+    /// The number of tokens neither read from nor written to the cache.
+    pub input: u64,
+    /// The number of tokens read from the cache.
+    pub cached_input: u64,
+    /// The number of tokens written to the cache.
+    pub cache_write: u64,
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;

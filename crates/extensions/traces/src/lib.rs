@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use haft_agent::{HostEnvironment, RandomIds};
 use haft_types::{
     CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _,
-    Outcome, SubagentPhase, TurnResult, Usage,
+    Outcome, SubagentPhase, ToolUsage, TurnResult, Usage,
 };
 use opentelemetry::trace::{
     SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
@@ -44,6 +44,7 @@ pub type SpanIds = (TraceId, SpanId);
 
 struct TurnSpans {
     span: SpanData,
+    agent: String,
     model: String,
     request: Option<SpanData>,
     calls: HashMap<String, SpanData>,
@@ -242,7 +243,11 @@ impl TurnSpans {
                 }
             }
             EventBody::Usage {
-                model, usage, cost, ..
+                model,
+                usage,
+                cost,
+                tools,
+                ..
             } => {
                 // A request of a tool is reported only after it has ended, so it has no open span.
                 let request = self
@@ -255,6 +260,8 @@ impl TurnSpans {
                     [
                         build_model_attributes("chat", model),
                         build_usage_attributes(usage, cost.as_ref()),
+                        build_tool_usage_attributes(tools),
+                        vec![KeyValue::new("gen_ai.agent.name", self.agent.clone())],
                     ]
                     .concat(),
                 );
@@ -329,6 +336,7 @@ fn begin_turn(event: &Event, model: &str, above: SpanIds) -> TurnSpans {
     );
     TurnSpans {
         span,
+        agent: event.agent.clone(),
         model: model.to_owned(),
         request: None,
         calls: HashMap::new(),
@@ -415,6 +423,27 @@ fn build_model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue>
         KeyValue::new("gen_ai.operation.name", operation),
         KeyValue::new("gen_ai.provider.name", provider.to_owned()),
         KeyValue::new("gen_ai.request.model", name.to_owned()),
+    ]
+}
+
+/// Returns the share of each tool's results in the input of a request, as lists of equal length.
+fn build_tool_usage_attributes(tools: &[ToolUsage]) -> Vec<KeyValue> {
+    if tools.is_empty() {
+        return Vec::new();
+    }
+    let counts = |of: fn(&ToolUsage) -> u64| {
+        let counts = tools.iter().map(|tool| of(tool).cast_signed());
+        Value::Array(Array::I64(counts.collect()))
+    };
+    let names = tools.iter().map(|tool| tool.name.clone().into());
+    vec![
+        KeyValue::new(
+            "haft.tools.names",
+            Value::Array(Array::String(names.collect())),
+        ),
+        KeyValue::new("haft.tools.cache_read", counts(|tool| tool.cached_input)),
+        KeyValue::new("haft.tools.cache_creation", counts(|tool| tool.cache_write)),
+        KeyValue::new("haft.tools.uncached", counts(|tool| tool.input)),
     ]
 }
 

@@ -225,6 +225,7 @@ impl ClaudeOptions {
                 model: agent.model.filter(|model| model != "inherit"),
                 include_rules: false,
                 worktree: false,
+                fork: false,
                 system_prompt: None,
                 role: agent.prompt,
                 path: format!("--agents/{name}").into(),

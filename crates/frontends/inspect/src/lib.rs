@@ -13,6 +13,7 @@ macro_rules! text {
     ($($message:tt)+) => { haft_messages::message!(&crate::MESSAGES, $($message)+) };
 }
 
+mod cache_use;
 mod cold_rebuilds;
 mod error;
 mod imported_requests;
@@ -28,6 +29,7 @@ use std::fmt::Display;
 
 use haft_messages::MessageFile;
 
+pub use cache_use::{CacheUse, UseRow};
 pub use cold_rebuilds::{ColdRebuild, find_cold_rebuilds};
 pub use error::InspectError;
 pub use imported_requests::ImportedRequests;

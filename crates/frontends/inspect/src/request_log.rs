@@ -252,7 +252,7 @@ pub fn collect_offered_tools(logged: &LoggedRequest, protocol: ToolProtocol) -> 
 /// Finds the metadata of each request's reply. The reply is the first assistant message stored
 /// after the newest message of the request. A request that was sent again, or never answered, has
 /// no reply; neither has a keep-alive request.
-fn match_replies<'a>(
+pub(crate) fn match_replies<'a>(
     outlines: &[RequestOutline],
     messages: &'a [Message],
 ) -> Vec<Option<&'a LlmMetadata>> {

@@ -21,7 +21,13 @@ pub enum DocumentKind {
     Rules,
     /// The content of `CODE_LAW.md`.
     CodeLaw,
+    /// The facts that differ between sessions of a project, such as the working folder. No cache
+    /// mark covers these documents together with the others, so that sessions share the others.
+    Place,
 }
+
+/// The owner of the documents of kind [`DocumentKind::Place`].
+pub(crate) const PLACE_OWNER: &str = "document:place";
 
 /// Controls whether a document may be left out when room is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,11 +56,12 @@ pub struct Documents {
 }
 
 impl DocumentKind {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::LibraryDocs,
         Self::ExternalTools,
         Self::Rules,
         Self::CodeLaw,
+        Self::Place,
     ];
 
     fn owner_name(self) -> &'static str {
@@ -63,6 +70,7 @@ impl DocumentKind {
             Self::ExternalTools => "document:tools",
             Self::Rules => "document:rules",
             Self::CodeLaw => "document:law",
+            Self::Place => PLACE_OWNER,
         }
     }
 
@@ -76,6 +84,7 @@ impl DocumentKind {
             }
             Self::Rules => "Rules for work in this project. They apply to everything you do here.",
             Self::CodeLaw => "The law of this code base. It applies to every change.",
+            Self::Place => "Where you work.",
         }
     }
 
@@ -87,6 +96,7 @@ impl DocumentKind {
             }
             Self::Rules => "I have read the rules and will follow them.",
             Self::CodeLaw => "I have read the law of this code base and will keep to it.",
+            Self::Place => "I will work there.",
         }
     }
 }

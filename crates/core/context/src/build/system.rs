@@ -30,6 +30,20 @@ pub enum RoleText<'a> {
     Custom(&'a str),
 }
 
+/// The part of a request that states the working folder, and the user's name and home folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatedPlace {
+    /// The system message states the place, so its bytes differ from place to place.
+    #[default]
+    System,
+    /// A document after all others states the place ([`DocumentKind::Place`]), so that sessions in
+    /// different clones, worktrees and homes share their first bytes.
+    ///
+    /// [`DocumentKind::Place`]: crate::DocumentKind::Place
+    AfterDocuments,
+}
+
 /// The description of the machine and the working folder, as given to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
@@ -79,6 +93,8 @@ pub struct SystemInput<'a> {
     pub package_context: Option<&'a str>,
     /// The machine and the working folder.
     pub environment: &'a Environment,
+    /// The part of the request that states the working folder.
+    pub place: StatedPlace,
     /// The paths of the files on which the user has set the focus.
     pub focus_files: &'a [String],
     /// Text from the user, appended as the last section.
@@ -313,6 +329,8 @@ struct SystemView<'a> {
     cases: &'a [String],
     package_context: Option<&'a str>,
     environment: &'a Environment,
+    /// True if the system message states the working folder, the user's name and the home folder.
+    states_place: bool,
     focus_files: &'a [String],
     append: Option<&'a str>,
 }
@@ -362,6 +380,10 @@ pub(crate) fn render_system_detail(
         cases: input.cases,
         package_context: input.package_context,
         environment: input.environment,
+        states_place: match input.place {
+            StatedPlace::System => true,
+            StatedPlace::AfterDocuments => false,
+        },
         focus_files: input.focus_files,
         append: input.append,
     };

@@ -1,8 +1,10 @@
 //! Cache marks: the positions at which a provider is asked to store the prefix.
 //!
 //! ```text
-//! system ¹ documents ² history ³ run history ⁴      ⁴ only when nothing moves before it
+//! system ¹ documents ² place ²' history ³ run history ⁴      ⁴ only when nothing moves before it
 //! ```
+//!
+//! Mark ²' is left out if a request has four others.
 //!
 //! Some providers find a prefix only at a mark of an earlier request, so the mark directly before
 //! the run makes a moving run cheap. They search back a limited number of content blocks, so a long
@@ -10,6 +12,7 @@
 
 use haft_types::{CacheRule, Layer, Segment};
 
+use crate::build::documents::PLACE_OWNER;
 use crate::cache::prefix::Sent;
 
 /// The maximum number of marks that a provider accepts in one request.
@@ -66,6 +69,14 @@ pub(crate) fn mark_boundaries(
     if marks.len() > MAX_MARKS {
         marks.remove(0);
     }
+    // Sessions in one place share the documents about it, too.
+    if marks.len() < MAX_MARKS {
+        marks.extend(
+            segments
+                .iter()
+                .rposition(|segment| segment.layer == Layer::Documents),
+        );
+    }
     for mark in marks {
         segments[mark].boundary = true;
     }
@@ -81,7 +92,7 @@ fn find_default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     marks.extend(
         segments
             .iter()
-            .rposition(|segment| segment.layer == Layer::Documents),
+            .rposition(|segment| is_shared_document(segment.layer, segment.owner)),
     );
     let before_run = segments
         .iter()
@@ -95,6 +106,12 @@ fn find_default_marks(segments: &[Segment], run: RunMotion) -> Vec<usize> {
     marks.sort_unstable();
     marks.dedup();
     marks
+}
+
+/// True for the segment of a document that other sessions of the project send, too. The documents
+/// about the place follow the mark, because they differ between sessions.
+pub(crate) fn is_shared_document(layer: Layer, owner: &str) -> bool {
+    layer == Layer::Documents && owner != PLACE_OWNER
 }
 
 fn count_blocks(segment: &Segment) -> usize {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use haft_text::format_thousands;
 use haft_types::{CacheMatch, ContentHash, Layer, ModelSpec, SentSegment, Usage};
 
+use crate::cache::boundaries::is_shared_document;
 use crate::cache::prefix::Sent;
 use crate::cache::simulate::{CachePiece, CacheSimulator};
 use crate::scale::Scale;
@@ -112,15 +113,17 @@ impl PrefixCache {
         self.record_pieces(
             after,
             request,
-            sent.segments.iter().map(|segment| segment.layer),
+            sent.segments
+                .iter()
+                .map(|segment| (segment.layer, segment.owner.as_ref())),
         );
     }
 
-    fn record_pieces(
+    fn record_pieces<'a>(
         &mut self,
         after: Duration,
         request: Vec<CachePiece>,
-        layers: impl Iterator<Item = Layer>,
+        layers: impl Iterator<Item = (Layer, &'a str)>,
     ) {
         self.at += after;
         self.cache
@@ -128,10 +131,16 @@ impl PrefixCache {
         let layers: Vec<_> = layers.collect();
         let documents = layers
             .iter()
-            .rposition(|layer| *layer == Layer::Documents)
+            .rposition(|(layer, owner)| is_shared_document(*layer, owner))
             .map(|index| index + 1);
-        let before_run = layers.iter().position(|layer| *layer == Layer::Reminders);
-        let standing = [Some(1), documents, before_run, Some(layers.len())];
+        let place = layers
+            .iter()
+            .rposition(|(layer, _)| *layer == Layer::Documents)
+            .map(|index| index + 1);
+        let before_run = layers
+            .iter()
+            .position(|(layer, _)| *layer == Layer::Reminders);
+        let standing = [Some(1), documents, place, before_run, Some(layers.len())];
         let passing = |(index, piece): (usize, &CachePiece)| {
             piece.boundary && !standing.contains(&Some(index))
         };

@@ -19,7 +19,7 @@ use haft_types::{
 use serde_json::Value;
 
 use crate::build::blocks::repair_blocks;
-use crate::build::documents::Documents;
+use crate::build::documents::{Documents, PLACE_OWNER};
 use crate::build::layers::Layers;
 use crate::build::reminders::{ROLE_OWNER, TODO_OWNER};
 use crate::build::rounds::{ArchiveCut, Timeline, TimelineItem, is_from_user};
@@ -241,7 +241,7 @@ pub(crate) fn reduce_to_fit(
     let before = layers.tokens();
     if before > room.hard {
         shorten_system(layers, snapshot, SystemDetail::Bare)?;
-        layers.documents.clear();
+        layers.documents.retain(|(owner, _)| *owner == PLACE_OWNER);
         layers
             .run
             .retain(|(owner, _)| matches!(*owner, ROLE_OWNER | TODO_OWNER));

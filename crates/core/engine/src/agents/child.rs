@@ -14,17 +14,24 @@ use haft_project::agents::{AgentDefinition, AgentTools};
 use haft_store::Conversation;
 use haft_tool::{AgentReport, WorkPlace};
 use haft_tools::{CopyRequest, MergeReport, ProjectCopy};
-use haft_types::{ConversationId, Metadata, ModelSpec, Outcome, Prompt, TurnResult, prompt};
+use haft_types::{
+    CacheKind, ContentHash, ConversationId, Metadata, ModelSpec, Outcome, Prompt, TurnResult,
+    prompt,
+};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::child_start::{ChildStart, failure_report};
 use super::evidence::collect_evidence;
 use super::hub::AgentMessage;
-use super::parent::{Inherited, ParentLink, ParentSession, child_namespace};
+use super::parent::{Inherited, ParentLink, ParentSession, Sibling, child_namespace};
 use super::relay::{Relay, mark_timeout};
+use super::sibling_gate::SiblingPlace;
 use crate::budget::limits::TurnLimits;
+use crate::calls::call_check::describe_fork_tools;
 use crate::error::Notice;
+use crate::prompt::offered_tools::choose_tools_of_parent;
+use crate::prompt::prompt_context::PromptCopy;
 use crate::session::Session;
 use crate::session::config::{
     Leftovers, ModelServices, Presence, ProjectRules, PromptSettings, Roles, Services,
@@ -33,6 +40,12 @@ use crate::session::config::{
 use crate::session::model_opener::SideModels;
 use crate::session::open::{OpenError, make_title};
 use crate::stored_state::ChildConversation;
+
+/// The first message of a fork, with its role and its task.
+const FORK_TASK: Prompt = prompt!("../../prompts/fork_task");
+/// The number of sub-agents whose requests go to one cache of a provider. More requests than a cache
+/// serves per minute go to other machines, and miss.
+const SIBLINGS_PER_KEY: usize = 12;
 
 /// The instructions on how a sub-agent finishes its task.
 const COMPLETION: Prompt = prompt!("../../prompts/subagent_completion");
@@ -103,6 +116,7 @@ async fn open_and_run(
     let task = start.assignment.task.clone();
     let call_id = start.call_id.clone();
     let history = Arc::clone(&start.history);
+    let role = start.prompt.is_some().then(|| start.agent.role.clone());
     let (mut session, worktree) = Box::pin(open_child(parent, start)).await?;
     let out_of_time = Arc::new(OnceLock::new());
     let mut relay = Relay {
@@ -114,8 +128,12 @@ async fn open_and_run(
         task: task.clone(),
         out_of_time: Arc::clone(&out_of_time),
     };
+    let input = match role {
+        Some(role) if session.history().is_empty() => write_fork_task(&session, &role, &task),
+        _ => task,
+    };
     let result = {
-        let mut running = std::pin::pin!(session.run(Some(task), &mut relay, &cancel));
+        let mut running = std::pin::pin!(session.run(Some(input), &mut relay, &cancel));
         tokio::select! {
             report = &mut running => report.result,
             () = tokio::time::sleep(time) => {
@@ -160,6 +178,29 @@ async fn open_and_run(
         }
     }
     Ok(report)
+}
+
+/// Writes the first message of a fork: its role, the tools that it may call, and its task.
+fn write_fork_task(session: &Session, role: &str, task: &str) -> String {
+    let config = &session.config;
+    let language = config.policy.prompt_language;
+    let template = FORK_TASK.text(language).trim_end();
+    let filled: Vec<_> = template
+        .split('{')
+        .map(|part| {
+            let (field, rest) = part.split_once('}').unwrap_or(("", part));
+            let text = match field {
+                "name" => config.agent.clone(),
+                "role" => config.safety.masker.mask(role).into_owned(),
+                "completion" => COMPLETION.text(language).trim_end().to_owned(),
+                "tools" => describe_fork_tools(session.prompt.registry()),
+                "task" => task.to_owned(),
+                _ => String::new(),
+            };
+            text + rest
+        })
+        .collect();
+    filled.concat()
 }
 
 /// Describes the messages that the agent did not read before it ended; `None` if there are none.
@@ -228,6 +269,8 @@ async fn open_child(
         conversation,
         call_id,
         waiting,
+        company,
+        prompt,
         model,
         turns,
         ..
@@ -235,7 +278,10 @@ async fn open_child(
     let file = parent.config.knowledge.paths.display_path(&agent.path);
     check_subagent_role(&agent.name, Some(&agent.role), &file)
         .map_err(|error| ChildRefusal::new("no_role", &error))?;
-    let (client, notice) = open_agent_model(parent, &agent, model)?;
+    let (client, notice) = match &prompt {
+        Some(_) => (open_fork_model(parent, &model)?, None),
+        None => open_agent_model(parent, &agent, model)?,
+    };
     if client.spec().price.is_none() && parent.config.task.limits.needs_price() {
         return Err(ChildRefusal::new(
             "no_price",
@@ -252,6 +298,7 @@ async fn open_child(
         &running_as,
         client.spec().clone(),
         turns,
+        prompt.as_deref(),
     );
     config.notices.extend(notice);
     let place = assignment.place.unwrap_or(if agent.worktree {
@@ -289,11 +336,9 @@ async fn open_child(
             .collect();
         services.running = Arc::new(parent.running.for_conversation_in(folders));
     }
-    let link = ParentLink {
-        inherited: Inherited::from_parent(parent, &config, id, place),
-        mailbox: mailbox.unwrap_or_else(|| parent.shared.hub.register(&running_as, &agent.role)),
-        waiting,
-    };
+    let id = id.clone();
+    let inherited = Inherited::from_parent(parent, &config, &id, place);
+    let mailbox = mailbox.unwrap_or_else(|| parent.shared.hub.register(&running_as, &agent.role));
     let (conversation, resumed) = if let Some(stored) = earlier {
         (stored, true)
     } else {
@@ -317,6 +362,14 @@ async fn open_child(
             ),
             false,
         )
+    };
+    let link = ParentLink {
+        inherited,
+        mailbox,
+        waiting,
+        company,
+        sibling: find_sibling(parent, &agent, &id, &config.model, prompt.as_deref()),
+        copied: prompt,
     };
     let failed = |error: OpenError| ChildRefusal::new("open", &error);
     let session = Box::pin(Session::open_subagent(
@@ -370,6 +423,60 @@ fn open_agent_model(
     Ok((client, notice))
 }
 
+/// Opens the model of the agent that starts a fork.
+fn open_fork_model(parent: &ParentSession, model: &str) -> Result<Client, ChildRefusal> {
+    parent.shared.opener.open(model).map_err(|why| {
+        ChildRefusal::new(
+            "model",
+            &format!("its model `{model}` cannot be used: {why}"),
+        )
+    })
+}
+
+/// Returns the facts that the sub-agent with this conversation shares with its siblings: the
+/// sub-agents with the same agent file.
+fn find_sibling(
+    parent: &ParentSession,
+    agent: &AgentDefinition,
+    conversation: &ConversationId,
+    model: &ModelSpec,
+    fork: Option<&PromptCopy>,
+) -> Sibling {
+    let earlier = parent
+        .children
+        .all()
+        .into_iter()
+        .filter(|child| child.agent == agent.name)
+        .position(|child| child.conversation == *conversation)
+        .unwrap_or_default();
+    let group = earlier / SIBLINGS_PER_KEY;
+    // The first forks read what the starting session has brought into its cache.
+    if fork.is_some() && group == 0 {
+        return Sibling {
+            cache_key: parent.conversation.as_str().to_owned(),
+            place: None,
+        };
+    }
+    let shared = format!("{}\n{}\n{group}", parent.config.namespace, agent.name);
+    let cache_key = ContentHash::from_content(shared.as_bytes()).to_string();
+    let bytes = match model.cache.rule {
+        CacheKind::Openai | CacheKind::OpenaiBreakpoints => cache_key.clone(),
+        CacheKind::Automatic
+        | CacheKind::Anthropic
+        | CacheKind::Gemini
+        | CacheKind::Deepseek
+        | CacheKind::Vllm
+        | CacheKind::LlamaCpp
+        | CacheKind::None => agent.name.clone(),
+    };
+    let key = format!("{bytes} {}", model.full_name());
+    let gate = Arc::clone(&parent.gate);
+    Sibling {
+        cache_key,
+        place: Some(SiblingPlace { gate, key }),
+    }
+}
+
 /// Creates the copy of the project that a sub-agent works in.
 async fn open_project_copy(
     parent: &Arc<ParentSession>,
@@ -410,16 +517,17 @@ fn child_config(
     name: &str,
     model: ModelSpec,
     turns: Option<u32>,
+    fork: Option<&PromptCopy>,
 ) -> SessionConfig {
     let offered = match &agent.tools {
+        AgentTools::All if fork.is_some() => choose_tools_of_parent(parent),
         AgentTools::All => vec!["*".to_owned()],
         AgentTools::Only(names) if names.is_empty() => vec!["none".to_owned()],
         AgentTools::Only(names) => names.clone(),
     };
-    SessionConfig {
-        model,
-        agent: name.to_owned(),
-        prompt: PromptSettings {
+    let prompt = match fork {
+        Some(copied) => copied.settings.clone(),
+        None => PromptSettings {
             roles: Roles {
                 main: Some(parent.safety.masker.mask(&agent.role).into_owned()),
                 system_prompt: agent.system_prompt.clone(),
@@ -435,6 +543,11 @@ fn child_config(
             },
             focus_files: Vec::new(),
         },
+    };
+    SessionConfig {
+        model,
+        agent: name.to_owned(),
+        prompt,
         tools: ToolSettings {
             offered,
             ..parent.tools.clone()

@@ -9,6 +9,8 @@ use haft_types::{ConversationId, Outcome, Usage};
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Mailbox;
+use super::parent::Company;
+use crate::prompt::prompt_context::PromptCopy;
 
 /// A sub-agent that is about to start.
 pub(crate) struct ChildStart {
@@ -22,6 +24,9 @@ pub(crate) struct ChildStart {
     pub(super) call_id: String,
     /// The agent that waits for the new agent to end; `None` for a background agent.
     pub(super) waiting: Option<String>,
+    pub(super) company: Company,
+    /// The prompt that a fork copies; `None` for other agents.
+    pub(super) prompt: Option<Arc<PromptCopy>>,
     /// The model of the session that starts the agent.
     pub(super) model: String,
     /// The maximum number of replies by the model.

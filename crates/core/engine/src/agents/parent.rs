@@ -10,9 +10,11 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::child_start::ChildStart;
 use super::hub::Mailbox;
+use super::sibling_gate::{SiblingGate, SiblingPlace};
 use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
 use crate::ports::{Children, SharedKnowledge};
+use crate::prompt::prompt_context::PromptCopy;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
@@ -41,6 +43,8 @@ pub(crate) struct ParentSession {
     pub(crate) children: Arc<Children>,
     pub(crate) inherited: Inherited,
     pub(crate) events: UnboundedSender<Event>,
+    /// Orders the first requests of sub-agents with equal first bytes.
+    pub(crate) gate: Arc<SiblingGate>,
     /// Held while a sub-agent's copy of the project is created or merged.
     pub(crate) merge_lock: tokio::sync::Mutex<()>,
 }
@@ -133,6 +137,29 @@ pub(crate) struct ParentLink {
     pub(crate) mailbox: Mailbox,
     /// The agent that waits for the sub-agent, and therefore reads no messages meanwhile.
     pub(crate) waiting: Option<String>,
+    pub(crate) company: Company,
+    /// The prompt that a fork copies; `None` for other agents.
+    pub(crate) copied: Option<Arc<PromptCopy>>,
+    pub(crate) sibling: Sibling,
+}
+
+/// The agents with which a sub-agent was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// The sub-agent was started on its own.
+    Alone,
+    /// The sub-agent was started together with others, which run at the same time. Their tools do
+    /// not depend on which of them are still running.
+    Others,
+}
+
+/// The facts that sub-agents with equal first bytes share.
+pub(crate) struct Sibling {
+    /// The key by which providers route the requests to one cache.
+    pub(crate) cache_key: String,
+    /// The place among the sub-agents that wait for the first one; `None` if the first bytes are in
+    /// the cache already.
+    pub(crate) place: Option<SiblingPlace>,
 }
 
 /// Returns the namespace of sub-agents' conversations. A namespace of their own prevents these

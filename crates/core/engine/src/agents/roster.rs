@@ -28,8 +28,9 @@ use tracing::info;
 
 use super::background::BackgroundAgents;
 use super::child_start::{ChildStart, failure_report};
-use super::parent::ParentSession;
+use super::parent::{Company, ParentSession};
 use super::{hub, listing};
+use crate::prompt::prompt_context::PromptCopy;
 use crate::session::config::KnowledgeSettings;
 use crate::turn::event_log;
 
@@ -55,6 +56,8 @@ pub(crate) struct ParentProgress {
     pub(crate) reply: Option<MessageId>,
     /// The session's model.
     pub(crate) model: String,
+    /// The session's prompt, for forks; `None` unless a call may start agents.
+    pub(crate) prompt: Option<Arc<PromptCopy>>,
     /// The number of replies that the session's limits still allow; `None` if there is no limit.
     pub(crate) turns: Option<u32>,
     /// The time that the session's limits still allow; `None` if there is no limit.
@@ -151,11 +154,17 @@ impl SubagentRoster {
         };
         let longest = Duration::from_secs(parent.running.limits().agent_seconds);
         let names = unique_names(work, &parent.shared.hub.agent_names());
+        let company = if order != WorkOrder::Serial && work.len() > 1 {
+            Company::Others
+        } else {
+            Company::Alone
+        };
         let starts = work.iter().zip(found).zip(names).enumerate().map(
             |(index, ((assignment, agent), running_as))| {
                 let mailbox = (order != WorkOrder::Serial)
                     .then(|| parent.shared.hub.register(&running_as, &agent.role));
                 let waiting = (order != WorkOrder::Background).then(|| parent.config.agent.clone());
+                let is_fork = agent.fork;
                 ChildStart {
                     agent,
                     assignment: assignment.clone(),
@@ -169,6 +178,8 @@ impl SubagentRoster {
                     ),
                     call_id: context.call_id.clone(),
                     waiting,
+                    company,
+                    prompt: now.prompt.clone().filter(|_| is_fork),
                     model: now.model.clone(),
                     turns: now.turns,
                     time: now.time.map_or(longest, |left| left.min(longest)),

@@ -8,12 +8,14 @@ use haft_store::Fact;
 use haft_tools::{RUN_SUBAGENTS, parse_assignments};
 use haft_types::{ConversationId, Entry, Envelope, Event, Origin, ToolCall, ToolError, ToolStatus};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
 
 use super::child::run_child;
 use super::evidence::collect_evidence;
 use super::hub::{AgentMessage, Hub, Mailbox, USER};
 use super::parent::{Inherited, ParentSession, Rank};
 use super::roster::{ParentProgress, child_conversation_id};
+use super::sibling_gate::FirstSender;
 use crate::error::EngineError;
 use crate::prompt::attachments::PreparedInput;
 use crate::session::Session;
@@ -48,21 +50,38 @@ impl Session {
                 recorded: Arc::clone(&self.recorded),
             },
             events,
+            gate: Arc::default(),
             merge_lock: tokio::sync::Mutex::default(),
         });
     }
 
-    /// Updates the roster with the current reply and the remaining limits, before tool calls run.
-    pub(crate) fn update_roster(&self, replies: u32) {
+    /// Updates the roster with the current reply and the remaining limits, before `calls` run.
+    pub(crate) fn update_roster(&self, replies: u32, calls: &[ToolCall]) {
         let Some(roster) = &self.agents.roster else {
             return;
         };
+        let starts = calls.iter().any(|call| {
+            let name = self.prompt.canonical_name(&call.name);
+            [RUN_SUBAGENTS, ToolCall::INDIRECT_TOOL].contains(&name)
+        });
         roster.set_progress(ParentProgress {
             reply: self.transcript.last_reply_id(),
             model: self.config.model.full_name(),
+            prompt: starts.then(|| Arc::new(self.prompt.copy_for_fork(&self.config))),
             turns: self.meter.turns_left(replies),
             time: self.meter.time_left(),
         });
+    }
+
+    /// Waits before the first request of a sub-agent until another one with equal first bytes has
+    /// brought them into the provider's cache. Returns the sender if this sub-agent is the first.
+    pub(crate) async fn wait_for_siblings(
+        &mut self,
+        cancel: &CancellationToken,
+    ) -> Option<FirstSender> {
+        let place = self.agents.sibling.take()?;
+        let clock = self.services.shared.clock.as_ref();
+        place.wait(&self.config.model.cache, clock, cancel).await
     }
 
     /// Adds the usage of sub-agents to the totals of the turn. Their cost is already in the shared

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_tool::{ResolvedTool, Tool};
+use haft_tool::{Registry, ResolvedTool, Tool};
 use haft_types::{Envelope, ModelProfile, StopReason, ToolCall, ToolSpec};
 use serde_json::Value;
 
@@ -76,6 +76,9 @@ fn check_call(
         return refuse(call, Envelope::failure("cut", message));
     }
     let Some(ResolvedTool { tool, alias }) = audience.registry.resolve(&call.name) else {
+        if let Some(envelope) = fork_refusal(&call.name, audience) {
+            return refuse(call, envelope);
+        }
         let message = unknown_tool_message(&call.name, audience);
         return refuse(call, Envelope::failure("unknown_tool", message));
     };
@@ -213,6 +216,30 @@ pub(super) fn describe_required_arguments(tool: &Arc<dyn Tool>) -> String {
         .filter_map(Value::as_str)
         .collect();
     format!("`{name}` ({})", required.join(", "))
+}
+
+/// Returns the error result of a fork's call of a tool that the model reads about but may not call.
+fn fork_refusal(name: &str, audience: Audience<'_>) -> Option<Envelope> {
+    audience.copied?.resolve(name)?;
+    let message = format!(
+        "`{name}` did not run: {}",
+        describe_fork_tools(audience.registry)
+    );
+    Some(Envelope::failure("outside_tools", message))
+}
+
+/// Lists the tools that a fork may call, each with its required arguments.
+pub(crate) fn describe_fork_tools(registry: &Registry) -> String {
+    let tools: Vec<_> = registry
+        .offered_tools()
+        .chain(registry.deferred_tools())
+        .map(describe_required_arguments)
+        .collect();
+    if tools.is_empty() {
+        "You may call no tools.".to_owned()
+    } else {
+        format!("You may call only these tools: {}.", tools.join(", "))
+    }
 }
 
 /// Describes the alternatives to an unknown tool: the tools with a similar name, or else all

@@ -274,6 +274,9 @@ impl CallHistory {
 pub(crate) struct Audience<'a> {
     pub(crate) profile: ModelProfile,
     pub(crate) registry: &'a Registry,
+    /// In a fork, the tools that the model reads about, of which it may call only those in
+    /// `registry`.
+    pub(crate) copied: Option<&'a Registry>,
 }
 
 /// Returns the advice for a call that failed repeatedly with `code`. Mentions only offered tools.

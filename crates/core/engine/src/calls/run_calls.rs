@@ -301,6 +301,7 @@ impl Session {
         Audience {
             profile: self.config.model.profile,
             registry: self.prompt.registry(),
+            copied: self.prompt.copied_registry(),
         }
     }
 
@@ -380,6 +381,7 @@ impl Session {
                 usage,
                 cost,
                 saved_tokens: 0,
+                tools: Vec::new(),
             });
         }
         if let Some(described) = Box::pin(self.describe_images(&images, io)).await? {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_context::StatedPlace;
 use haft_tool::{
     ALL_TOOL_NAMES, CaseDocument, Registry, Tool, remove_mentions_of, remove_unknown_mentions,
 };
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::names::{AVAILABLE_AGENTS, AVAILABLE_GROUPS, NAMED_AGENTS, TOOL_SEARCH};
 
 /// The tools offered to a model, and the texts about their use.
+#[derive(Clone)]
 pub(crate) struct AdvertisedTools {
     pub(crate) tools: Arc<ToolSet>,
     /// The instructions for writing calls, if calls are part of the model's text.
@@ -34,6 +36,7 @@ impl AdvertisedTools {
         model: &ModelSpec,
         language: PromptLanguage,
         registry: &Registry,
+        place: StatedPlace,
         counter: &dyn TokenCounter,
     ) -> Self {
         let deferred = registry
@@ -89,6 +92,10 @@ impl AdvertisedTools {
                 .collect(),
             lists: LIST_NAMES
                 .into_iter()
+                .filter(|name| match place {
+                    StatedPlace::System => true,
+                    StatedPlace::AfterDocuments => !PEER_LISTS.contains(name),
+                })
                 .filter_map(|name| registry.case_documents().find(|case| case.name == name))
                 .map(listed)
                 .collect(),
@@ -128,6 +135,10 @@ const LIST_NAMES: [&str; 5] = [
     AVAILABLE_GROUPS,
     NAMED_AGENTS,
 ];
+
+/// The names of the lists of running agents and their groups. They differ between agents that run
+/// at the same time.
+pub(crate) const PEER_LISTS: [&str; 2] = [AVAILABLE_AGENTS, AVAILABLE_GROUPS];
 
 fn example_call(protocol: ToolProtocol, tool: &dyn Tool) -> Option<String> {
     let manual = tool.manual();

@@ -30,6 +30,7 @@ const READ_RULES_HINT: &str =
 const ON_DEMAND_RULES_HEADING: &str = "Further rules";
 
 /// The project's documents as they were last read.
+#[derive(Clone)]
 pub(crate) struct StandingDocuments {
     paths: KnowledgePaths,
     libraries: Libraries,
@@ -37,6 +38,8 @@ pub(crate) struct StandingDocuments {
     rules: ProjectRules,
     /// The heading and the text of the document about external tools.
     external: Option<(String, String)>,
+    /// The files that had been touched in the session whose documents a fork copies.
+    copied: Option<BTreeSet<PathBuf>>,
     /// The metadata of the files and folders that the documents come from, except external tools.
     watched: Stamps,
     /// The files that had been read, edited or mentioned when the documents were last read.
@@ -47,6 +50,8 @@ pub(crate) struct StandingDocuments {
     agents_md: Option<String>,
     /// Problems with the documents that have not been shown to the user yet.
     problems: Vec<FileProblem>,
+    /// The facts that differ between sessions of the project. They end the layer.
+    place: Vec<Document>,
     layer: Documents,
 }
 
@@ -64,14 +69,38 @@ impl StandingDocuments {
             masker,
             rules,
             external: None,
+            copied: None,
             watched: Stamps::default(),
             touched: BTreeSet::new(),
             counts: (0, 0),
             documents: Vec::new(),
             agents_md: None,
             problems: Vec::new(),
+            place: Vec::new(),
             layer: Documents::default(),
         }
+    }
+
+    /// Returns a copy for a fork of the session. The copy sends the same documents, until a file
+    /// changes or the fork reads or edits a file that activates more rules.
+    pub(crate) fn copy_for_fork(&self) -> Self {
+        Self {
+            copied: Some(self.touched.clone()),
+            counts: (0, 0),
+            problems: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Sets the documents that end the layer, and rebuilds the layer.
+    pub(crate) fn set_place(&mut self, place: Vec<Document>, counter: &dyn TokenCounter) {
+        self.place = place;
+        self.build_layer(counter);
+    }
+
+    fn build_layer(&mut self, counter: &dyn TokenCounter) {
+        let all = [self.documents.as_slice(), self.place.as_slice()].concat();
+        self.layer = Documents::new(all, counter);
     }
 
     pub(crate) fn layer(&self) -> &Documents {
@@ -101,7 +130,11 @@ impl StandingDocuments {
         touched: TouchedFiles<'_>,
         tools: Option<&ExternalTools>,
     ) -> bool {
-        let external = tools.and_then(ExternalTools::document);
+        // A fork keeps the document about external tools even if it cannot run them itself.
+        let external = match self.copied {
+            Some(_) => self.external.as_ref(),
+            None => tools.and_then(ExternalTools::document),
+        };
         self.external.as_ref() != external
             || self.counts != touched.counts()
             || !self.watched.is_unchanged()
@@ -127,9 +160,12 @@ impl StandingDocuments {
         if !self.is_stale(touched, tools) {
             return false;
         }
-        self.external = tools.and_then(ExternalTools::document).cloned();
+        if self.copied.is_none() {
+            self.external = tools.and_then(ExternalTools::document).cloned();
+        }
         self.counts = touched.counts();
         self.touched = touched.paths();
+        self.touched.extend(self.copied.iter().flatten().cloned());
         let before = std::mem::take(&mut self.documents);
         self.read_documents();
         if self.documents == before {
@@ -140,7 +176,7 @@ impl StandingDocuments {
             let bytes = document.text.len();
             info!(kind, name = document.heading, bytes, "instructions loaded");
         }
-        self.layer = Documents::new(self.documents.clone(), counter);
+        self.build_layer(counter);
         true
     }
 

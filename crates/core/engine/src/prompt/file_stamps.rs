@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The recorded metadata of a set of paths. An empty set counts as changed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stamps(Vec<(PathBuf, Option<PathStamp>)>);
 
 /// The metadata that reveals a change of a file or folder.

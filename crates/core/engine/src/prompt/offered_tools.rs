@@ -11,6 +11,7 @@ use haft_tools::{
 use haft_types::{ModelProfile, PermissionMode, PromptLanguage};
 
 use crate::agents::hub::{Hub, HubPost};
+use crate::agents::parent::Company;
 use crate::agents::roster::SubagentRoster;
 use crate::error::Notice;
 use crate::names;
@@ -28,7 +29,10 @@ pub(crate) enum Peers<'a> {
     /// The agents that the session can start.
     Startable(Option<&'a Arc<SubagentRoster>>),
     /// The agents that run at the moment, except the agent that waits for the session.
-    Concurrent { waiting: Option<&'a str> },
+    Concurrent {
+        waiting: Option<&'a str>,
+        company: Company,
+    },
 }
 
 /// Returns all built-in tools, with the texts about their use. Processes that tool calls leave
@@ -87,9 +91,9 @@ fn add_peer_tools(
     hub: &Arc<Hub>,
     peers: Peers<'_>,
 ) {
-    let (roster, waiting) = match peers {
-        Peers::Startable(roster) => (roster, None),
-        Peers::Concurrent { waiting } => (None, waiting),
+    let (roster, waiting, company) = match peers {
+        Peers::Startable(roster) => (roster, None, Company::Alone),
+        Peers::Concurrent { waiting, company } => (None, waiting, company),
     };
     if let Some(roster) = roster {
         registry.add_case(roster.describe_agents());
@@ -98,10 +102,13 @@ fn add_peer_tools(
     }
     let own = config.agent.as_str();
     let post = Arc::new(HubPost::new(Arc::clone(hub), own));
-    let alone = !hub
-        .agent_names()
-        .iter()
-        .any(|name| name != own && Some(name.as_str()) != waiting);
+    let alone = match company {
+        Company::Alone => !hub
+            .agent_names()
+            .iter()
+            .any(|name| name != own && Some(name.as_str()) != waiting),
+        Company::Others => false,
+    };
     // Background agents can receive messages.
     if roster.is_some() || !alone {
         registry.register(Arc::new(talk_to(Arc::<HubPost>::clone(&post) as _)));
@@ -150,6 +157,14 @@ pub(crate) fn select_tools(
         }
     }
     Ok(registry)
+}
+
+/// Returns the choice of tools that a main session makes, for a sub-agent that may call all of them.
+pub(crate) fn choose_tools_of_parent(parent: &SessionConfig) -> Vec<String> {
+    if parent.tools.offered.is_empty() && parent.model.profile == ModelProfile::Small {
+        return vec![SMALL_SET.to_owned()];
+    }
+    resolve_wanted_tools(&parent.tools.offered, &parent.knowledge.paths)
 }
 
 /// Returns the tool that reads skills and the text that lists the current skills. Returns `None` if
@@ -236,9 +251,9 @@ fn keep_known_tools(
 pub(crate) fn select_subagent_tools(
     config: &mut SessionConfig,
     services: &Services,
-    waiting: Option<&str>,
+    peers: Peers<'_>,
 ) -> Result<Registry, UnknownChoice> {
-    let mut registry = collect_tools(config, services, Peers::Concurrent { waiting });
+    let mut registry = collect_tools(config, services, peers);
     // The TODO list and the plan belong to the main agent.
     for of_main in [names::TODO_WRITE, names::PLAN_TOOL] {
         registry.remove(of_main);

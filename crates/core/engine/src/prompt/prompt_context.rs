@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use haft_context::{
-    CHANGED_FILES_KEY, ContextError, Document, Documents, ExecutionState, ListOwner, PlanStep,
-    Reminders, RoleParts, RoleText, SystemInput, Todo, TodoProgress, format_todo_list,
-    render_small_system, render_system, system_entry,
+    CHANGED_FILES_KEY, ContextError, Document, DocumentKind, Documents, ExecutionState, ListOwner,
+    Need, PlanStep, Reminders, RoleParts, RoleText, StatedPlace, SystemInput, Todo, TodoProgress,
+    format_todo_list, render_small_system, render_system, system_entry,
 };
 use haft_tool::{FileChange, ReadLedger, Registry, Workspace};
 use haft_tools::{Running, StoredTodo, TodoItem, TodoState};
@@ -22,7 +22,7 @@ use haft_types::{
 use tokio_util::sync::CancellationToken;
 
 use super::active_context::ActiveContext;
-use super::advertised::AdvertisedTools;
+use super::advertised::{AdvertisedTools, PEER_LISTS};
 use super::documents::StandingDocuments;
 use super::external::{ExternalTools, LateAnswers};
 use super::offered_tools::{all_tool_names, current_skills};
@@ -32,13 +32,17 @@ use crate::error::EngineError;
 use crate::hooks::HookRunner;
 use crate::names;
 use crate::ports::{Knowledge, SkillWatch};
-use crate::session::config::SessionConfig;
+use crate::session::config::{PromptSettings, SessionConfig};
 use crate::session::transcript::Transcript;
-use crate::stored_state::{PlanModeNotice, StoredState, ToolDescriptions};
+use crate::stored_state::{PlanModeNotice, SentPlace, StoredState, ToolDescriptions};
 
 /// The parts of a session's requests other than messages.
 pub(crate) struct PromptContext {
+    /// The tools that may be called.
     registry: Registry,
+    /// In a fork, the tools that are described to the model: those of the session that the fork
+    /// copies.
+    copied: Option<Registry>,
     /// The tools, as they are described to the model.
     advertised: AdvertisedTools,
     /// Descriptions of declared tools that must be stored before the next request.
@@ -53,6 +57,10 @@ pub(crate) struct PromptContext {
     documents: StandingDocuments,
     /// The user's external tools, which the model may run; `None` if the model cannot run commands.
     external: Option<ExternalTools>,
+    /// The part of requests that states the working folder.
+    place: StatedPlace,
+    /// True if `place` must be stored before the next request.
+    unkept_place: bool,
     skills: SkillWatch,
     pub(crate) active: ActiveContext,
     /// The file that a tool changed last.
@@ -74,6 +82,20 @@ pub(crate) struct OfferedContext {
     pub(crate) knowledge: Knowledge,
     pub(crate) running: Arc<Running>,
     pub(crate) counter: Arc<dyn TokenCounter>,
+    /// The prompt that a fork copies; `None` for other sessions.
+    pub(crate) copied: Option<Arc<PromptCopy>>,
+}
+
+/// The first bytes of a session's requests, for forks of the session: system message, tools and
+/// documents.
+pub(crate) struct PromptCopy {
+    registry: Registry,
+    advertised: AdvertisedTools,
+    system: Arc<Entry>,
+    documents: StandingDocuments,
+    place: StatedPlace,
+    /// The settings from which the system message was rendered.
+    pub(crate) settings: PromptSettings,
 }
 
 impl PromptContext {
@@ -95,22 +117,51 @@ impl PromptContext {
             knowledge,
             running,
             counter,
+            copied,
         } = offered;
-        let advertised = AdvertisedTools::new(
-            &config.model,
-            config.policy.prompt_language,
-            &registry,
-            counter.as_ref(),
-        );
+        // A conversation keeps the bytes that its first request had.
+        let stored: Option<SentPlace> = state.take();
+        let place = match (&copied, stored) {
+            (Some(copied), _) => copied.place,
+            (None, Some(SentPlace(place))) => place,
+            (None, None) if history.is_empty() => StatedPlace::AfterDocuments,
+            (None, None) => StatedPlace::System,
+        };
+        let advertised = match &copied {
+            Some(copied) => copied.advertised.clone(),
+            None => AdvertisedTools::new(
+                &config.model,
+                config.policy.prompt_language,
+                &registry,
+                place,
+                counter.as_ref(),
+            ),
+        };
         let reads = ReadLedger::from_history(history);
         let mut mentions = Mentions::default();
-        mentions.scan(history, &config.knowledge.paths);
-        let mut documents = StandingDocuments::new(
-            config.knowledge.paths.clone(),
-            config.knowledge.libraries.clone(),
-            config.safety.masker.clone(),
-            config.prompt.rules,
-        );
+        let mut documents = if let Some(copied) = &copied {
+            let mut documents = copied.documents.copy_for_fork();
+            if config.prompt.environment.cwd != copied.settings.environment.cwd {
+                // The copied system message or documents state another working folder.
+                documents.set_place(describe_place(config, &registry), counter.as_ref());
+            }
+            documents
+        } else {
+            mentions.scan(history, &config.knowledge.paths);
+            let mut documents = StandingDocuments::new(
+                config.knowledge.paths.clone(),
+                config.knowledge.libraries.clone(),
+                config.safety.masker.clone(),
+                config.prompt.rules,
+            );
+            match place {
+                StatedPlace::System => {}
+                StatedPlace::AfterDocuments => {
+                    documents.set_place(describe_place(config, &registry), counter.as_ref());
+                }
+            }
+            documents
+        };
         let external = registry
             .known_names()
             .contains(names::EXECUTE_TOOL)
@@ -137,11 +188,20 @@ impl PromptContext {
         );
         hooks.run_after_documents(&documents).await;
         let active = ActiveContext::open(config, state);
-        let system = build_system_message(config, &advertised, active.text(), counter.as_ref())?;
+        let texts = SystemTexts {
+            advertised: &advertised,
+            descriptions: active.text(),
+            place,
+        };
+        let system = match &copied {
+            Some(copied) => Arc::clone(&copied.system),
+            None => texts.build_message(config, counter.as_ref())?,
+        };
         // Until a notice is sent, the system message determines the mode the model assumes.
         let planning = config.safety.permissions.mode == PermissionMode::Plan;
         Ok(Self {
             registry,
+            copied: copied.map(|copied| copied.registry.clone()),
             advertised,
             unkept_descriptions,
             system,
@@ -152,6 +212,8 @@ impl PromptContext {
             knowledge,
             documents,
             external,
+            place,
+            unkept_place: stored.is_none(),
             skills,
             active,
             last_write: find_last_write(history),
@@ -164,6 +226,32 @@ impl PromptContext {
     /// Returns the offered tools.
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Returns the tools that are described to the model although this session may not call all of
+    /// them; `None` unless the session is a fork.
+    pub(crate) fn copied_registry(&self) -> Option<&Registry> {
+        self.copied.as_ref()
+    }
+
+    /// Returns true if sessions in other places may send the same first bytes.
+    pub(crate) fn shares_first_bytes(&self) -> bool {
+        match self.place {
+            StatedPlace::System => self.copied.is_some(),
+            StatedPlace::AfterDocuments => true,
+        }
+    }
+
+    /// Returns the first bytes of the session's requests, for a fork.
+    pub(crate) fn copy_for_fork(&self, config: &SessionConfig) -> PromptCopy {
+        PromptCopy {
+            registry: self.copied.as_ref().unwrap_or(&self.registry).clone(),
+            advertised: self.advertised.clone(),
+            system: Arc::clone(&self.system),
+            documents: self.documents.clone(),
+            place: self.place,
+            settings: config.prompt.clone(),
+        }
     }
 
     /// Returns the offered tools in the form in which requests contain them.
@@ -218,13 +306,17 @@ impl PromptContext {
     pub(crate) fn render(&mut self, config: &SessionConfig) -> Result<(), ContextError> {
         let counter = self.counter.as_ref();
         self.registry.set_protocol(config.model.tool_protocol);
+        if let Some(copied) = &mut self.copied {
+            copied.set_protocol(config.model.tool_protocol);
+        }
         self.advertised = AdvertisedTools::new(
             &config.model,
             config.policy.prompt_language,
-            &self.registry,
+            self.copied.as_ref().unwrap_or(&self.registry),
+            self.place,
             counter,
         );
-        self.system = build_system_message(config, &self.advertised, self.active.text(), counter)?;
+        self.system = self.system_texts().build_message(config, counter)?;
         Ok(())
     }
 
@@ -234,7 +326,7 @@ impl PromptContext {
         config: &SessionConfig,
         history: &[Arc<Entry>],
     ) -> bool {
-        self.mentions.scan(history, &config.knowledge.paths);
+        self.scan_mentions(config, history);
         let touched = TouchedFiles {
             reads: &self.reads,
             mentions: &self.mentions,
@@ -251,11 +343,13 @@ impl PromptContext {
         history: &[Arc<Entry>],
         cold: bool,
     ) -> Result<Vec<String>, ContextError> {
-        self.refresh_skills(config)?;
-        if cold && self.active.refresh(config) {
-            self.render(config)?;
+        if self.copied.is_none() {
+            self.refresh_skills(config)?;
+            if cold && self.active.refresh(config) {
+                self.render(config)?;
+            }
         }
-        self.mentions.scan(history, &config.knowledge.paths);
+        self.scan_mentions(config, history);
         let touched = TouchedFiles {
             reads: &self.reads,
             mentions: &self.mentions,
@@ -274,6 +368,14 @@ impl PromptContext {
                 .flat_map(ExternalTools::take_problems),
         );
         Ok(problems)
+    }
+
+    /// Scans new messages for mentioned files. The task of a fork mentions nothing, because a
+    /// document that it would add is not among those that the fork copies.
+    fn scan_mentions(&mut self, config: &SessionConfig, history: &[Arc<Entry>]) {
+        if self.copied.is_none() {
+            self.mentions.scan(history, &config.knowledge.paths);
+        }
     }
 
     /// Lists the skills again if a skill was added, changed or removed.
@@ -332,7 +434,10 @@ impl PromptContext {
             .knowledge
             .notes_reminder(&config.folders.workspace.root, &self.known_files());
         Reminders {
-            role: assemble_role(config, self.documents.agents_md()),
+            // Reminders follow the documents, so they may contain the working folder. The
+            // configured role of a fork is that of another agent.
+            role: assemble_role(config, self.documents.agents_md(), StatedPlace::System)
+                .filter(|_| self.copied.is_none()),
             todo: Some(masked(format_todo_list(
                 &todo,
                 owner,
@@ -395,8 +500,16 @@ impl PromptContext {
     }
 
     /// Returns the role for the system message; `None` if no role is configured.
-    pub(crate) fn configured_role(config: &SessionConfig) -> Option<String> {
-        system_role(config)
+    pub(crate) fn configured_role(&self, config: &SessionConfig) -> Option<String> {
+        self.system_texts().build_role(config)
+    }
+
+    fn system_texts(&self) -> SystemTexts<'_> {
+        SystemTexts {
+            advertised: &self.advertised,
+            descriptions: self.active.text(),
+            place: self.place,
+        }
     }
 
     /// Returns the parts from which the system message is built.
@@ -405,7 +518,7 @@ impl PromptContext {
         config: &'a SessionConfig,
         role: Option<&'a str>,
     ) -> SystemInput<'a> {
-        build_system_input(config, &self.advertised, role, self.active.text())
+        self.system_texts().build_input(config, role)
     }
 
     /// Records a file that a call changed.
@@ -414,11 +527,16 @@ impl PromptContext {
         self.last_write = Some(workspace.display_path(&change.path));
     }
 
-    /// Stores the descriptions of declared tools, unless they are already stored.
-    pub(crate) async fn store_tool_descriptions(
+    /// Stores the parts of the prompt that stay as the first request contains them, unless they are
+    /// already stored: the place of the working folder, and the descriptions of declared tools.
+    pub(crate) async fn store_first_prompt(
         &mut self,
         transcript: &Transcript,
     ) -> Result<(), EngineError> {
+        if self.unkept_place {
+            transcript.store_state(&SentPlace(self.place)).await?;
+            self.unkept_place = false;
+        }
         match self.unkept_descriptions.take() {
             Some(descriptions) => transcript.store_state(&descriptions).await,
             None => Ok(()),
@@ -502,21 +620,56 @@ fn platform_prompt(os: &str) -> Option<Prompt> {
     }
 }
 
-/// Returns the role for the system message. `AGENTS.md` is left out, because it is one of the
-/// documents.
-fn system_role(config: &SessionConfig) -> Option<String> {
-    assemble_role(config, None)
+/// Returns the documents about the place of a session: the working folder, the user, and the agents
+/// that run at the same time.
+fn describe_place(config: &SessionConfig, registry: &Registry) -> Vec<Document> {
+    let document = |heading: &str, text: String| Document {
+        kind: DocumentKind::Place,
+        heading: heading.to_owned(),
+        text,
+        need: Need::Always,
+    };
+    let place = &config.prompt.environment;
+    let template = prompt!("../../prompts/place").text(config.policy.prompt_language);
+    let lines = match config.model.profile {
+        ModelProfile::Full => template.lines().count(),
+        // Small models get only the working folder.
+        ModelProfile::Small => 1,
+    };
+    let lines: Vec<_> = template.lines().take(lines).collect();
+    let text = lines
+        .join("\n")
+        .replace("{cwd}", &place.cwd)
+        .replace("{user}", &place.user)
+        .replace("{home}", &place.home);
+    let peers = PEER_LISTS
+        .into_iter()
+        .filter_map(|name| registry.case_documents().find(|case| case.name == name))
+        .map(|case| document(&case.name, case.text.clone()));
+    [document("Place", text)].into_iter().chain(peers).collect()
 }
 
-/// Returns the text about the agent's role and environment; `None` if no role is configured.
-fn assemble_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<String> {
+/// Returns the text about the agent's role and environment; `None` if no role is configured. The
+/// text contains the working folder only for [`StatedPlace::System`].
+fn assemble_role(
+    config: &SessionConfig,
+    agents_md: Option<&str>,
+    stated: StatedPlace,
+) -> Option<String> {
     let role = config.prompt.roles.main.as_deref()?;
     let place = &config.prompt.environment;
     let language = config.policy.prompt_language;
-    let environment = prompt!("../../prompts/environment")
-        .text(language)
-        .replace("{cwd}", &place.cwd);
+    let environment = prompt!("../../prompts/environment").text(language);
+    let environment: Vec<_> = environment
+        .lines()
+        .filter(|line| match stated {
+            StatedPlace::System => true,
+            StatedPlace::AfterDocuments => !line.contains("{cwd}"),
+        })
+        .collect();
     let environment = environment
+        .join("\n")
+        .replace("{cwd}", &place.cwd)
         .replace("{os}", &place.os)
         .replace("{shell}", &place.shell);
     let parts = RoleParts {
@@ -529,53 +682,67 @@ fn assemble_role(config: &SessionConfig, agents_md: Option<&str>) -> Option<Stri
     Some(parts.join())
 }
 
-fn build_system_input<'a>(
-    config: &'a SessionConfig,
+/// The texts from which the system message is built, besides the configuration.
+#[derive(Clone, Copy)]
+struct SystemTexts<'a> {
     advertised: &'a AdvertisedTools,
-    role: Option<&'a str>,
+    /// The descriptions of the project's folders.
     descriptions: Option<&'a str>,
-) -> SystemInput<'a> {
-    let role = match (&config.prompt.roles.system_prompt, role) {
-        (Some(prompt), _) => RoleText::Custom(prompt),
-        (None, Some(role)) => RoleText::Role(role),
-        (None, None) => RoleText::BuiltIn,
-    };
-    let model = &config.model;
-    SystemInput {
-        role,
-        append: config.prompt.roles.append.as_deref(),
-        tools: &advertised.tools.specs,
-        deferred: &advertised.tools.deferred,
-        protocol: model.tool_protocol,
-        // The text protocols send results as user messages, after which a reminder is allowed.
-        reminders_in_results: model.tool_protocol == ToolProtocol::Native
-            && !model.capabilities.user_after_tool,
-        call_format: advertised.call_format.as_deref(),
-        lists: &advertised.lists,
-        examples: &advertised.examples,
-        guidelines: &advertised.guidelines,
-        cases: &advertised.cases,
-        environment: &config.prompt.environment,
-        focus_files: &config.prompt.focus_files,
-        package_context: descriptions,
-        sections: &config.prompt.roles.sections,
-        language: config.policy.prompt_language,
-    }
+    place: StatedPlace,
 }
 
-fn build_system_message(
-    config: &SessionConfig,
-    advertised: &AdvertisedTools,
-    descriptions: Option<&str>,
-    counter: &dyn TokenCounter,
-) -> Result<Arc<Entry>, ContextError> {
-    let role = system_role(config);
-    let input = build_system_input(config, advertised, role.as_deref(), descriptions);
-    let text = match config.model.profile {
-        ModelProfile::Full => render_system(&input),
-        ModelProfile::Small => render_small_system(&input),
-    };
-    Ok(system_entry(text?, counter))
+impl<'a> SystemTexts<'a> {
+    /// Returns the role for the system message. `AGENTS.md` is left out, because it is one of the
+    /// documents.
+    fn build_role(&self, config: &SessionConfig) -> Option<String> {
+        assemble_role(config, None, self.place)
+    }
+
+    fn build_input(&self, config: &'a SessionConfig, role: Option<&'a str>) -> SystemInput<'a> {
+        let role = match (&config.prompt.roles.system_prompt, role) {
+            (Some(prompt), _) => RoleText::Custom(prompt),
+            (None, Some(role)) => RoleText::Role(role),
+            (None, None) => RoleText::BuiltIn,
+        };
+        let model = &config.model;
+        let advertised = self.advertised;
+        SystemInput {
+            role,
+            append: config.prompt.roles.append.as_deref(),
+            tools: &advertised.tools.specs,
+            deferred: &advertised.tools.deferred,
+            protocol: model.tool_protocol,
+            // The text protocols send results as user messages, after which a reminder is allowed.
+            reminders_in_results: model.tool_protocol == ToolProtocol::Native
+                && !model.capabilities.user_after_tool,
+            call_format: advertised.call_format.as_deref(),
+            lists: &advertised.lists,
+            examples: &advertised.examples,
+            guidelines: &advertised.guidelines,
+            cases: &advertised.cases,
+            environment: &config.prompt.environment,
+            place: self.place,
+            focus_files: &config.prompt.focus_files,
+            package_context: self.descriptions,
+            sections: &config.prompt.roles.sections,
+            language: config.policy.prompt_language,
+        }
+    }
+
+    fn build_message(
+        &self,
+        config: &SessionConfig,
+        counter: &dyn TokenCounter,
+    ) -> Result<Arc<Entry>, ContextError> {
+        let role = self.build_role(config);
+        let texts: SystemTexts<'_> = *self;
+        let input = texts.build_input(config, role.as_deref());
+        let text = match config.model.profile {
+            ModelProfile::Full => render_system(&input),
+            ModelProfile::Small => render_small_system(&input),
+        };
+        Ok(system_entry(text?, counter))
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use tracing::debug;
 
 use crate::agents::parent::Rank;
 use crate::error::EngineError;
-use crate::prompt::prompt_context::PromptContext;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
@@ -65,7 +64,7 @@ impl Session {
             owner,
             &self.hub().agent_names(),
         );
-        let role = PromptContext::configured_role(&self.config);
+        let role = prompt.configured_role(&self.config);
         let input = prompt.system_input(&self.config, role.as_deref());
         let plain = Snapshot::new(
             &self.config.model,
@@ -82,7 +81,7 @@ impl Session {
             execution: Some(&execution),
             marks: Some(&marks),
             idle: self.cache_idle_time(),
-            cache_key: Some(self.transcript.id().as_str()),
+            cache_key: Some(&self.cache_key),
             spill: Some(&self.config.folders.workspace.spill),
             ..plain
         };
@@ -117,9 +116,7 @@ impl Session {
         self.spill_excerpts(&account.excerpts, io);
         emit_account_events(&account, request, io);
         self.log_expected_cache(&account);
-        self.prompt
-            .store_tool_descriptions(&self.transcript)
-            .await?;
+        self.prompt.store_first_prompt(&self.transcript).await?;
         let now = self.services.shared.clock.now();
         self.sent
             .record_account(account, &self.transcript, now)

@@ -512,6 +512,7 @@ impl Summary {
             usage: self.reply.usage,
             cost: self.cost,
             saved_tokens: 0,
+            tools: Vec::new(),
         }
     }
 

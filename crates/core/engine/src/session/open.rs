@@ -15,19 +15,20 @@ use super::transcript::{FoundConversation, OnCreation, Transcript};
 use super::{AgentLinks, Session, tasks};
 use crate::agents::announcements::unannounced_agents;
 use crate::agents::hub::Mailbox;
-use crate::agents::parent::{Inherited, ParentLink, Rank};
+use crate::agents::parent::{Inherited, ParentLink, Rank, Sibling};
 use crate::agents::relay::RelayedEvents;
 use crate::agents::roster::SubagentRoster;
 use crate::budget::meter::Meter;
+use crate::error::Notice;
 use crate::hooks::{HookEvent, HookRunner};
 use crate::ports::{Knowledge, SkillWatch};
 use crate::prompt::declared_tools::restore_descriptions;
 use crate::prompt::offered_tools::{Peers, select_subagent_tools, select_tools};
-use crate::prompt::prompt_context::{OfferedContext, PromptContext};
+use crate::prompt::prompt_context::{OfferedContext, PromptContext, PromptCopy};
 use crate::prompt::redescribed_tool::translate_tools;
 use crate::request::keep_alive::KeepAlive;
 use crate::request::sent_state::{LoggedState, SentState, load_logged_state};
-use crate::stored_state::{BoughtLifetime, StoredState};
+use crate::stored_state::{BoughtLifetime, StoredState, begin_place_notice};
 
 /// The choice of a conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,13 @@ impl Session {
         let store = &services.shared.store;
         let lock = store.try_lock(&conversation.id).await?;
         let mut messages = Vec::new();
+        if !resumed && begin_place_notice(store.as_ref(), &config.namespace).await? {
+            config.notices.push(Notice {
+                code: "prompt_layout",
+                message: PLACE_NOTICE.to_owned(),
+                failed: false,
+            });
+        }
         if resumed {
             hooks
                 .call(HookEvent::PreConversationResumed {}, &cancel)
@@ -148,7 +156,7 @@ impl Session {
         let lineage = Lineage {
             roster,
             mailbox: Some(mailbox),
-            inherited: None,
+            ..Lineage::default()
         };
         let session = Self::load(config, services, registry, opened, lineage).await?;
         if let Some(port) = session.attach_port() {
@@ -169,8 +177,7 @@ impl Session {
         let registry = select_tools(&mut config, &services, Peers::Startable(roster.as_ref()))?;
         let lineage = Lineage {
             roster,
-            mailbox: None,
-            inherited: None,
+            ..Lineage::default()
         };
         let hooks = config.silent_hook_runner();
         let found = FoundConversation {
@@ -191,7 +198,11 @@ impl Session {
         resumed: bool,
         parent: ParentLink,
     ) -> Result<Self, OpenError> {
-        let registry = select_subagent_tools(&mut config, &services, parent.waiting.as_deref())?;
+        let peers = Peers::Concurrent {
+            waiting: parent.waiting.as_deref(),
+            company: parent.company,
+        };
+        let registry = select_subagent_tools(&mut config, &services, peers)?;
         let store = &services.shared.store;
         let lock = store.lock(&conversation.id).await?;
         let messages = if resumed {
@@ -218,6 +229,8 @@ impl Session {
                 roster: None,
                 mailbox: Some(parent.mailbox),
                 inherited: Some(parent.inherited),
+                copied: parent.copied,
+                sibling: Some(parent.sibling),
             },
         )
         .await
@@ -232,6 +245,8 @@ impl Session {
             roster,
             mailbox,
             inherited,
+            copied,
+            sibling,
         }: Lineage,
     ) -> Result<Self, OpenError> {
         let safe_zone = config
@@ -301,6 +316,7 @@ impl Session {
             knowledge,
             running,
             counter,
+            copied,
         };
         let history = transcript.history();
         let prompt = PromptContext::open(offered, &config, history, &hooks, &mut state).await?;
@@ -323,14 +339,20 @@ impl Session {
         let bought: Option<BoughtLifetime> = state.take();
         config.notices.extend(state.take_notices());
         let (events, relayed) = RelayedEvents::new();
+        let (cache_key, sibling) = match sibling {
+            Some(Sibling { cache_key, place }) if prompt.shares_first_bytes() => (cache_key, place),
+            _ => (transcript.id().as_str().to_owned(), None),
+        };
         let agents = AgentLinks {
             rank,
             roster,
             relayed,
             unannounced: left,
             mailbox,
+            sibling,
         };
         let mut session = Self {
+            cache_key,
             config,
             services,
             transcript,
@@ -368,15 +390,23 @@ impl Session {
     }
 }
 
+/// The notice for the first new conversation of a project after an update.
+const PLACE_NOTICE: &str = "new conversations state the working directory after the documents instead of in the system message, so that agents, worktrees and clones share the cached first part of their requests. It is written to the cache once more; earlier conversations stay as they are";
+
 /// The role that other agents see for a main agent without a configured role.
 const DEFAULT_MAIN_ROLE: &str = "The agent the user talks to.";
 
 /// The links of a session to the agent that started it and to the agents that it can start.
+#[derive(Default)]
 struct Lineage {
     roster: Option<Arc<SubagentRoster>>,
     mailbox: Option<Mailbox>,
     /// The state shared by the session that started this session; `None` for a main session.
     inherited: Option<Inherited>,
+    /// The prompt that a fork copies; `None` for other sessions.
+    copied: Option<Arc<PromptCopy>>,
+    /// The place among the sub-agents with equal first bytes; `None` for a main session.
+    sibling: Option<Sibling>,
 }
 
 /// A conversation that is being opened, and the runner of its hooks.

@@ -60,6 +60,12 @@ fn request_documents_keep_their_stored_form() {
         r#"{"p/m":1.25}"#,
     );
     assert_stored_form(&PlanModeNotice(true), "plan_told", "true");
+    assert_stored_form(
+        &SentPlace(StatedPlace::AfterDocuments),
+        "place",
+        r#""after_documents""#,
+    );
+    assert_stored_form(&SentPlace(StatedPlace::System), "place", r#""system""#);
     let shown = ImageDescriptions([("ab12".to_owned(), "A button.".to_owned())].into());
     assert_stored_form(&shown, "image_descriptions", r#"{"ab12":"A button."}"#);
     let described = ToolDescription {
@@ -188,7 +194,7 @@ fn conversation_keys_are_unique() {
     keys.sort_unstable();
     keys.dedup();
     assert_eq!(keys.len(), CONVERSATION_KEYS.len());
-    assert_eq!(keys.len(), 17);
+    assert_eq!(keys.len(), 18);
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ impl<'a> SessionTurn<'a> {
         if self.was_cold {
             session.choose_lifetime(request).await?;
         }
+        let mut first = session.wait_for_siblings(io.cancel).await;
         let client = &session.services.models.client;
         let paid = match PaidRequest::reserve(
             Arc::clone(request),
@@ -229,6 +230,9 @@ impl<'a> SessionTurn<'a> {
         let mut shown = StreamedReply::new(session.config.policy.message_ids, io);
         let arriving = async {
             let mut on_delta = |delta: Delta| {
+                if let Some(first) = first.take() {
+                    first.release();
+                }
                 reporter.report_delta(&delta);
                 shown.push_delta(delta);
             };
@@ -295,7 +299,7 @@ impl<'a> SessionTurn<'a> {
         replies: u32,
         io: &mut TurnIo<'_>,
     ) -> Result<Input, EngineError> {
-        self.session.update_roster(replies);
+        self.session.update_roster(replies, &calls);
         self.session.run_tools(calls, io).await
     }
 

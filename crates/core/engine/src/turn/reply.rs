@@ -2,9 +2,13 @@
 //!
 //! Invariant: a reply is stored before its calls run and before an event shows them.
 
-use haft_context::{HintFilter, MessageIds, strip_hints};
+use std::collections::{BTreeMap, HashMap};
+
+use haft_context::{HintFilter, MessageIds, divide_usage, strip_hints};
 use haft_model::{Delta, Reply};
-use haft_types::{Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol};
+use haft_types::{
+    Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol, ToolUsage, Usage,
+};
 
 use super::turn_io::{TurnIo, call_finished_event};
 use super::{ReplySummary, resume};
@@ -65,8 +69,45 @@ impl Session {
             usage,
             cost,
             saved_tokens: self.meter.take_saved_tokens(),
+            tools: self.divide_usage_by_tool(usage),
         });
         Ok(replied)
+    }
+
+    /// Returns the share of each tool's results in the input of the last request, by name.
+    fn divide_usage_by_tool(&self, usage: Usage) -> Vec<ToolUsage> {
+        let Some(sent) = self.sent.last() else {
+            return Vec::new();
+        };
+        let tool_of: HashMap<_, _> = self
+            .transcript
+            .history()
+            .iter()
+            .filter_map(|entry| {
+                let result = entry.message.tool_results().next()?;
+                Some((entry.message.message_id, result.name.as_str()))
+            })
+            .collect();
+        let segments = sent.segments.iter().map(|segment| segment.tokens);
+        let tokens: Vec<_> = [self.prompt.tool_set().tokens]
+            .into_iter()
+            .chain(segments)
+            .map(u64::from)
+            .collect();
+        let parts = divide_usage(&tokens, usage);
+        let mut tools: BTreeMap<&str, Usage> = BTreeMap::new();
+        for (segment, part) in sent.segments.iter().zip(parts.iter().skip(1)) {
+            if let Some(tool) = tool_of.get(&segment.message) {
+                *tools.entry(tool).or_default() += *part;
+            }
+        }
+        let share = |(name, usage): (&str, Usage)| ToolUsage {
+            name: name.to_owned(),
+            input: usage.input,
+            cached_input: usage.cached_input,
+            cache_write: usage.cache_write,
+        };
+        tools.into_iter().map(share).collect()
     }
 
     /// Creates the message to store for a reply.

@@ -185,6 +185,7 @@ fn agents_that_are_missing_or_have_no_role_are_reported() {
         model: None,
         include_rules: false,
         worktree: false,
+        fork: false,
         system_prompt: None,
         role: role.into(),
         path: PathBuf::from("/p/mute.md"),

@@ -46,6 +46,7 @@ fn usage() -> EventBody {
         },
         cost: None,
         saved_tokens: 0,
+        tools: Vec::new(),
     }
 }
 

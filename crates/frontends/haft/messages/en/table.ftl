@@ -1,6 +1,7 @@
 # Headings of tables.
 
 table-age = AGE
+table-agent = AGENT
 table-api = API
 table-bytes = BYTES
 table-cache = CACHE
@@ -89,3 +90,5 @@ table-slots = SLOTS
 table-silent = SILENT
 table-problem = PROBLEM
 table-process = PROCESS
+table-requests = REQUESTS
+table-uncached = UNCACHED

@@ -1,6 +1,7 @@
 # Headings of tables.
 
 table-age = 存在时间
+table-agent = 代理
 table-api = API
 table-bytes = 字节
 table-cache = 缓存
@@ -89,3 +90,5 @@ table-slots = 槽位
 table-silent = 静默
 table-problem = 问题
 table-process = 进程
+table-requests = 请求数
+table-uncached = 未缓存

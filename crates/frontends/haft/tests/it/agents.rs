@@ -151,7 +151,7 @@ fn run_named_subagents_works_over_three_protocols_at_once() {
     assert!(
         alpha[0]
             .system
-            .starts_with("You look very closely.\n\nWorking directory: "),
+            .starts_with("You look very closely.\n\nOperating system: "),
         "{}",
         alpha[0].system
     );
@@ -265,7 +265,7 @@ fn portable_messages(rig: &Rig, seen: &Seen) -> String {
     let whole = format!("{seen}").replace(&rig.project().display().to_string(), "PROJECT");
     let messages = &whole[whole.find("\nuser: ").unwrap() + 1..];
     let same = |line: &&str| {
-        !["Operating system:", "Shell:"]
+        !["Operating system:", "Shell:", "User:", "Home folder:"]
             .iter()
             .any(|word| line.starts_with(word))
     };
@@ -401,16 +401,17 @@ fn talk_to_delivers_messages_between_parallel_agents() {
     write_agent(&rig, "beta", "", "You are the second.");
     let ran = task_with_gate(&rig, "talk", &gate, ("alpha", 2));
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let system = &requests_of(&rig, "beta")[0].system;
+    let requests = requests_of(&rig, "beta");
+    let place = requests[0].texts(SeenRole::User)[0];
     assert!(
-        system.contains(
+        place.contains(
             "# AVAILABLE_AGENTS\n\n- `alpha`: You are the first.\n- `beta` (you): You are the second.\n- `main`: "
         ),
-        "{system}"
+        "{place}"
     );
     assert!(
-        system.contains("# AVAILABLE_GROUPS\n\n- `all`: 3 members: alpha, beta, ghost"),
-        "{system}"
+        place.contains("# AVAILABLE_GROUPS\n\n- `all`: 3 members: alpha, beta, ghost"),
+        "{place}"
     );
     let heard = requests_of(&rig, "beta")[1]
         .texts(SeenRole::User)
@@ -899,7 +900,7 @@ fn agent_flag_sets_role_tools_and_model() {
     let seen = &requests_of(&rig, "beta")[0];
     assert!(
         seen.system
-            .starts_with("You are beta.\n\nWorking directory:"),
+            .starts_with("You are beta.\n\nOperating system:"),
         "{}",
         seen.system
     );

@@ -359,6 +359,33 @@ fn report_matches_the_budget_events() {
         assert_eq!(report["usage"], usage["usage"]);
         assert_eq!(report["cost"]["total"], usage["cost"]["total"]);
     }
+    let report = rig.run(&["context", "report", "--json"]).json();
+    let sums = |of_request: &dyn Fn(&Value) -> Vec<Value>| {
+        let mut sums = std::collections::BTreeMap::new();
+        for share in usages.iter().flat_map(|usage| of_request(usage)) {
+            let name = share["name"].as_str().unwrap().to_owned();
+            let sum: &mut [u64; 4] = sums.entry(name).or_default();
+            for (sum, key) in
+                sum.iter_mut()
+                    .zip(["requests", "cache_write", "cached_input", "input"])
+            {
+                *sum += share[key].as_u64().unwrap_or(1);
+            }
+        }
+        sums.into_iter()
+            .map(|(name, [requests, cache_write, cached_input, input])| {
+                json!({"name": name, "requests": requests, "cache_write": cache_write, "cached_input": cached_input, "input": input})
+            })
+            .collect::<Value>()
+    };
+    let of_tools = |usage: &Value| usage["tools"].as_array().cloned().unwrap_or_default();
+    assert_eq!(report["cache_use"]["tools"], sums(&of_tools));
+    let of_agent = |usage: &Value| {
+        let mut share = usage["usage"].clone();
+        share["name"] = usage["agent"].clone();
+        vec![share]
+    };
+    assert_eq!(report["cache_use"]["agents"], sums(&of_agent));
     let text = rig.run(&["context", "report"]).stdout();
     assert!(
         text.contains("1,870 read from the cache (96.9 %)") && text.contains("60 neither"),

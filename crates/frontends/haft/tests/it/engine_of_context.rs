@@ -181,7 +181,7 @@ fn role_setting_becomes_system_text_and_reminder() {
     assert!(
         requests[0]
             .system
-            .starts_with("You are a careful gardener.\n\nWorking directory:"),
+            .starts_with("You are a careful gardener.\n\nOperating system:"),
         "{}",
         requests[0].system
     );
@@ -290,7 +290,7 @@ fn mentions_name_files_but_do_not_include_their_content() {
     rig.write("notes.md", "secret content");
     rig.task(&["look at @notes.md and @nobody"]);
     let seen = &seen_requests(&rig)[0];
-    let text = seen.texts(SeenRole::User)[0];
+    let text = seen.texts(SeenRole::User)[1];
     assert!(
         text.starts_with("look at @notes.md and @nobody\n\n<system-reminder>\n")
             && text.contains("- notes.md\n"),

@@ -118,6 +118,7 @@ mod sandbox_refusals;
 mod screen;
 mod secrets;
 mod serve;
+mod shared_prefix;
 mod small_models;
 mod small_window;
 mod spilled_outputs;

@@ -302,7 +302,7 @@ fn tool_progress_is_an_event_outside_the_conversation() {
         (&json!("execute_command"), &json!("begun\n"))
     );
     let seen = seen_requests(&rig).pop().unwrap();
-    assert_eq!(seen.messages.len(), 3, "no part of the conversation");
+    assert_eq!(seen.messages.len(), 5, "no part of the conversation");
 }
 
 /// Starts an orphaned process in its own session that ignores polite signals, and one that keeps

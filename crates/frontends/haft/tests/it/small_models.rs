@@ -1203,7 +1203,7 @@ fn call_as_text_that_cannot_run_gets_an_error() {
         // parse.
         let sent = rig.server.generation_requests();
         let message =
-            &sent[1].json().unwrap()["messages"][2]["tool_calls"][0]["function"]["arguments"];
+            &sent[1].json().unwrap()["messages"][4]["tool_calls"][0]["function"]["arguments"];
         let arguments: Value = serde_json::from_str(message.as_str().unwrap()).unwrap();
         assert!(arguments.is_object(), "{call}: {arguments}");
         assert!(

@@ -549,7 +549,7 @@ fn prompt_sent_during_a_turn_joins_its_next_request() {
             count_occurrences(&requests[0], "JOINED"),
             seen[0].messages.len()
         ),
-        (0, 1)
+        (0, 3)
     );
     for (before, after) in [(0, 1), (1, 2)] {
         let kept = seen[before].messages.len();
@@ -559,8 +559,8 @@ fn prompt_sent_during_a_turn_joins_its_next_request() {
             "a request only appends"
         );
     }
-    let shape: Vec<_> = seen[1]
-        .messages
+    // The first two messages are about the place.
+    let shape: Vec<_> = seen[1].messages[2..]
         .iter()
         .map(|message| (message.role, message.parts.len()))
         .collect();
@@ -574,7 +574,7 @@ fn prompt_sent_during_a_turn_joins_its_next_request() {
         shape,
         roles.into_iter().zip([1, 1, 1, 2]).collect::<Vec<_>>()
     );
-    let joined: Vec<_> = seen[1].messages[3]
+    let joined: Vec<_> = seen[1].messages[5]
         .parts
         .iter()
         .filter_map(SeenPart::text)

@@ -342,6 +342,22 @@ fn trace_holds_turns_requests_and_calls_but_no_text() {
         );
         assert_eq!(span.attribute("haft.cost_usd"), event["cost"]["total"]);
         assert_eq!(span.attribute("gen_ai.request.model"), MODEL);
+        assert_eq!(span.attribute("gen_ai.agent.name"), event["agent"]);
+        for (attribute, key) in [
+            ("haft.tools.names", "name"),
+            ("haft.tools.cache_read", "cached_input"),
+            ("haft.tools.cache_creation", "cache_write"),
+            ("haft.tools.uncached", "input"),
+        ] {
+            let shares = event["tools"].as_array();
+            let shares = shares.map(|tools| {
+                tools
+                    .iter()
+                    .map(|tool| tool[key].clone())
+                    .collect::<Value>()
+            });
+            assert_eq!(span.attribute(attribute), shares.unwrap_or_default());
+        }
     }
     let taken = collector.taken.lock().unwrap();
     for (head, body) in &*taken {

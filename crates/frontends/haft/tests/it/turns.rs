@@ -171,9 +171,9 @@ fn continue_and_resume_only_append_messages() {
             .iter()
             .map(|request| request.messages.len())
             .collect::<Vec<_>>(),
-        [1, 3, 5]
+        [3, 5, 7]
     );
-    assert_eq!(requests[2].messages[..3], requests[1].messages[..]);
+    assert_eq!(requests[2].messages[..5], requests[1].messages[..]);
     assert_eq!(requests[2].system, requests[0].system);
 }
 
@@ -396,7 +396,7 @@ fn piped_input_is_the_task_or_an_attachment() {
             .unwrap();
         assert!(child.wait().unwrap().success());
         let seen = rig.server.generation_requests()[0].decode().unwrap();
-        assert_eq!(seen.texts(SeenRole::User)[0].trim_end(), expected);
+        assert_eq!(seen.texts(SeenRole::User)[1].trim_end(), expected);
     }
 }
 

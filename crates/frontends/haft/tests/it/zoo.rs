@@ -91,7 +91,8 @@ fn run_case(rig: &Rig, case: &Case) -> Ran {
 }
 
 /// Renders the messages of the newest request, with only the part about folders of the system
-/// message and only the notes about modules of results, and the notices of the run.
+/// message and only the notes about modules of results, and the notices of the run. The document
+/// about the place is left out, because it differs from machine to machine.
 fn render_last_request(rig: &Rig, ran: &Ran) -> String {
     let home = rig.home().canonicalize().unwrap().display().to_string();
     let project = rig.project().join("shop").display().to_string();
@@ -117,6 +118,7 @@ fn render_last_request(rig: &Rig, ran: &Ran) -> String {
                 }
             }
             _ if message["tool_calls"].is_array() => {}
+            _ if content.starts_with("Where you work.") || content == "I will work there." => {}
             role => write!(text, "[{role}]\n{content}\n\n").unwrap(),
         }
     }

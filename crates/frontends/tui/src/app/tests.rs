@@ -247,6 +247,7 @@ fn run_task(columns: usize) -> TestTerminal {
             ..Cost::default()
         }),
         saved_tokens: 0,
+        tools: Vec::new(),
     });
     terminal.event(call(
         "3",

@@ -165,7 +165,11 @@ impl Driven {
             if is_asked && goes_on {
                 driven.given.history = whole.history[..end].to_vec();
                 let next = driven.next(&driven.given);
-                let layers = next.request.segments.iter().map(|segment| segment.layer);
+                let layers = next
+                    .request
+                    .segments
+                    .iter()
+                    .map(|segment| (segment.layer, segment.owner));
                 driven
                     .known
                     .record_pieces(pause, request_pieces(&next.request, 1.0), layers);

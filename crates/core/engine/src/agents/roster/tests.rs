@@ -13,6 +13,7 @@ fn agent(name: &str, description: &str, tools: AgentTools) -> AgentDefinition {
         model: None,
         include_rules: false,
         worktree: false,
+        fork: false,
         system_prompt: None,
         role: "A role.".into(),
         path: PathBuf::from("/p/a.md"),

@@ -75,6 +75,7 @@ fn admit_one(
     let audience = Audience {
         profile: ModelProfile::Full,
         registry: &registry,
+        copied: None,
     };
     match check_call(call, &facts, audience) {
         Ok(admitted) => Ok(admitted.arguments),
@@ -151,7 +152,14 @@ fn unknown_tool_suggests_similar_names() {
     let registry = registry();
     let message = |name: &str, profile| {
         let registry = &registry;
-        unknown_tool_message(name, Audience { profile, registry })
+        unknown_tool_message(
+            name,
+            Audience {
+                profile,
+                registry,
+                copied: None,
+            },
+        )
     };
     assert_eq!(message("read_fiel", ModelProfile::Full), near);
     let all = "There is no tool `zzz`. Do it with one of these: `read_file` (path), `execute_command` (), `attempt_completion` ().";
@@ -216,6 +224,7 @@ async fn tool_search_finds_every_deferred_tool_and_makes_it_callable() {
                 Audience {
                     profile: ModelProfile::Full,
                     registry: &registry,
+                    copied: None,
                 },
             );
             let Ok(AdmittedCall {

@@ -134,6 +134,7 @@ async fn open_prompt_context(
         .unwrap(),
         running,
         counter: Arc::clone(&services.counter),
+        copied: None,
     };
     let hooks = config.silent_hook_runner();
     PromptContext::open(offered, config, transcript.history(), &hooks, &mut state)
@@ -395,7 +396,7 @@ fn offered_names_and_prompt_text(
         .map(|tool| tool.spec().name.clone())
         .collect();
     let language = config.policy.prompt_language;
-    let role = PromptContext::configured_role(config);
+    let role = prompt.configured_role(config);
     let input = prompt.system_input(config, role.as_deref());
     let advertised = haft_model::describe_call_format(config.model.tool_protocol, language, &[]);
     assert_eq!(advertised, None, "without tools there is nothing to say");
@@ -531,7 +532,7 @@ async fn prompt_of_each_profile_names_only_offered_tools_and_no_paths() {
             config.tools.offered = vec![profile.into()];
             let mut prompt = open_prompt_context(&config, &transcript, &store).await;
             prompt.render(&config).unwrap();
-            let role = PromptContext::configured_role(&config);
+            let role = prompt.configured_role(&config);
             let input = prompt.system_input(&config, role.as_deref());
             let told = serde_json::to_string(&input.tools).unwrap();
             let text = format!("{}\n{told}", render_system(&input).unwrap());
@@ -647,4 +648,70 @@ async fn prompt_in_chinese_is_complete_and_uses_the_english_names() {
         "system.zh-CN",
         chinese.replace(&folder.path().display().to_string(), "FOLDER")
     );
+}
+
+/// Sessions in other clones and homes share everything before the last document.
+#[tokio::test]
+async fn prompts_of_two_places_differ_only_after_the_documents() {
+    let (folder, store, transcript) = transcript().await;
+    for (protocol, language) in protocols_and_languages() {
+        for profile in [ModelProfile::Full, ModelProfile::Small] {
+            let mut here = config(folder.path());
+            here.model.profile = profile;
+            (here.model.tool_protocol, here.policy.prompt_language) = (protocol, language);
+            here.tools.offered = vec!["default".into()];
+            here.prompt.environment = haft_context::Environment {
+                os: "linux".into(),
+                cwd: "/home/a/shop".into(),
+                user: "a".into(),
+                home: "/home/a".into(),
+                ..haft_context::Environment::default()
+            };
+            let mut there = here.clone();
+            there.prompt.environment = haft_context::Environment {
+                cwd: "/srv/clone".into(),
+                user: "worker".into(),
+                home: "/srv".into(),
+                ..here.prompt.environment.clone()
+            };
+            let one = open_prompt_context(&here, &transcript, &store).await;
+            let other = open_prompt_context(&there, &transcript, &store).await;
+            assert_eq!(one.system_message(), other.system_message());
+            assert_eq!(one.tool_set().hash, other.tool_set().hash);
+            let place = |prompt: &PromptContext, config: &SessionConfig| {
+                let documents = describe_place(config, prompt.registry());
+                documents[0].text.clone()
+            };
+            assert!(place(&one, &here).contains("/home/a/shop"));
+            assert!(place(&other, &there).contains("/srv/clone"));
+            assert_eq!(
+                place(&other, &there).contains("worker"),
+                profile == ModelProfile::Full
+            );
+        }
+    }
+}
+
+/// A conversation of an earlier version keeps the system message that its first request had.
+#[tokio::test]
+async fn prompt_of_an_earlier_conversation_keeps_its_system_message() {
+    let (folder, store, mut transcript) = transcript().await;
+    let mut config = config(folder.path());
+    config.prompt.environment.cwd = "/home/a/shop".into();
+    transcript
+        .append_user("Begin.", Origin::User)
+        .await
+        .unwrap();
+    let earlier = open_prompt_context(&config, &transcript, &store).await;
+    let text = earlier.system_message().message.joined_text();
+    assert!(
+        text.contains("- The working directory is `/home/a/shop`. Relative paths start there, and")
+            && text.contains("\nWorking directory: /home/a/shop"),
+        "{text}"
+    );
+    let after = SentPlace(StatedPlace::AfterDocuments);
+    transcript.store_state(&after).await.unwrap();
+    let newer = open_prompt_context(&config, &transcript, &store).await;
+    let text = newer.system_message().message.joined_text();
+    assert!(!text.contains("/home/a/shop"), "{text}");
 }

@@ -81,6 +81,7 @@ pub(super) fn load_items(
                     "model": agent.model,
                     "uses": place.agent_model(agent.model.as_deref()).0,
                     "worktree": agent.worktree,
+                    "fork": agent.fork,
                 });
                 (agent.description.clone(), agent.role.clone(), more)
             })

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use haft_context::{Budget, Policy};
 use haft_inspect::{
-    PictureOptions, RequestColumn, RequestLogReader, declare_unknown_model, draw_picture,
-    find_breaks, rebuild_request,
+    CacheUse, PictureOptions, RequestColumn, RequestLogReader, UseRow, declare_unknown_model,
+    draw_picture, find_breaks, rebuild_request,
 };
 use haft_text::{format_percent, format_thousands};
 use haft_types::{LlmMetadata, ModelSpec, Request};
@@ -18,7 +18,7 @@ use crate::commands::context::ReportArgs;
 use crate::commands::models::{profile_reason_name, profile_text};
 use crate::exit::usage_error;
 use crate::haft::Haft;
-use crate::output;
+use crate::output::{self, TextTable};
 
 /// A request with its token budget and the metadata of its reply.
 struct BudgetReport {
@@ -113,6 +113,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
         ));
     }
     let policy = log.config.context.clone();
+    let cache_use = log.sum_cache_use().await?;
     print_report(
         &BudgetReport {
             title,
@@ -122,24 +123,80 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
             policy,
             reply,
         },
-        Some(&log),
+        Some((&log, &cache_use)),
         args,
     )
 }
 
 fn print_report(
     report: &BudgetReport,
-    log: Option<&RequestLogReader>,
+    sent: Option<(&RequestLogReader, &CacheUse)>,
     args: &ReportArgs,
 ) -> anyhow::Result<()> {
     if args.json {
-        output::print_json(&report_to_json(report, log))
+        output::print_json(&report_to_json(report, sent))
     } else {
-        output::print_text(&report_to_text(report))
+        let tables = sent.map_or_else(String::new, |(_, cache_use)| cache_use_to_text(cache_use));
+        output::print_text(&format!("{}{tables}", report_to_text(report)))
     }
 }
 
-fn report_to_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Value {
+/// Formats the tokens that the agents and the results of tools took, in two tables. A table without
+/// rows is left out.
+fn cache_use_to_text(cache_use: &CacheUse) -> String {
+    let mut text = String::new();
+    for (heading, rows) in [
+        (text!("table-agent"), &cache_use.agents),
+        (text!("table-tool"), &cache_use.tools),
+    ] {
+        if rows.is_empty() {
+            continue;
+        }
+        let mut table = TextTable::new(&[
+            heading,
+            text!("table-requests"),
+            text!("table-written"),
+            text!("table-cached"),
+            text!("table-uncached"),
+        ]);
+        for UseRow {
+            name,
+            requests,
+            usage,
+        } in rows
+        {
+            table.add_row(vec![
+                name.clone(),
+                requests.to_string(),
+                format_thousands(usage.cache_write),
+                format_thousands(usage.cached_input),
+                format_thousands(usage.input),
+            ]);
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{table}");
+    }
+    text
+}
+
+fn cache_use_to_json(cache_use: &CacheUse) -> Value {
+    let rows = |rows: &[UseRow]| -> Vec<Value> {
+        let row = |row: &UseRow| {
+            json!({
+                "name": row.name,
+                "requests": row.requests,
+                "cache_write": row.usage.cache_write,
+                "cached_input": row.usage.cached_input,
+                "input": row.usage.input,
+            })
+        };
+        rows.iter().map(row).collect()
+    };
+    json!({"agents": rows(&cache_use.agents), "tools": rows(&cache_use.tools)})
+}
+
+fn report_to_json(report: &BudgetReport, sent: Option<(&RequestLogReader, &CacheUse)>) -> Value {
+    let log = sent.map(|(log, _)| log);
     let budget = &report.budget;
     let usage = report.reply.as_ref().map(LlmMetadata::usage);
     json!({
@@ -158,6 +215,7 @@ fn report_to_json(report: &BudgetReport, log: Option<&RequestLogReader>) -> Valu
         "usage": usage,
         "cached_share": usage.map(|usage| usage.cached_share()),
         "cost": usage.and_then(|usage| Some(report.model.price?.request_cost(usage))),
+        "cache_use": sent.map(|(_, cache_use)| cache_use_to_json(cache_use)),
     })
 }
 
