@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use haft_context::{
-    Carried, Cleared, Edits, LifetimeEvidence, Marks, PendingWork, StatedPlace,
-};
+use haft_context::{Carried, Cleared, Edits, LifetimeEvidence, Marks, PendingWork, StatedPlace};
 use haft_store::{Store, StoreError};
 use haft_text::Masker;
 use haft_tools::{KeptDocument, TaskReport, TodoItems, UsefulRanges};

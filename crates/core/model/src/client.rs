@@ -33,6 +33,7 @@ const PROBE_DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_
 pub type RecordedReplies = Arc<dyn Fn(&Request) -> Result<Reply, ModelError> + Send + Sync>;
 
 /// The source of a client's replies.
+#[derive(Clone)]
 enum ReplySource {
     /// The model's server.
     Server(Box<HttpTransport>),
@@ -140,7 +141,7 @@ impl Client {
             encoding: self.encoding.clone(),
             encoding_json: Arc::clone(&self.encoding_json),
             lifetimes: self.lifetimes.clone(),
-            transport: self.transport.clone(),
+            source: self.source.clone(),
             retry: RetryConfig {
                 attempts: 0,
                 ..self.retry.clone()

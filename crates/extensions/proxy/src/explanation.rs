@@ -484,6 +484,7 @@ mod tests {
                 min: 0,
                 ..haft_types::CacheRule::default()
             },
+            bought_ttl: None,
             tool_protocol: haft_types::ToolProtocol::default(),
             capabilities: haft_types::Capabilities::default(),
             profile: haft_types::ModelProfile::Full,

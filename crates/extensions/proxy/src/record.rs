@@ -734,6 +734,7 @@ pub(crate) fn find_model_spec(
             max_output_tokens: None,
             price: None,
             cache: haft_types::CacheRule::default(),
+            bought_ttl: None,
             tool_protocol: haft_types::ToolProtocol::default(),
             capabilities: haft_types::Capabilities::default(),
             profile: haft_types::ModelProfile::Full,

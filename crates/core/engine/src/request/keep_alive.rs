@@ -145,6 +145,7 @@ impl KeepAliveReport {
             usage: self.usage,
             cost: self.cost,
             saved_tokens: 0,
+            tools: Vec::new(),
         }
     }
 }
