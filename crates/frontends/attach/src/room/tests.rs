@@ -241,3 +241,17 @@ async fn backlog_is_bounded_and_says_what_is_left_out() {
     assert_eq!(lines[0], json!({"type": "skipped", "lines": 4}));
     assert_eq!(lines.len(), 1 + 3 + 1);
 }
+
+#[tokio::test]
+async fn slow_client_is_disconnected_and_the_others_go_on() {
+    let room = Room::default();
+    let slow = add_client(&room, 1);
+    let text = "x".repeat(1 << 20);
+    for _ in 0..17 {
+        let other = add_client(&room, 2);
+        room.confirm_own_input(&text);
+        assert!(other.next_line().await.is_some());
+    }
+    assert!(slow.next_line().await.is_none());
+    assert_eq!(room.lock_state().clients.keys().collect::<Vec<_>>(), [&2]);
+}
