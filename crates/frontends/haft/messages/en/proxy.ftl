@@ -41,4 +41,7 @@ proxy-run-total = in all: { $requests ->
     [one] 1 break
    *[other] { $breaks } breaks
  }; { $cost }
-proxy-priced = {" "}({ $priced } of { $requests } requests priced)
+proxy-priced = {" "}({ $priced } of { $requests ->
+    [one] 1 request
+   *[other] { $requests } requests
+ } priced)
