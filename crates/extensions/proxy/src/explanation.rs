@@ -2,7 +2,7 @@
 //! and why the requests differ, what the cache should have matched, and what a client that only
 //! appends would have paid.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use haft_context::{
@@ -80,7 +80,8 @@ pub(crate) struct ConversationPast {
     pub(crate) model: String,
     pub(crate) segments: Vec<Segment>,
     seen: HashSet<ContentHash>,
-    cache: CacheSimulator,
+    /// The simulated cache of each model, by the model's name.
+    caches: HashMap<String, CacheSimulator>,
 }
 
 /// The result of comparing a request with the previous one.
@@ -124,7 +125,7 @@ impl ConversationPast {
             model: spec.full_name(),
             segments,
             seen,
-            cache: CacheSimulator::new(&spec.cache),
+            caches: HashMap::new(),
         }
     }
 
@@ -138,12 +139,12 @@ impl ConversationPast {
     ) -> RequestComparison {
         let model = spec.full_name();
         let broken = find_break(self, &model, &request.segments);
-        if self.model != model {
-            self.cache = CacheSimulator::new(&spec.cache);
-            self.seen.clear();
-        }
         let pieces = request_pieces(request, spec.tokenizer_factor);
-        let predicted = self.cache.send_request(at, &pieces);
+        let cache = self
+            .caches
+            .entry(model.clone())
+            .or_insert_with(|| CacheSimulator::new(&spec.cache));
+        let predicted = cache.send_request(at, &pieces);
         // A proxied request has its tools among its segments, so the piece of the tools is empty.
         let is_new = |segment: &Segment| !self.seen.contains(&segment.entry.hash);
         let new_tokens = request
@@ -432,7 +433,7 @@ mod tests {
                 model: "p/m".into(),
                 segments: segments(old),
                 seen: HashSet::new(),
-                cache: CacheSimulator::new(&haft_types::CacheRule::default()),
+                caches: HashMap::new(),
             };
             let found = find_break(&past, "p/m", &segments(new)).map(|one| (one.kept, one.cause));
             assert_eq!(found, expected, "{old} -> {new}");
@@ -491,15 +492,20 @@ mod tests {
             tokenizer_factor: 1.5,
         };
         let mut past = ConversationPast::new(&spec);
-        let mut compare = |text: &str, seconds: u64| {
+        let other = ModelSpec {
+            name: "other".into(),
+            ..spec.clone()
+        };
+        let mut compare_with = |spec: &ModelSpec, text: &str, seconds: u64| {
             let request = Request {
                 segments: segments(text),
                 tools: haft_types::ToolSet::new(Vec::new(), &haft_model::O200k),
                 max_output_tokens: None,
                 cache_key: None,
             };
-            past.compare_and_advance(&request, &spec, Duration::from_secs(seconds))
+            past.compare_and_advance(&request, spec, Duration::from_secs(seconds))
         };
+        let mut compare = |text: &str, seconds: u64| compare_with(&spec, text, seconds);
         let first = compare("S longA longB", 0);
         assert_eq!((first.tokens, first.new_tokens), (4_500, 4_500));
         let second = compare("S longA longB c", 1);
@@ -519,6 +525,16 @@ mod tests {
             third.break_price(Some(bill), &spec).tokens,
             485,
             "what was billed as not read, without the new segment"
+        );
+        // A switch sends everything again; a switch back finds the model's own cache.
+        let away = compare_with(&other, "S longA d longB c e", 3);
+        assert_eq!(away.break_price(None, &other).tokens, 4_530);
+        let back = compare_with(&spec, "S longA d longB c e f", 4);
+        assert_eq!(back.predicted.cached_input, 4_530);
+        assert_eq!(
+            back.break_price(None, &spec).tokens,
+            15,
+            "only e was sent to the other model alone"
         );
     }
 }

@@ -67,6 +67,7 @@ impl BrokenInput {
             None => (self.again, self.total, PriceBasis::Forecast),
             Some(usage) => {
                 let unread = usage.input + usage.cache_write;
+                let forecast = scale_to_bill(forecast, self.total, usage);
                 let tokens =
                     forecast.min(unread - estimate_new_tokens(self.total, self.new, usage));
                 // New tokens are at the end of a request, behind the tokens that are written.
@@ -105,13 +106,18 @@ impl BrokenInput {
 /// no cache could have contained: `new` of the `total` tokens of haft's own estimate. The result is
 /// never larger than the input that was not read from the cache.
 pub fn estimate_new_tokens(total: u64, new: u64, billed: Usage) -> u64 {
+    let new = scale_to_bill(new, total, billed);
+    new.min(billed.input + billed.cache_write)
+}
+
+/// Converts `tokens` of haft's estimate for a request of `total` tokens to the provider's count.
+fn scale_to_bill(tokens: u64, total: u64, billed: Usage) -> u64 {
     const MAX_ERROR: f64 = 2.0;
     let error = billed.all_input() as f64 / total.max(1) as f64;
     // A bill far above the estimate includes parts that the log lacks, such as the system message
-    // of an imported conversation, and these are not new.
+    // of an imported conversation.
     let scale = if error > MAX_ERROR { 1.0 } else { error };
-    let new = (new as f64 * scale).round() as u64;
-    new.min(billed.input + billed.cache_write)
+    (tokens as f64 * scale).round() as u64
 }
 
 /// A request that the provider's cache may still contain, and the number of its leading segments

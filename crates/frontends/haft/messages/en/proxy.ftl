@@ -85,3 +85,7 @@ proxy-saved-units = input saved: ≈{ $saved } of { $received } tokens at the fu
     [one] 1 conversation
    *[other] { $conversations } conversations
  }; estimated from the requests, with repeated text read from the cache at a tenth of the price and 4 bytes a token
+proxy-priced = {" "}({ $priced } of { $requests ->
+    [one] 1 request
+   *[other] { $requests } requests
+ } priced)

@@ -578,7 +578,12 @@ mod tests {
         };
         insta::assert_snapshot!(
             lines(&[explanation("a", 1), side, explanation("b", 1), explanation("b", 2)]),
-            @""
+            @"
+        a: 1 request, 0 breaks; 1,000 input tokens not read from the cache, an append-only client 500 (ratio 2.00); 1,800 units, append-only 1,350 (no price known; 1 unit is 1 input token at full price)
+        b: 2 requests, 0 breaks; 2,000 input tokens not read from the cache, an append-only client 1,000 (ratio 2.00); 3,600 units, append-only 2,700 (no price known; 1 unit is 1 input token at full price)
+        1 side request: 1,000 input tokens not read from the cache; $0.0003, append-only $0.0003
+        in all: 4 requests, 0 breaks; $0.0003, append-only $0.0003 (1 of 4 requests priced)
+        "
         );
     }
 }

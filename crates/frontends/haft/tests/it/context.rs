@@ -522,7 +522,16 @@ fn why_bounds_the_price_of_a_break_by_the_bill() {
         "{foreseen} {why}"
     );
     let text = without_numbers(&rig.screen(&["context", "why"]));
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    REQUEST  CAUSE  FIRST DIFFERENCE  SENT AGAIN  COST
+          N  a rules file or another document changed  segment N, document:rules ID  N tokens  $N
+          N  the model was switched  segment N, system ID  N tokens  -
+          N  the model was switched  segment N, system ID  N tokens  $N
+          N  a rules file or another document changed  segment N, document:rules ID  ≈N tokens  $N
+
+    N breaks in N requests: N tokens were resent.
+    Figures with ≈ are forecasts, because no bill is known for the request.
+    ");
 }
 
 /// When a break lets results be compressed, the compressed results count as sent before.
@@ -538,7 +547,7 @@ fn why_counts_compressed_results_as_sent_before() {
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
     rig.write("long.txt", "a line of the file\n".repeat(400));
     rig.write("AGENTS.md", "Be brief.\n");
-    let compress = ["--set", "context.compress=when-free"];
+    let compress = ["--set", "context.compress=round-end"];
     assert_eq!(rig.task(&[&compress[..], &["one"]].concat()).code(), 0);
     rig.write("AGENTS.md", "Be very brief.\n");
     let second = rig.task(&[&compress[..], &["-c", "two"]].concat());

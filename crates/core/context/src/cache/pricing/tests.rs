@@ -312,7 +312,8 @@ proptest! {
             again: Usage { input, cache_write: write, ..Usage::default() },
         };
         let found = broken.price(bill(fresh, read, written), &model());
-        prop_assert!(found.tokens <= input + write);
+        // A bill can be up to twice as large as the estimate.
+        prop_assert!(found.tokens <= 2 * (input + write));
         if fresh + read + written > 0 {
             prop_assert!(found.tokens <= fresh + written);
             prop_assert_eq!(found.basis, PriceBasis::Billed);

@@ -88,7 +88,12 @@ impl IdleTimes {
 fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
     let tokens = breaks.iter().map(|one| one.price().tokens).sum();
     // The total cost is unknown unless every break has a price.
-    (tokens, breaks.iter().map(|one| one.price().cost).sum())
+    let cost = breaks
+        .iter()
+        .map(|one| one.price().cost)
+        .sum::<Option<f64>>();
+    // The empty sum of floating-point numbers is -0.0.
+    (tokens, cost.map(|cost| cost + 0.0))
 }
 
 fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport], idle: &IdleTimes) -> Value {
