@@ -654,6 +654,7 @@ impl TrafficRecorder {
                 capabilities: haft_types::Capabilities::default(),
                 profile: haft_types::ModelProfile::Full,
                 tokenizer_factor: 1.0,
+                bought_ttl: None,
             })
         }
     }
