@@ -10,6 +10,7 @@ conversations-restored = restored { $path }; the previous state is now the newes
 conversations-bad-metadata = `--metadata { $pair }`: expected KEY=VALUE
 conversations-ambiguous-message = `{ $text }` matches several messages; give more of the id
 conversations-unknown-message = the conversation has no message `{ $text }`; `haft conversations show` names them
+conversations-cost-kept = keep-alive
 conversations-cost-none = No request of this conversation has been answered yet.
 conversations-cost-unpriced =
     { $requests ->

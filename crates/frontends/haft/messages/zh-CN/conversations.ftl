@@ -10,6 +10,7 @@ conversations-restored = 已恢复 { $path }；原有内容现为最新的备份
 conversations-bad-metadata = `--metadata { $pair }`：格式应为 KEY=VALUE
 conversations-ambiguous-message = `{ $text }` 对应多条消息；请多给几位 id
 conversations-unknown-message = 会话中没有消息 `{ $text }`；用 `haft conversations show` 查看
+conversations-cost-kept = 保活
 conversations-cost-none = 本会话的请求还没有得到过回复。
 conversations-cost-unpriced = { $requests } 次请求发给了没有价格信息的模型，未计入合计。
 conversations-import-existing = 已存在

@@ -127,22 +127,26 @@ fn decide_idle_stops_at_each_limit_and_after_the_expiry() {
 
 #[test]
 fn keep_alives_need_a_documented_lifetime() {
-    use CacheKind::*;
     let kept: Vec<_> = [
-        Anthropic,
-        Automatic,
-        Openai,
-        OpenaiBreakpoints,
-        Gemini,
-        Deepseek,
-        Vllm,
-        LlamaCpp,
-        None,
+        CacheKind::Anthropic,
+        CacheKind::Automatic,
+        CacheKind::Openai,
+        CacheKind::OpenaiBreakpoints,
+        CacheKind::Gemini,
+        CacheKind::Deepseek,
+        CacheKind::Vllm,
+        CacheKind::LlamaCpp,
+        CacheKind::None,
     ]
     .into_iter()
     .filter(|kind| can_keep_alive(*kind))
     .collect();
-    assert_eq!(kept, [Anthropic, Openai, OpenaiBreakpoints]);
+    let documented = [
+        CacheKind::Anthropic,
+        CacheKind::Openai,
+        CacheKind::OpenaiBreakpoints,
+    ];
+    assert_eq!(kept, documented);
 }
 
 #[test]
@@ -205,9 +209,10 @@ fn gaps_of_a_conversation_run_from_a_reply_to_the_next_request() {
     let call = Part::ToolCall(ToolCall {
         id: "1".into(),
         name: "read_file".into(),
-        ..ToolCall::default()
+        arguments: "{}".into(),
+        signature: None,
     });
-    let text = Part::from_text::<&str>;
+    let text = |text: &str| Part::from_text(text);
     let messages = [
         message(Role::User, 0, vec![text("go")]),
         message(Role::Assistant, 5, vec![call]),

@@ -131,7 +131,11 @@ fn costs_to_table(
         table.add_row(cost_table_row(names, one.metadata.usage(), one.cost()));
     }
     for one in kept {
-        let names = ["-".to_owned(), "-".to_owned(), "keep-alive".to_owned()];
+        let names = [
+            "-".to_owned(),
+            "-".to_owned(),
+            text!("conversations-cost-kept").to_owned(),
+        ];
         table.add_row(cost_table_row(names, one.usage, one.cost));
     }
     let names = [String::new(), String::new(), output::localize_text("total")];
