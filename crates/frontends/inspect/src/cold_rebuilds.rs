@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_agent::sent_from_outline;
-use haft_context::{IdleCost, compare_logged_requests};
+use haft_context::{EarlierRequest, IdleCost, LoggedInput, compare_logged_requests};
 use haft_store::RequestOutline;
 use haft_types::ModelSpec;
 
@@ -34,7 +34,17 @@ pub fn find_cold_rebuilds(outlines: &[RequestOutline], models: &[ModelSpec]) -> 
         }
         let (before, _) = sent_from_outline(last);
         let (sent, tools) = sent_from_outline(now);
-        let kept = compare_logged_requests(&before, &sent, model, tools).kept;
+        let now_sent = LoggedInput {
+            sent: &sent,
+            model,
+            tool_tokens: tools,
+            billed: None,
+        };
+        let earlier = EarlierRequest {
+            sent: &before,
+            idle: Some(idle),
+        };
+        let kept = compare_logged_requests(now_sent, earlier, || None).kept;
         let segments = sent.segments[..kept].iter();
         let counted: u64 = segments.map(|segment| u64::from(segment.tokens)).sum();
         let counted = counted + u64::from(tools);

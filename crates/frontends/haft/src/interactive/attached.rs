@@ -242,6 +242,9 @@ impl AttachedTui {
                 | Operation::Rewind { .. }
                 | Operation::Model(_)
                 | Operation::View(_)
+                | Operation::Agent(_)
+                | Operation::Useful(_)
+                | Operation::Notes(_)
                 | Operation::Undo
                 | Operation::Redo
                 | Operation::Diff

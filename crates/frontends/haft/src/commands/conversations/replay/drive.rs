@@ -223,6 +223,7 @@ fn declare_recorded_model(encoding: &BodyEncoding) -> Declared {
         provider: ProviderConfig::new(api, placeholder_url(api)),
         extra_body: serde_json::Map::new(),
         listed: None,
+        lifetimes: Vec::new(),
     }
 }
 
