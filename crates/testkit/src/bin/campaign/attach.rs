@@ -14,7 +14,7 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use self::client::{AttachedClient, ReceivedLine};
+use self::client::AttachedClient;
 use self::record::CaseRecord;
 use crate::kill::process::Running;
 use crate::kill::workspace::Workspace;
