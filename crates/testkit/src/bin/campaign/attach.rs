@@ -14,7 +14,7 @@ use haft_testkit::{Reply, Script, ScriptedServer};
 use haft_types::Api;
 use serde_json::{Value, json};
 
-use self::client::{AttachedClient, ReceivedLine};
+use self::client::AttachedClient;
 use self::record::CaseRecord;
 use crate::kill::process::Running;
 use crate::kill::workspace::Workspace;
@@ -101,6 +101,7 @@ fn run_case(case: &mut HaftCase<'_>) -> Result<(), String> {
         record: CaseRecord::default(),
         runs: 0,
         messages: 0,
+        answered: None,
     };
     game.run(&kills, case.tally).map_err(|what| {
         format!(
@@ -116,6 +117,9 @@ struct AttachCase {
     record: CaseRecord,
     runs: usize,
     messages: usize,
+    /// The last question of the session that was answered. A client that attaches meanwhile may
+    /// still receive it.
+    answered: Option<Value>,
 }
 
 /// The reason why a session is no longer attended.
@@ -165,6 +169,7 @@ impl AttachCase {
             return Ok(SessionEnd::Ended);
         };
         self.record.begin_session();
+        self.answered = None;
         loop {
             let Some((asked, by_first)) = self.next_question(&mut clients)? else {
                 return Ok(SessionEnd::Ended);
@@ -249,7 +254,11 @@ impl AttachCase {
                     return Ok(None);
                 };
                 self.record.receive(index, &line);
-                if !line.is_question() {
+                let is_old = self
+                    .answered
+                    .as_ref()
+                    .is_some_and(|answered| line.is_same_question(answered));
+                if !line.is_question() || is_old {
                     continue;
                 }
                 // Clients that were replaced see an answered question no more.
@@ -263,6 +272,7 @@ impl AttachCase {
                 break;
             }
         }
+        self.answered.clone_from(&asked);
         Ok(asked.map(|asked| (asked, by_first)))
     }
 
