@@ -146,12 +146,11 @@ impl ConversationPast {
             .or_insert_with(|| CacheSimulator::new(&spec.cache));
         let predicted = cache.send_request(at, &pieces);
         // A proxied request has its tools among its segments, so the piece of the tools is empty.
-        let is_new = |segment: &Segment| !self.seen.contains(&segment.entry.hash);
         let new_tokens = request
             .segments
             .iter()
             .zip(pieces.iter().skip(1))
-            .filter(|(segment, _)| is_new(segment))
+            .filter(|(segment, _)| !self.seen.contains(&segment.entry.hash))
             .map(|(_, piece)| piece.tokens)
             .sum();
         self.seen

@@ -182,10 +182,6 @@ impl Priced<'_> {
             .filter(is_conversation)
             .map(|segment| segment.message)
             .collect();
-        let was_sent = |segment: &SentSegment| {
-            hashes.contains(&segment.hash)
-                || is_conversation(&segment) && messages.contains(&segment.message)
-        };
         let mut again = Usage::default();
         let mut new = 0;
         let mut add = |tokens: u32, index: usize| {
@@ -203,7 +199,9 @@ impl Priced<'_> {
             new += u64::from(self.tool_tokens);
         }
         for (index, segment) in self.now.segments.iter().enumerate() {
-            if !was_sent(segment) {
+            let was_sent = hashes.contains(&segment.hash)
+                || is_conversation(&segment) && messages.contains(&segment.message);
+            if !was_sent {
                 new += u64::from(segment.tokens);
             } else if index >= read {
                 add(segment.tokens, index);
