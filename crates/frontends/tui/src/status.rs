@@ -426,27 +426,18 @@ mod tests {
     }
 
     #[test]
-    fn status_line_shows_the_life_of_the_cache_and_the_price_after_it() {
-        let drawn = |minutes, rebuild| {
-            let cache = Some(CacheView { minutes, rebuild });
-            let line = StatusLine {
-                cache,
-                ..StatusLine::default()
-            };
-            line.draw_line(80).plain()
-        };
-        let lines = [
-            drawn(4, Some(0.115)),
-            drawn(4, None),
-            drawn(0, Some(0.115)),
-            drawn(0, None),
-        ];
-        insta::assert_snapshot!(lines.join("\n"), @r"
-        ask  cached 4 min, then $0.1150
-        ask  cached 4 min
-        ask  cache expired: $0.1150
-        ask  cache expired
-        ");
+    fn describe_cache_names_the_time_left_and_the_price_after_it() {
+        let described = [(4, Some(0.115)), (4, None), (0, Some(0.115)), (0, None)]
+            .map(|(minutes, rebuild)| describe_cache(CacheView { minutes, rebuild }));
+        assert_eq!(
+            described,
+            [
+                "cached 4 min, then $0.1150",
+                "cached 4 min",
+                "cache expired: $0.1150",
+                "cache expired"
+            ]
+        );
     }
 
     #[test]

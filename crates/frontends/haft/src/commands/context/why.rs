@@ -61,7 +61,7 @@ impl IdleTimes {
             let tokens = format_thousands(one.tokens);
             let idle = haft_tui::format_elapsed(one.idle);
             let cost = one.cost.map_or_else(|| "-".to_owned(), format_dollars);
-            text += text!("context-why-cold", request, idle, tokens, cost).as_ref();
+            text += &text!("context-why-cold", request, idle, tokens, cost);
             text.push('\n');
         }
         if !self.kept.is_empty() {
@@ -70,7 +70,7 @@ impl IdleTimes {
             let tokens = format_thousands(read);
             let cost = self.kept_cost();
             let cost = cost.map_or_else(|| "-".to_owned(), format_dollars);
-            text += text!("context-why-kept", requests, tokens, cost).as_ref();
+            text += &text!("context-why-kept", requests, tokens, cost);
             text.push('\n');
         }
         text
