@@ -16,8 +16,8 @@ use haft_store::{Store, StoreError};
 use haft_tool::{Access, FileChange, Group, Tool, ToolOutput, Workspace};
 use haft_types::{
     ChangeKind, Clock, ContentHash, ConversationId, Envelope, Image, LlmMetadata, Message,
-    MessageId, Origin, Part, PermissionMode, Prompt, PromptLanguage, Role, StopReason, Timestamp,
-    ToolCall, ToolResult,
+    MessageId, Origin, Part, Prompt, PromptLanguage, Role, StopReason, Timestamp, ToolCall,
+    ToolResult,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
