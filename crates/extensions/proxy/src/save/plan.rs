@@ -277,6 +277,34 @@ fn result_saving(result: &ResultSite, policy: &SavePolicy) -> u64 {
     }
 }
 
+/// Returns the tokens of the fixed prefix and of the results that stay, those from the index `old` on.
+/// A smaller budget would be exceeded by every request.
+fn find_smallest_budget(request: &ParsedRequest<'_>, old: usize) -> u64 {
+    let kept: u64 = request.results[old..].iter().map(|one| one.tokens).sum();
+    let fixed: u64 = request
+        .elements
+        .iter()
+        .filter(|element| element.kind != SegmentKind::Message)
+        .map(|element| element.tokens)
+        .sum();
+    fixed + kept
+}
+
+/// Returns the results among the `old` oldest that a pass would clear: those that save something and
+/// show no file that is being worked on.
+fn choose_results(
+    request: &ParsedRequest<'_>,
+    policy: &SavePolicy,
+    gone: &[bool],
+    old: usize,
+) -> Vec<usize> {
+    let working = find_working_results(request);
+    (0..old)
+        .filter(|index| !gone[*index] && !working.contains(index))
+        .filter(|index| result_saving(&request.results[*index], policy) > 0)
+        .collect()
+}
+
 /// Adds the results that a new pass clears to the plan, if the pass is worth its cost.
 fn add_new_pass(
     input: &PlanInput<'_>,
@@ -293,40 +321,22 @@ fn add_new_pass(
     let end = ends[current];
     let tokens = history.tokens(end, effects.iter());
     let old = count_old_results(request, ends, current, policy.kept_results);
-    let budget = policy.budget_tokens();
-    if !request.has_tools() || tokens < budget || old == 0 || current == 0 {
+    if !request.has_tools() || tokens < policy.budget_tokens() || old == 0 || current == 0 {
         return;
     }
-    let decided_now = |one: &PassEffect| one.request == current + 1;
-    if effects.iter().any(decided_now) {
+    if effects.iter().any(|one| one.request == current + 1) {
+        return;
+    }
+    let needed = find_smallest_budget(request, old);
+    if policy.budget.is_some_and(|budget| budget < needed) {
+        plan.needed_budget = Some(needed);
         return;
     }
     let waste = estimate_waste(input, ends, gone, &effects);
     if waste <= 0.0 {
         return;
     }
-    let working = find_working_results(request, budget / policy.working_share.max(1));
-    let newly: Vec<usize> = (0..old)
-        .filter(|index| {
-            !gone[*index]
-                && !working.contains(index)
-                && result_saving(&request.results[*index], policy) > 0
-        })
-        .collect();
-    let kept: u64 = (0..request.results.len())
-        .filter(|index| *index >= old || working.contains(index))
-        .map(|index| request.results[index].tokens)
-        .sum();
-    let fixed = request
-        .elements
-        .iter()
-        .filter(|element| element.kind != SegmentKind::Message)
-        .map(|element| element.tokens)
-        .sum::<u64>();
-    if policy.budget.is_some_and(|budget| budget < fixed + kept) {
-        plan.needed_budget = Some(fixed + kept);
-        return;
-    }
+    let newly = choose_results(request, policy, gone, old);
     let savings = newly.iter().map(|index| {
         let result = &request.results[*index];
         (result.element, result_saving(result, policy))
@@ -348,7 +358,7 @@ fn add_new_pass(
     effects.push(effect);
     let cost = history.estimate_cost(&effects, prices);
     let pays = waste >= policy.min_waste * price
-        && prices.read * saved as f64 * current as f64 >= price
+        && prices.read * saved as f64 * policy.max_payback >= price
         && cost.sent <= cost.received * (1.0 + policy.max_loss);
     if input.is_cold || pays {
         plan.newly = newly;

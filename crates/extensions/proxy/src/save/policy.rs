@@ -26,10 +26,10 @@ pub struct SavePolicy {
     /// The share of the cost of clearing that old results must have cost already before they are
     /// cleared.
     pub min_waste: f64,
+    /// The maximum number of further requests after which a pass must have saved its cost.
+    pub max_payback: f64,
     /// The minimum tokens that clearing a result must save.
     pub min_result_saving: u64,
-    /// The divisor that turns the budget into the maximum tokens of files being worked on that stay.
-    pub working_share: u64,
 }
 
 impl Default for SavePolicy {
@@ -39,8 +39,8 @@ impl Default for SavePolicy {
             kept_results: KEPT_RESULTS,
             max_loss: 0.05,
             min_waste: 0.6,
+            max_payback: 10.0,
             min_result_saving: 60,
-            working_share: 4,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Finds the results that show files being worked on. They stay, because an edit needs their text.
 //!
-//! The files are the last ones that were edited, then the last ones that were read, by the names
-//! under which agents call such tools. A command that names a file may have shown it, too.
+//! These are the files that were read or edited last, by the names under which agents call such
+//! tools. A command that names such a file may have shown it, too. A later view of the whole file
+//! makes earlier ones obsolete.
 
 use std::collections::HashSet;
 
@@ -11,12 +12,11 @@ use serde_json::Value;
 
 use super::request::{CallSite, ParsedRequest};
 
-/// The maximum number of files that are kept in view.
-const MAX_FILES: usize = 8;
-/// The maximum number of partial views of one file that are kept.
-const MAX_PARTS: usize = 4;
-/// The number of newest calls whose files count.
-const MAX_CALLS: usize = 200;
+/// The number of newest results in which views of files count. More would leave less to clear; with
+/// fewer, more edits would need text that is gone.
+const MAX_AGE: usize = 40;
+/// The maximum number of newest commands that count as views of one file.
+const MAX_COMMANDS: usize = 2;
 
 /// The names under which agents call tools that [`CallSubject`] knows by another name.
 const ALIASES: [(&str, &str); 9] = [
@@ -116,15 +116,15 @@ fn is_same_file(one: &str, other: &str) -> bool {
     ends(one, other) || ends(other, one)
 }
 
-/// Returns the indices of the results that show files being worked on, up to `budget` tokens in
-/// total. The files used last come first.
-pub(crate) fn find_working_results(request: &ParsedRequest<'_>, budget: u64) -> HashSet<usize> {
+/// Returns the indices of the results that show files being worked on: the newest view of all of a
+/// file and the parts of it that were read later.
+pub(crate) fn find_working_results(request: &ParsedRequest<'_>) -> HashSet<usize> {
     let newest: Vec<(usize, CallFiles)> = request
         .results
         .iter()
         .enumerate()
         .rev()
-        .take(MAX_CALLS)
+        .take(MAX_AGE)
         .map(|(index, result)| (index, CallFiles::from_call(&request.calls[result.call])))
         .collect();
     let mut files: Vec<&str> = Vec::new();
@@ -133,34 +133,21 @@ pub(crate) fn find_working_results(request: &ParsedRequest<'_>, budget: u64) -> 
         .iter()
         .filter_map(|(_, call)| Some(&call.read.as_ref()?.0));
     for path in edited.chain(read) {
-        if files.len() == MAX_FILES {
-            break;
-        }
         if !files.iter().any(|file| is_same_file(file, path)) {
             files.push(path);
         }
     }
-    let mut left = budget;
-    let mut stays = HashSet::new();
-    for file in files {
-        for index in list_views(&newest, file) {
-            let tokens = request.results[index].tokens;
-            if stays.contains(&index) {
-                continue;
-            }
-            if let Some(rest) = left.checked_sub(tokens) {
-                left = rest;
-                stays.insert(index);
-            }
-        }
-    }
-    stays
+    files
+        .into_iter()
+        .flat_map(|file| list_views(&newest, file))
+        .collect()
 }
 
-/// Returns the results that show a file, newest first: up to the newest one that shows all of it, or
-/// the newest parts.
+/// Returns the results that show a file, newest first, back to the newest one that shows all of it.
+/// If the model wrote the whole file itself, its call shows the text.
 fn list_views(newest: &[(usize, CallFiles)], file: &str) -> Vec<usize> {
     let mut views = Vec::new();
+    let mut commands = 0;
     for (index, call) in newest {
         let is_edited = call.edited.iter().any(|path| is_same_file(path, file));
         if is_edited && call.writes_whole {
@@ -174,11 +161,11 @@ fn list_views(newest: &[(usize, CallFiles)], file: &str) -> Vec<usize> {
                 }
             }
             Some(_) => {}
-            None if call.names(file) => views.push(*index),
+            None if commands < MAX_COMMANDS && call.names(file) => {
+                views.push(*index);
+                commands += 1;
+            }
             None => {}
-        }
-        if views.len() == MAX_PARTS {
-            break;
         }
     }
     views

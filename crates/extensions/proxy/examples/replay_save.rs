@@ -116,7 +116,7 @@ fn main() -> Result<(), Failure> {
             }
         }
         println!(
-            "\n| {} | conversations | touched | cost of all | of those touched | dearer | most | unseen | blind edits |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "\n| {} | conversations | changed | cost of those changed | dearer | at most | unseen results | blind edits |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
             provider.name
         );
         for (name, list) in groups {
@@ -128,18 +128,12 @@ fn main() -> Result<(), Failure> {
 
 fn format_row(name: &str, list: &[Figures]) -> String {
     let touched: Vec<_> = list.iter().filter(|one| one.passes > 0).collect();
-    let change = |sent: f64, received: f64| format!("{:+.1} %", 100.0 * (sent / received - 1.0));
-    let all = change(
-        list.iter().map(|one| one.sent).sum(),
-        list.iter().map(|one| one.received).sum(),
-    );
     let of_touched = if touched.is_empty() {
         "–".to_owned()
     } else {
-        change(
-            touched.iter().map(|one| one.sent).sum(),
-            touched.iter().map(|one| one.received).sum(),
-        )
+        let sent: f64 = touched.iter().map(|one| one.sent).sum();
+        let received: f64 = touched.iter().map(|one| one.received).sum();
+        format!("{:+.1} %", 100.0 * (sent / received - 1.0))
     };
     let dearer = touched
         .iter()
@@ -152,7 +146,7 @@ fn format_row(name: &str, list: &[Figures]) -> String {
     let blind: usize = touched.iter().map(|one| one.blind).sum();
     let unseen: usize = touched.iter().map(|one| one.unseen).sum();
     format!(
-        "| {name} | {} | {} | {all} | {of_touched} | {} | {:+.1} % | {unseen} | {blind} of {edits} |",
+        "| {name} | {} | {} | {of_touched} | {} | {:+.1} % | {unseen} | {blind} of {edits} |",
         list.len(),
         touched.len(),
         dearer.count(),
@@ -161,6 +155,19 @@ fn format_row(name: &str, list: &[Figures]) -> String {
 }
 
 fn replay(recording: &Recording, provider: &Provider) -> Result<Figures, Failure> {
+    let turns = count_requests(&recording.messages);
+    let bytes: usize = recording
+        .messages
+        .iter()
+        .map(|one| one.to_string().len())
+        .sum();
+    if FIXED_BYTES + bytes < 4 * SavePolicy::default().budget_tokens() as usize {
+        // Too short to be changed.
+        return Ok(Figures {
+            turns,
+            ..Figures::default()
+        });
+    }
     let folder = tempfile::tempdir()?;
     let clock = Arc::new(FakeClock::starting_at(START.parse()?));
     let passes = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -197,7 +204,8 @@ fn replay(recording: &Recording, provider: &Provider) -> Result<Figures, Failure
         if compactions.contains(&index) {
             start = index;
         }
-        if message["role"] != "assistant" || index == start {
+        let is_continued = index > start && recording.messages[index - 1]["role"] == "assistant";
+        if message["role"] != "assistant" || index == start || is_continued {
             continue;
         }
         let at: Option<Timestamp> = recording
@@ -238,6 +246,15 @@ fn replay(recording: &Recording, provider: &Provider) -> Result<Figures, Failure
     }
     figures.passes = passes.load(std::sync::atomic::Ordering::Relaxed);
     Ok(figures)
+}
+
+/// Returns the number of messages of the model that follow a message of the user or a result.
+fn count_requests(messages: &[Value]) -> usize {
+    let is_reply = |message: &Value| message["role"] == "assistant";
+    let pairs = messages.windows(2);
+    pairs
+        .filter(|pair| is_reply(&pair[1]) && !is_reply(&pair[0]))
+        .count()
 }
 
 /// Builds the request that an agent sends after these messages.
@@ -375,7 +392,9 @@ fn count_unseen(body: &Value, sent: &Value) -> usize {
             .rposition(|message| message["role"] == "assistant")
             .map_or(0, |last| last + 1);
         let mut list = list.split_off(replied);
-        list.iter_mut().for_each(|one| drop(remove_marks(one)));
+        for message in &mut list {
+            remove_marks(message);
+        }
         list
     };
     let pairs = new(body).into_iter().zip(new(sent));
