@@ -11,5 +11,6 @@ pub(crate) mod file_stamps;
 pub(crate) mod folder_descriptions;
 pub(crate) mod offered_tools;
 pub(crate) mod prompt_context;
+pub(crate) mod prompt_copy;
 pub(crate) mod redescribed_tool;
 pub(crate) mod touched_files;

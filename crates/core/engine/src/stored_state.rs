@@ -283,7 +283,13 @@ pub(crate) async fn begin_place_notice(
     let sent = store
         .states(&current, &[SentPolicy::KEY, SentPlace::KEY])
         .await?;
-    let is_earlier = sent.contains_key(SentPolicy::KEY) && !sent.contains_key(SentPlace::KEY);
+    let place = sent.get(SentPlace::KEY).cloned();
+    let place = place.and_then(|place| serde_json::from_value(place).ok());
+    let is_earlier = sent.contains_key(SentPolicy::KEY)
+        && match place {
+            Some(SentPlace(StatedPlace::AfterDocuments)) => false,
+            Some(SentPlace(StatedPlace::System)) | None => true,
+        };
     if !is_earlier
         || store
             .project_state(namespace, PLACE_NOTICE_KEY)

@@ -161,7 +161,7 @@ fn parse_agent(
         };
         if let Some(other) = other {
             return Err(Some(format!(
-                "`fork: true` and {other} exclude each other: a fork has the model and the system prompt of the agent that starts it. Remove one of them"
+                "`fork: true` excludes {other}, because a fork has the model and the system prompt of the agent that starts it (remove one of them)"
             )));
         }
     }

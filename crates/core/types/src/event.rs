@@ -11,7 +11,7 @@ use crate::price::Cost;
 use crate::request::Layer;
 use crate::sandbox::SandboxStatus;
 use crate::tool::{ToolError, ToolStatus};
-use crate::usage::{ToolUsage, Usage};
+use crate::usage::{ToolShare, Usage};
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -185,7 +185,7 @@ pub enum EventBody {
         /// The share of each tool's results in the input tokens, divided by the estimated size of
         /// the messages. Omitted if the request contains no results.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        tools: Vec<ToolUsage>,
+        tools: Vec<ToolShare>,
     },
     /// The fill level of the window. Sent before each request.
     Window {

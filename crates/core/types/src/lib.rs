@@ -59,7 +59,7 @@ pub use prompt::{Prompt, PromptLanguage};
 pub use request::{Layer, Request, Segment, SentSegment, TokenCounter, ToolSet};
 pub use sandbox::{SandboxLayer, SandboxStatus};
 pub use tool::{Envelope, ToolError, ToolSpec, ToolStatus};
-pub use usage::{ToolUsage, Usage};
+pub use usage::{ToolShare, Usage};
 
 /// A point in time, written as RFC 3339 in UTC.
 pub use jiff::Timestamp;

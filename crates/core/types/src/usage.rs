@@ -45,7 +45,7 @@ impl Usage {
 /// The share of one tool's results in the input tokens of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct ToolUsage {
+pub struct ToolShare {
     /// The name of the tool.
     pub name: String,
     /// The number of tokens neither read from nor written to the cache.

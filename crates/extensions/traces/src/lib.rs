@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use haft_agent::{HostEnvironment, RandomIds};
 use haft_types::{
     CallPhase, CompactionPhase, ContentHash, ConversationId, Cost, Event, EventBody, IdSource as _,
-    Outcome, SubagentPhase, ToolUsage, TurnResult, Usage,
+    Outcome, SubagentPhase, ToolShare, TurnResult, Usage,
 };
 use opentelemetry::trace::{
     SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
@@ -427,11 +427,11 @@ fn build_model_attributes(operation: &'static str, model: &str) -> Vec<KeyValue>
 }
 
 /// Returns the share of each tool's results in the input of a request, as lists of equal length.
-fn build_tool_usage_attributes(tools: &[ToolUsage]) -> Vec<KeyValue> {
+fn build_tool_usage_attributes(tools: &[ToolShare]) -> Vec<KeyValue> {
     if tools.is_empty() {
         return Vec::new();
     }
-    let counts = |of: fn(&ToolUsage) -> u64| {
+    let counts = |of: fn(&ToolShare) -> u64| {
         let counts = tools.iter().map(|tool| of(tool).cast_signed());
         Value::Array(Array::I64(counts.collect()))
     };

@@ -84,7 +84,7 @@ impl DocumentKind {
             }
             Self::Rules => "Rules for work in this project. They apply to everything you do here.",
             Self::CodeLaw => "The law of this code base. It applies to every change.",
-            Self::Place => "Where you work.",
+            Self::Place => "Where you work. This holds for the whole conversation.",
         }
     }
 

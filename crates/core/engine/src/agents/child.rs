@@ -31,7 +31,7 @@ use crate::budget::limits::TurnLimits;
 use crate::calls::call_check::describe_fork_tools;
 use crate::error::Notice;
 use crate::prompt::offered_tools::choose_tools_of_parent;
-use crate::prompt::prompt_context::PromptCopy;
+use crate::prompt::prompt_copy::PromptCopy;
 use crate::session::Session;
 use crate::session::config::{
     Leftovers, ModelServices, Presence, ProjectRules, PromptSettings, Roles, Services,

@@ -8,9 +8,8 @@ use haft_tool::{AgentReport, Assignment, FileHistory};
 use haft_types::{ConversationId, Outcome, Usage};
 use tokio_util::sync::CancellationToken;
 
-use super::hub::Mailbox;
-use super::parent::Company;
-use crate::prompt::prompt_context::PromptCopy;
+use super::hub::{Company, Mailbox};
+use crate::prompt::prompt_copy::PromptCopy;
 
 /// A sub-agent that is about to start.
 pub(crate) struct ChildStart {

@@ -298,6 +298,16 @@ impl Hub {
     }
 }
 
+/// The agents with which a sub-agent was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// The sub-agent was started on its own.
+    Alone,
+    /// The sub-agent was started together with others, which run at the same time. Their tools do
+    /// not depend on which of them are still running.
+    Others,
+}
+
 /// Returns the maximum number of sub-agents, or of deliveries, that run at a time.
 pub(crate) fn max_concurrency() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -9,12 +9,12 @@ use haft_types::{ConversationId, Event};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::child_start::ChildStart;
-use super::hub::Mailbox;
+use super::hub::{Company, Mailbox};
 use super::sibling_gate::{SiblingGate, SiblingPlace};
 use crate::calls::permit::Permit;
 use crate::hooks::HookRunner;
 use crate::ports::{Children, SharedKnowledge};
-use crate::prompt::prompt_context::PromptCopy;
+use crate::prompt::prompt_copy::PromptCopy;
 use crate::session::config::{SessionConfig, SharedServices};
 use crate::stored_state::StoredState;
 
@@ -141,16 +141,6 @@ pub(crate) struct ParentLink {
     /// The prompt that a fork copies; `None` for other agents.
     pub(crate) copied: Option<Arc<PromptCopy>>,
     pub(crate) sibling: Sibling,
-}
-
-/// The agents with which a sub-agent was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// The sub-agent was started on its own.
-    Alone,
-    /// The sub-agent was started together with others, which run at the same time. Their tools do
-    /// not depend on which of them are still running.
-    Others,
 }
 
 /// The facts that sub-agents with equal first bytes share.

@@ -28,9 +28,10 @@ use tracing::info;
 
 use super::background::BackgroundAgents;
 use super::child_start::{ChildStart, failure_report};
-use super::parent::{Company, ParentSession};
+use super::hub::Company;
+use super::parent::ParentSession;
 use super::{hub, listing};
-use crate::prompt::prompt_context::PromptCopy;
+use crate::prompt::prompt_copy::PromptCopy;
 use crate::session::config::KnowledgeSettings;
 use crate::turn::event_log;
 

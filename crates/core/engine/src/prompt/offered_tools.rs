@@ -10,8 +10,7 @@ use haft_tools::{
 };
 use haft_types::{ModelProfile, PermissionMode, PromptLanguage};
 
-use crate::agents::hub::{Hub, HubPost};
-use crate::agents::parent::Company;
+use crate::agents::hub::{Company, Hub, HubPost};
 use crate::agents::roster::SubagentRoster;
 use crate::error::Notice;
 use crate::names;

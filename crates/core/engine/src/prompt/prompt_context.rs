@@ -26,13 +26,14 @@ use super::advertised::{AdvertisedTools, PEER_LISTS};
 use super::documents::StandingDocuments;
 use super::external::{ExternalTools, LateAnswers};
 use super::offered_tools::{all_tool_names, current_skills};
+use super::prompt_copy::PromptCopy;
 use super::redescribed_tool::translate_tool;
 use super::touched_files::{Mentions, TouchedFiles};
 use crate::error::EngineError;
 use crate::hooks::HookRunner;
 use crate::names;
 use crate::ports::{Knowledge, SkillWatch};
-use crate::session::config::{PromptSettings, SessionConfig};
+use crate::session::config::SessionConfig;
 use crate::session::transcript::Transcript;
 use crate::stored_state::{PlanModeNotice, SentPlace, StoredState, ToolDescriptions};
 
@@ -84,18 +85,6 @@ pub(crate) struct OfferedContext {
     pub(crate) counter: Arc<dyn TokenCounter>,
     /// The prompt that a fork copies; `None` for other sessions.
     pub(crate) copied: Option<Arc<PromptCopy>>,
-}
-
-/// The first bytes of a session's requests, for forks of the session: system message, tools and
-/// documents.
-pub(crate) struct PromptCopy {
-    registry: Registry,
-    advertised: AdvertisedTools,
-    system: Arc<Entry>,
-    documents: StandingDocuments,
-    place: StatedPlace,
-    /// The settings from which the system message was rendered.
-    pub(crate) settings: PromptSettings,
 }
 
 impl PromptContext {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use haft_context::{HintFilter, MessageIds, divide_usage, strip_hints};
 use haft_model::{Delta, Reply};
 use haft_types::{
-    Cost, EventBody, LlmMetadata, Message, Part, Role, ToolProtocol, ToolUsage, Usage,
+    Cost, EventBody, LlmMetadata, Message, Part, Request, Role, ToolProtocol, ToolShare, Usage,
 };
 
 use super::turn_io::{TurnIo, call_finished_event};
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Returns the share of each tool's results in the input of the last request, by name.
-    fn divide_usage_by_tool(&self, usage: Usage) -> Vec<ToolUsage> {
+    fn divide_usage_by_tool(&self, usage: Usage) -> Vec<ToolShare> {
         let Some(sent) = self.sent.last() else {
             return Vec::new();
         };
@@ -89,11 +89,8 @@ impl Session {
             })
             .collect();
         let segments = sent.segments.iter().map(|segment| segment.tokens);
-        let tokens: Vec<_> = [self.prompt.tool_set().tokens]
-            .into_iter()
-            .chain(segments)
-            .map(u64::from)
-            .collect();
+        let tools = u64::from(self.prompt.tool_set().tokens) + Request::FRAME_TOKENS;
+        let tokens: Vec<_> = [tools].into_iter().chain(segments.map(u64::from)).collect();
         let parts = divide_usage(&tokens, usage);
         let mut tools: BTreeMap<&str, Usage> = BTreeMap::new();
         for (segment, part) in sent.segments.iter().zip(parts.iter().skip(1)) {
@@ -101,7 +98,7 @@ impl Session {
                 *tools.entry(tool).or_default() += *part;
             }
         }
-        let share = |(name, usage): (&str, Usage)| ToolUsage {
+        let share = |(name, usage): (&str, Usage)| ToolShare {
             name: name.to_owned(),
             input: usage.input,
             cached_input: usage.cached_input,

@@ -670,10 +670,12 @@ fn prompt_accepts_files_images_and_commands() {
     );
     assert_eq!(stop_reason(&answer), "end_turn");
     let request = rig.server.generation_requests()[0].decode().unwrap();
+    // The first message of the user is about the place.
     let user = request
         .messages
         .iter()
-        .find(|message| message.role == SeenRole::User)
+        .filter(|message| message.role == SeenRole::User)
+        .nth(1)
         .unwrap();
     let text = format!("{user:?}");
     assert!(

@@ -407,6 +407,20 @@ fn report_matches_the_budget_events() {
     The request takes N tokens by estimate, N by the provider's count:
     N read from the cache (N %), N written to it, N neither; N of output, $N.
     Old results are pruned above N tokens (`safe_zone` N) to N % of it, all but the newest N, and compressed `round-end`: default for models with known prices and a cache lifetime under N minutes.
+
+    AGENT  REQUESTS  WRITTEN  CACHED  UNCACHED
+    main  N  N  N  N
+
+    TOOL  REQUESTS  WRITTEN  CACHED  UNCACHED
+    execute_command  N  N  N  N
+    list_files  N  N  N  N
+    raed_file  N  N  N  N
+    read_file  N  N  N  N
+    replace_in_file  N  N  N  N
+    search_files  N  N  N  N
+    todo_read  N  N  N  N
+    todo_write  N  N  N  N
+    write_to_file  N  N  N  N
     ");
 }
 
@@ -641,14 +655,16 @@ fn show_lists_every_segment_in_the_order_it_was_sent() {
 
      #  LAYER  OWNER  ID  ROLE  TOKENS  CACHE  TEXT
      N  system  system  ID  system  N  |  You are haft, an expert software engineering ag…
+     N  documents  document:place  ID  user  N  Where you work. This holds for the whole conver…
+     N  documents  document:place  ID  assistant  N  |  I will work there.
      N  current  current  ID  user  N  make the file
      N  history  history  ID  assistant  N  (thinking) First I need to see what there is.
      N  history  history  ID  tool  N  ← list_files (ok) dot.png notes.txt
      N  history  history  ID  tool  N  ← read_file (ok) N alpha N beta
      N  history  history  ID  tool  N  ← search_files (ok) N matches in N files. dot.p…
      N  history  history  ID  assistant  N  That file may hold more.
-     N  history  history  ID  tool  N  ← read_file (error) `missing.txt` does not exis…
-     N  history  history  ID  assistant  N  → read_file {"path":"dot.png"}
+    N  history  history  ID  tool  N  ← read_file (error) `missing.txt` does not exis…
+    N  history  history  ID  assistant  N  → read_file {"path":"dot.png"}
     N  history  history  ID  tool  N  ← read_file (ok) `dot.png` is a picture (image/…
     N  history  history  ID  assistant  N  (thinking) The picture is one pixel. Ünïcödé an…
     N  history  history  ID  tool  N  ← todo_write (ok) [~] write the file [ ] check …

@@ -124,12 +124,13 @@ fn count_unread_tokens(rule: CacheKind, requests: &[Vec<CachePiece>]) -> u64 {
 }
 
 /// Returns the requests as they would be if all of them had the tools, system message and documents
-/// of the first one, and a cache mark after every message.
+/// of the first one, and a cache mark after every message. The place may differ.
 fn make_ideal(requests: &[LoggedRequest]) -> Vec<Vec<CachePiece>> {
-    let is_shared = |layer: Layer| matches!(layer, Layer::System | Layer::Documents);
     let count = |logged: &LoggedRequest| {
-        let shared = logged.segments.iter().filter(|one| is_shared(one.layer));
-        1 + shared.count()
+        let is_shared = |one: &&haft_store::LoggedSegment| {
+            matches!(one.layer, Layer::System | Layer::Documents) && one.owner != "document:place"
+        };
+        1 + logged.segments.iter().filter(is_shared).count()
     };
     let first = pieces(&requests[0]);
     let ideal = |logged: &LoggedRequest| {
@@ -178,7 +179,7 @@ fn run_agents(mode: &str, head: &str, count: usize) -> Rig {
         run_git(&rig, git);
     }
     write_agent(&rig, "scout", head);
-    let ran = rig.task(&["--permission-mode", "yolo", "count"]);
+    let ran = rig.task(&["count"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     rig
 }
@@ -291,7 +292,7 @@ fn fork_sends_the_bytes_of_its_parent() {
             replies(start_agents("serial", "scout", 1), Reply::text("Twelve.")),
         );
         write_agent(&rig, "scout", "fork: true\n");
-        let ran = rig.task(&["--permission-mode", "yolo", "MARK the zebra"]);
+        let ran = rig.task(&["MARK the zebra"]);
         assert_eq!(ran.code(), 0, "{api}: {}", ran.stderr());
         let requests = rig.server.generation_requests();
         let body = |number: usize| String::from_utf8(requests[number].body.to_vec()).unwrap();
@@ -337,7 +338,7 @@ fn fork_may_call_only_its_own_tools() {
     let given_up = Reply::text("I may not write.").when(refused).times(1);
     let rig = rig(Api::Anthropic, [given_up, start, agent, end]);
     write_agent(&rig, "scout", "fork: true\ntools: read_file, list_files\n");
-    let ran = rig.task(&["--permission-mode", "yolo", "count"]);
+    let ran = rig.task(&["count"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
     assert!(!rig.project().join("stripes.txt").exists());
     let events = ran.events();
@@ -358,7 +359,10 @@ fn agent_file_with_another_model_cannot_fork() {
     write_agent(&rig, "scout", "fork: true\nmodel: mock/other\n");
     write_agent(&rig, "guide", "fork: true\nsystem_prompt: Guide.\n");
     let listed = rig.run(&["agents", "list"]);
-    insta::assert_snapshot!(listed.stderr().replace(&rig.project().display().to_string(), "PROJECT"), @"");
+    insta::assert_snapshot!(listed.stderr().replace(&rig.project().display().to_string(), "PROJECT"), @"
+    warning: PROJECT/.haft/agents/guide.md: `fork: true` excludes a system prompt of its own, because a fork has the model and the system prompt of the agent that starts it (remove one of them); it is skipped
+    warning: PROJECT/.haft/agents/scout.md: `fork: true` excludes `model: mock/other`, because a fork has the model and the system prompt of the agent that starts it (remove one of them); it is skipped
+    ");
 }
 
 /// The conversations of earlier versions keep their system message; new ones differ once.

@@ -533,8 +533,9 @@ fn small_run(replies: impl IntoIterator<Item = Reply>, prompt: &str) -> (Rig, Ra
 fn first_input(rig: &Rig) -> String {
     let body = rig.server.generation_requests()[0].json().unwrap();
     let messages = body["messages"].as_array().unwrap();
-    let user = messages.iter().find(|message| message["role"] == "user");
-    user.unwrap()["content"].as_str().unwrap().to_owned()
+    // The first message is about the place.
+    let mut user = messages.iter().filter(|message| message["role"] == "user");
+    user.nth(1).unwrap()["content"].as_str().unwrap().to_owned()
 }
 
 fn read_file(rig: &Rig, path: &str) -> String {
@@ -1238,6 +1239,7 @@ fn react_keeps_turns_and_drops_invented_results() {
     let own: Vec<_> = messages
         .iter()
         .filter(|message| message["role"] == "assistant")
+        .filter(|message| message["content"] != "I will work there.")
         .collect();
     let written =
         "Thought: I read the letter first.\nAction: read_file[{\"path\": \"letter.txt\"}]";

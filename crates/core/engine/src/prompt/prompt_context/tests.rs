@@ -699,7 +699,7 @@ async fn prompt_of_an_earlier_conversation_keeps_its_system_message() {
     let mut config = config(folder.path());
     config.prompt.environment.cwd = "/home/a/shop".into();
     transcript
-        .append_user("Begin.", Origin::User)
+        .append_user("Begin.".into(), Origin::User)
         .await
         .unwrap();
     let earlier = open_prompt_context(&config, &transcript, &store).await;
