@@ -201,7 +201,7 @@ fn choose_lifetime_buys_the_hour_for_a_user_with_long_pauses() {
 
 #[test]
 fn gaps_of_a_conversation_run_from_a_reply_to_the_next_request() {
-    let message = |role, second, parts: Vec<Part>| {
+    let message = |role, second: i64, parts: Vec<Part>| {
         let at = Timestamp::from_second(1_000 + second).unwrap();
         let id = MessageId::from_hash(haft_types::ContentHash::from_content(&second.to_le_bytes()));
         Message::new(id, role, parts, at)
