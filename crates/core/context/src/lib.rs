@@ -212,8 +212,8 @@ pub use reduce::compaction::{
 };
 pub use reduce::compress::{TOOL_NAME_KEY, compress_envelope};
 pub use reduce::edits::{
-    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit,
-    select_messages,
+    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, block_ends,
+    check_edit, select_messages,
 };
 pub use reduce::excerpt::excerpt_path;
 pub use reduce::ladder::LadderStep;

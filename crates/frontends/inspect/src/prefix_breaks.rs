@@ -48,6 +48,9 @@ pub fn find_breaks(
     let pairs = outlines.windows(2).zip(models.iter().skip(1));
     let broken = |(pair, model): (&[RequestOutline], &ModelSpec)| {
         let [last, now] = pair else { return None };
+        if extends(last, now) {
+            return None;
+        }
         let (last, _) = sent_from_outline(last);
         let (sent, tools) = sent_from_outline(now);
         // The log contains neither policies nor edits, so a change of them counts only if it was
@@ -65,6 +68,14 @@ pub fn find_breaks(
         })
     };
     pairs.filter_map(broken).collect()
+}
+
+/// True if a request repeats the previous one unchanged and only appends to it. Most requests do,
+/// and their lists of segments are not copied for the comparison.
+fn extends(last: &RequestOutline, now: &RequestOutline) -> bool {
+    last.summary.model == now.summary.model
+        && last.tools == now.tools
+        && last.segments.common_prefix_len(&now.segments) == last.segments.len()
 }
 
 /// True if the stored messages agree with a cause that was inferred from the segments.
