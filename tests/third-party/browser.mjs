@@ -143,7 +143,7 @@ const texts = (page) =>
         const found = [];
         const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
         while (walker.nextNode())
-            if (!walker.currentNode.parentElement.closest("pre, code, script, style")) found.push(walker.currentNode.data.trim().replace(/ · haft$/, ""));
+            if (!walker.currentNode.parentElement.closest("pre, code, script, style, .tools")) found.push(walker.currentNode.data.trim().replace(/ ·( haft)?$/, ""));
         for (const name of ["title", "placeholder", "aria-label", "alt"])
             for (const element of document.querySelectorAll(`[${name}]`)) found.push(element.getAttribute(name));
         return found;
@@ -155,7 +155,7 @@ const flat = (text) => text.replace(/\s+/g, " ").trim();
 // What a page says in both languages is a name or comes from the conversation: all else was left in English.
 async function inChinese(browser, english, id) {
     const chinese = new URL(await started(haft, ["serve"], { LANG: "zh_CN.UTF-8" }));
-    const names = ["haft", "mock/test", "anthropic", "gemini-cli", project, "plan", "ask", "accept-edits", "auto", "none", "front", "tail", "default", "cache-aware", "sum/chats/session-1.jsonl"];
+    const names = ["haft", "mock/test", "anthropic", "gemini-cli", project, "plan", "ask", "accept-edits", "auto", "none", "front", "tail", "default", "cache-aware", "sum/chats/session-1.jsonl", "message 0", "openai-chat"];
     const kept = JSON.parse(ran("conversations", "export", id));
     const sent = ran("context", "show", "--full", "--next", id);
     const said = flat([JSON.stringify(kept), ...strings(kept), sent].join(" "));
@@ -164,7 +164,7 @@ async function inChinese(browser, english, id) {
     const words = new Set([...names, ...strings(kept)]);
     // A single word may stand anywhere in what was sent; an id is shown by its first digits.
     const isWord = (text) => words.has(text) || /^[0-9a-f]{8}$/.test(text) || said.includes(`\\"${text}\\"`);
-    const isKept = (text) => (text.includes(" ") ? parts(text).every((part) => said.includes(part)) : isWord(text));
+    const isKept = (text) => (flat(text).includes(" ") ? parts(text).every((part) => said.includes(part)) : isWord(text));
     const [one, other] = [await browser.newPage(), await browser.newPage()];
     await one.goto(english.href);
     await other.goto(chinese.href);
