@@ -196,7 +196,7 @@ pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent};
 pub use cache::pricing::compare_logged_requests;
-pub use cache::quote::{ContextChange, PrefixCache, Quote};
+pub use cache::quote::{ContextChange, PrefixCache, Quote, RemovalQuotes};
 pub use cache::simulate::{CachePiece, CacheSimulator, request_pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};

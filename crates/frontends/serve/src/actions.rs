@@ -112,6 +112,7 @@ pub struct NextRequestDetails {
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
+    /// The names of the policies. If empty, the default policies are compared.
     pub policies: Vec<String>,
     /// Receives the progress, and tells whether the result is still needed.
     pub watch: Arc<ComputationWatch>,

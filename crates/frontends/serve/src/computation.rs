@@ -89,7 +89,7 @@ impl ComputationWatch {
 
 /// Counts a page that waits for a result, until it is dropped: when the page is answered, or when
 /// the browser has closed the connection.
-struct WaitingPage(Arc<ComputationWatch>);
+pub(crate) struct WaitingPage(Arc<ComputationWatch>);
 
 impl WaitingPage {
     fn new(watch: &Arc<ComputationWatch>) -> Self {
@@ -128,7 +128,14 @@ impl<T> Slot<T> {
 /// A result, or the progress of its computation.
 pub(crate) enum Computed<T> {
     Ready(Arc<T>),
-    Running(Progress),
+    Running(RunningComputation),
+}
+
+/// A computation that takes longer than a page waits for it. It is wanted at least as long as this
+/// value exists.
+pub(crate) struct RunningComputation {
+    pub(crate) progress: Progress,
+    _page: WaitingPage,
 }
 
 /// The computations of one kind, the most recently used last. The oldest ones are forgotten.
@@ -160,7 +167,7 @@ impl<T: Send + Sync + 'static> Computations<T> {
         F: Future<Output = Result<T, PageError>>,
     {
         let slot = self.find_or_start(key, version, compute);
-        let _page = WaitingPage::new(&slot.watch);
+        let page = WaitingPage::new(&slot.watch);
         let patience = tokio::time::sleep(PAGE_PATIENCE_INTERVAL);
         tokio::pin!(patience);
         loop {
@@ -179,7 +186,12 @@ impl<T: Send + Sync + 'static> Computations<T> {
             }
             tokio::select! {
                 () = &mut ended => {}
-                () = &mut patience => return Ok(Computed::Running(slot.watch.progress())),
+                () = &mut patience => {
+                    return Ok(Computed::Running(RunningComputation {
+                        progress: slot.watch.progress(),
+                        _page: page,
+                    }));
+                }
             }
         }
     }
@@ -305,7 +317,7 @@ mod tests {
             .unwrap();
         match computed {
             Computed::Ready(value) => *value,
-            Computed::Running(progress) => panic!("{progress:?}"),
+            Computed::Running(running) => panic!("{:?}", running.progress),
         }
     }
 

@@ -545,6 +545,13 @@ fn conversation_path(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
+/// Converts a heading of the command line, which is in capitals, to the style of the pages.
+fn to_sentence_case(heading: impl AsRef<str>) -> String {
+    let mut chars = heading.as_ref().chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + &chars.as_str().to_lowercase()
+}
+
 /// Formats a cost so that it can be appended to other text. Returns an empty string if the cost is
 /// unknown.
 fn format_cost_suffix(usd: Option<f64>) -> String {

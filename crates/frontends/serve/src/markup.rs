@@ -129,11 +129,11 @@ impl Markup {
                 let column = columns.get(index);
                 let class = column.and_then(Column::class);
                 let mut attributes = Vec::from_iter(class.map(|class| ("class", class)));
+                attributes.push(("data-label", column.map_or("", |column| column.heading)));
                 if index == 0 {
                     attributes.push(("scope", "row"));
                     return Self::element("th", &attributes, [cell]);
                 }
-                attributes.push(("data-label", column.map_or("", |column| column.heading)));
                 Self::element("td", &attributes, [cell])
             };
             Self::element("tr", &[], cells.into_iter().enumerate().map(cell))

@@ -140,6 +140,7 @@ impl Session {
             self.transcript.history(),
             self.services.shared.counter.as_ref(),
         );
+        let quotes = cache.removal_quotes(idle, &sent, &self.config.model);
         let all = self.transcript.history().len();
         let shown = self.transcript.history().iter().skip(from).take(count);
         let mut lines = Vec::with_capacity(count.min(all));
@@ -153,11 +154,9 @@ impl Session {
                 block.and_then(|(first, last)| Some((places.get(first)?, places.get(last)?)));
             let free =
                 segment.is_some_and(|one| one.layer == Layer::History && one.owner != "summary");
-            let removal =
-                ends.filter(|(first, last)| free && first <= last)
-                    .map(|(first, last)| {
-                        cache.quote_removal(idle, &sent, *first..*last + 1, &self.config.model)
-                    });
+            let removal = ends
+                .filter(|(first, last)| free && first <= last)
+                .map(|(first, last)| quotes.quote(*first..*last + 1));
             let tools = message
                 .tool_calls()
                 .map(|call| call.resolve_indirect().into_owned().name);

@@ -230,10 +230,10 @@ impl Inspector {
 /// Returns the class and the name of the speaker of a message.
 fn speaker(message: &Message) -> (&'static str, String) {
     match (message.role, message.origin()) {
-        (Role::User, Origin::Engine) => ("engine", text!("serve-from-haft").to_owned()),
+        (Role::User, Origin::Engine) => ("engine", text!("serve-from-program").to_owned()),
         (Role::User, Origin::Agent) => ("engine", text!("serve-from-agent").to_owned()),
         (Role::User, Origin::User | Origin::Joined) if is_only_reminders(message) => {
-            ("engine", text!("serve-from-haft").to_owned())
+            ("engine", text!("serve-from-program").to_owned())
         }
         (Role::User, Origin::User | Origin::Joined) => ("user", localize_text(message.role)),
         (Role::Assistant, _) => ("assistant", localize_text(message.role)),

@@ -7,7 +7,7 @@ use haft_text::{format_dollars, format_thousands};
 
 use super::glance::BreakList;
 use super::page_frame::{ConversationTab, render_pager};
-use super::{Inspector, PageResult, conversation_path};
+use super::{Inspector, PageResult, conversation_path, to_sentence_case};
 use crate::PageError;
 use crate::actions::{EditQuery, EditQuote, EditableMessages, EditableQuery, NextQuery, PageEdit};
 use crate::markup::{Column, Markup};
@@ -42,17 +42,20 @@ impl Inspector {
         let messages = usize::try_from(conversation.messages).unwrap_or(usize::MAX);
         let last_page = messages.saturating_sub(1) / MESSAGES_PER_PAGE * MESSAGES_PER_PAGE;
         let from = from.unwrap_or(last_page);
+        let listed = (self.actions.messages)(EditableQuery {
+            conversation: conversation.clone(),
+            from,
+            count: MESSAGES_PER_PAGE,
+        });
+        // The requests are compared meanwhile, and the comparison is wanted until the page is done.
+        let (listed, _comparison) = tokio::join!(listed, self.analyze_log(&conversation));
         let EditableMessages {
             headings,
             rows,
             all,
             edits,
-        } = (self.actions.messages)(EditableQuery {
-            conversation: conversation.clone(),
-            from,
-            count: MESSAGES_PER_PAGE,
-        })
-        .await?;
+        } = listed?;
+        let headings: Vec<_> = headings.into_iter().map(to_sentence_case).collect();
         let to = conversation_path(&conversation.id, "/edit");
         let rows = rows.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
@@ -195,7 +198,9 @@ impl Inspector {
             conversation: conversation.clone(),
             input: Some(input.to_owned()).filter(|input| !input.trim().is_empty()),
         };
-        let details = (self.actions.next)(query).await?;
+        let (details, _comparison) =
+            tokio::join!((self.actions.next)(query), self.analyze_log(&conversation));
+        let details = details?;
         let field = [("id", "input"), ("name", "input"), ("value", input)];
         let ask = Markup::element(
             "form",
@@ -244,8 +249,8 @@ impl Inspector {
 
 /// Returns the columns of the table of messages. The headings are those of `haft context edit
 /// list`: id, role, layer, tokens, age, cache, removing, saves, edited, text.
-fn describe_columns<'a>(headings: &[&'a str]) -> Vec<Column<'a>> {
-    let column = |(index, heading): (usize, &&'a str)| match index {
+fn describe_columns<'a>(headings: &'a [String]) -> Vec<Column<'a>> {
+    let column = |(index, heading): (usize, &'a String)| match index {
         2 => Column::text(heading).explained(text!("serve-layer-meaning")),
         3 | 4 => Column::figure(heading),
         5 => Column::text(heading).explained(text!("serve-edit-cache-meaning")),

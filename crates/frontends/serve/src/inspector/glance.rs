@@ -64,7 +64,7 @@ impl Inspector {
     ) -> Markup {
         match self.analyze_log(conversation).await {
             Ok(Computed::Ready(analysis)) => render_figures(&conversation.id, &analysis, breaks),
-            Ok(Computed::Running(progress)) => render_progress(progress),
+            Ok(Computed::Running(running)) => render_progress(running.progress),
             Err(error) => self.render_alert(&error.to_one_line()),
         }
     }
@@ -111,11 +111,15 @@ pub(super) fn render_figures(
             } else {
                 format_percent(totals.usage.cached_share())
             },
-            &text!(
-                "serve-glance-input",
-                cached = format_thousands(totals.usage.cached_input),
-                input = format_thousands(input)
-            ),
+            &if input == 0 {
+                text!("serve-glance-no-usage").to_owned()
+            } else {
+                text!(
+                    "serve-glance-input",
+                    cached = format_thousands(totals.usage.cached_input),
+                    input = format_thousands(input)
+                )
+            },
             "",
         ),
         render_figure(
@@ -135,11 +139,13 @@ pub(super) fn render_figures(
 }
 
 fn render_waste(totals: &LogTotals) -> Markup {
-    let unknown = || {
-        text!(
+    let wasted = match (totals.breaks, totals.break_cost) {
+        (0, _) => "$0".to_owned(),
+        (_, Some(cost)) => format_dollars(cost),
+        (_, None) => text!(
             "serve-tokens-number",
             tokens = format_thousands(totals.break_tokens)
-        )
+        ),
     };
     let note = text!(
         "serve-glance-breaks",
@@ -150,7 +156,7 @@ fn render_waste(totals: &LogTotals) -> Markup {
     render_figure(
         text!("serve-glance-wasted"),
         text!("serve-glance-wasted-meaning"),
-        &totals.break_cost.map_or_else(unknown, format_dollars),
+        &wasted,
         &note,
         state,
     )

@@ -227,7 +227,7 @@ fn render_conversation_head(
             "h1",
             &[],
             [
-                Markup::element("span", &[("class", "of")], [name, Markup::text(": ")]),
+                Markup::element("span", &[("class", "of")], [name, Markup::text(" · ")]),
                 Markup::text(title),
             ],
         ),

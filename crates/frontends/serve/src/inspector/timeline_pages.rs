@@ -64,11 +64,11 @@ impl Inspector {
     ) -> PageResult<String> {
         let analysis = match self.analyze_log(&conversation).await? {
             Computed::Ready(analysis) => analysis,
-            Computed::Running(progress) => {
+            Computed::Running(running) => {
                 return Ok(self.build_progress_page(
                     &conversation,
                     ConversationTab::Timeline,
-                    progress,
+                    running.progress,
                 ));
             }
         };
@@ -165,11 +165,11 @@ impl Inspector {
     ) -> PageResult<Option<String>> {
         let analysis = match self.analyze_log(&conversation).await? {
             Computed::Ready(analysis) => analysis,
-            Computed::Running(progress) => {
+            Computed::Running(running) => {
                 return Ok(Some(self.build_progress_page(
                     &conversation,
                     ConversationTab::Other,
-                    progress,
+                    running.progress,
                 )));
             }
         };
@@ -273,7 +273,7 @@ impl Inspector {
             });
             let list = Markup::element("dl", &[("class", "tools")], list);
             let summary = text!(
-                "serve-tools",
+                "serve-offered-tools",
                 number = names.len(),
                 names = shorten(&names.join(", "))
             );
@@ -319,7 +319,7 @@ fn render_chart(analysis: &LogAnalysis, picture: &str, view: TimelineView) -> Ma
         .chain([
             ("kept", text!("serve-legend-kept").to_owned()),
             ("cached", text!("serve-legend-cached").to_owned()),
-            ("break", text!("serve-break").to_owned()),
+            ("break", text!("serve-legend-break").to_owned()),
         ]);
     let keys = keys.map(|(class, name)| {
         Markup::element(

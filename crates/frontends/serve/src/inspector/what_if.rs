@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haft_lab::{
-    DEFAULT_POLICIES, OUTCOME_HEADINGS, PolicyOutcome, format_model_line, format_pricing_line,
-};
+use haft_lab::{OUTCOME_HEADINGS, PolicyOutcome, format_model_line, format_pricing_line};
 use haft_store::Conversation;
 
 use super::glance::BreakList;
 use super::page_frame::ConversationTab;
-use super::{Inspector, PageResult, conversation_path};
+use super::{Inspector, PageResult, conversation_path, to_sentence_case};
 use crate::actions::{CompareQuery, PolicyTable};
 use crate::computation::Computed;
 use crate::localize_text;
@@ -29,12 +27,7 @@ impl Inspector {
             .map_or("", String::as_str)
             .trim()
             .to_owned();
-        let policies = if requested.is_empty() {
-            DEFAULT_POLICIES.join(", ")
-        } else {
-            requested
-        };
-        let names: Vec<_> = policies
+        let names: Vec<_> = requested
             .split(',')
             .map(|name| name.trim().to_owned())
             .filter(|name| !name.is_empty())
@@ -55,6 +48,16 @@ impl Inspector {
                 })
                 .await
         };
+        let policies = match &compared {
+            Ok(Computed::Ready(compared)) if requested.is_empty() => {
+                let names = compared
+                    .outcomes
+                    .iter()
+                    .map(|outcome| outcome.name.as_str());
+                names.collect::<Vec<_>>().join(", ")
+            }
+            Ok(_) | Err(_) => requested,
+        };
         let mut pieces = vec![
             self.render_glance(&conversation, BreakList::Closed).await,
             Markup::text_element("p", text!("serve-what-if-note")),
@@ -62,11 +65,11 @@ impl Inspector {
         ];
         match compared {
             Ok(Computed::Ready(compared)) => pieces.extend(render_comparison(&compared)),
-            Ok(Computed::Running(progress)) => {
+            Ok(Computed::Running(running)) => {
                 return Ok(self.build_progress_page(
                     &conversation,
                     ConversationTab::WhatIf,
-                    progress,
+                    running.progress,
                 ));
             }
             Err(error) => pieces.push(self.render_alert(&error.to_one_line())),
@@ -187,13 +190,6 @@ fn outcome_meanings() -> [Option<&'static str>; OUTCOME_HEADINGS.len()] {
         Some(text!("serve-what-if-unseen")),
         Some(text!("serve-what-if-must-keep")),
     ]
-}
-
-/// Converts a heading of the command line, which is in capitals, to the style of the pages.
-fn to_sentence_case(heading: &str) -> String {
-    let mut chars = heading.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string());
-    first.unwrap_or_default() + &chars.as_str().to_lowercase()
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn conversation_page_shows_images_and_a_tree_of_sub_agents() {
         .collect();
     let row = |indent: &str, id: &str, messages: usize| {
         format!(
-            "<th class=\"prose\" scope=\"row\">{indent}<a href=\"/c/{id}\">finder: {id}</a></th>\
+            "<th class=\"prose\" data-label=\"Name\" scope=\"row\">{indent}<a href=\"/c/{id}\">finder: {id}</a></th>\
              <td data-label=\"State\"><strong class=\"badge bad\">Stopped</strong></td>\
              <td class=\"num\" data-label=\"Messages\">{messages}</td>\
              <td class=\"num\" data-label=\"Cost\"></td><td class=\"num\" data-label=\"Time\">0 s</td>"
