@@ -48,8 +48,8 @@ pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{
-    ChunkMaximum, LayerTokens, LoggedRequest, LoggedSegment, RequestOutline, RequestSummary,
-    SegmentList, SentRequest,
+    ChunkMaximum, LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SegmentList,
+    SentRequest, TokensByLayer,
 };
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
 pub use sqlite::{Backups, SqliteStore, database, find_damaged_copies};

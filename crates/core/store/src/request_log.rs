@@ -10,7 +10,7 @@ use std::sync::Arc;
 use haft_types::{Api, ContentHash, Layer, Message, Request, Timestamp, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-pub use segment_list::{ChunkMaximum, LayerTokens, SegmentList};
+pub use segment_list::{ChunkMaximum, SegmentList, TokensByLayer};
 
 /// A request to log. It is logged when it is sent, before the reply arrives.
 #[derive(Clone, Debug)]

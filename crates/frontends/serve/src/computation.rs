@@ -32,7 +32,7 @@ pub struct ComputationWatch {
 
 /// The steps that a computation has done, and all its steps; 0 of 0 if they are not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct ComputationProgress {
     pub(crate) done: u64,
     pub(crate) total: u64,
 }
@@ -79,8 +79,8 @@ impl ComputationWatch {
         *last_asked = Instant::now();
     }
 
-    fn progress(&self) -> Progress {
-        Progress {
+    fn progress(&self) -> ComputationProgress {
+        ComputationProgress {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
         }
@@ -106,7 +106,7 @@ impl Drop for WaitingPage {
 }
 
 /// A computation that runs or has ended.
-struct Slot<T> {
+struct ComputationSlot<T> {
     /// The name of the result, such as the id of a conversation.
     key: String,
     /// A text that changes with the input of the computation.
@@ -116,7 +116,7 @@ struct Slot<T> {
     ended: Notify,
 }
 
-impl<T> Slot<T> {
+impl<T> ComputationSlot<T> {
     fn result(&self) -> Option<Result<Arc<T>, String>> {
         self.result
             .lock()
@@ -134,13 +134,13 @@ pub(crate) enum Computed<T> {
 /// A computation that takes longer than a page waits for it. It is wanted at least as long as this
 /// value exists.
 pub(crate) struct RunningComputation {
-    pub(crate) progress: Progress,
+    pub(crate) progress: ComputationProgress,
     _page: WaitingPage,
 }
 
 /// The computations of one kind, the most recently used last. The oldest ones are forgotten.
 pub(crate) struct Computations<T> {
-    slots: Mutex<Vec<Arc<Slot<T>>>>,
+    slots: Mutex<Vec<Arc<ComputationSlot<T>>>>,
     /// The maximum number of results that are kept.
     kept: usize,
 }
@@ -204,14 +204,14 @@ impl<T: Send + Sync + 'static> Computations<T> {
         for slot in slots.iter().filter(|slot| slot.key.starts_with(prefix)) {
             if slot.result().is_none() {
                 slot.watch.ask();
-                let Progress { done, total } = slot.watch.progress();
+                let ComputationProgress { done, total } = slot.watch.progress();
                 text.push_str(&format!(" {done}/{total}"));
             }
         }
         text
     }
 
-    fn forget(&self, slot: &Arc<Slot<T>>) {
+    fn forget(&self, slot: &Arc<ComputationSlot<T>>) {
         self.slots
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -223,7 +223,7 @@ impl<T: Send + Sync + 'static> Computations<T> {
         key: &str,
         version: &str,
         compute: impl FnOnce(Arc<ComputationWatch>) -> F + Send + 'static,
-    ) -> Arc<Slot<T>>
+    ) -> Arc<ComputationSlot<T>>
     where
         F: Future<Output = Result<T, PageError>>,
     {
@@ -262,12 +262,12 @@ fn start<T, F>(
     key: &str,
     version: &str,
     compute: impl FnOnce(Arc<ComputationWatch>) -> F + Send + 'static,
-) -> Arc<Slot<T>>
+) -> Arc<ComputationSlot<T>>
 where
     T: Send + Sync + 'static,
     F: Future<Output = Result<T, PageError>>,
 {
-    let slot = Arc::new(Slot {
+    let slot = Arc::new(ComputationSlot {
         key: key.to_owned(),
         version: version.to_owned(),
         watch: Arc::new(ComputationWatch::new()),

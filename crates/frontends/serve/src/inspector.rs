@@ -43,7 +43,7 @@ pub use conversation_tree::JobRow;
 pub use run_pages::PageRuns;
 
 use log_data::LogAnalysis;
-use page_frame::{ConversationTab, Section, render_pager};
+use page_frame::{ConversationTab, SiteSection, render_pager};
 
 use crate::PageError;
 use crate::actions::InspectorActions;
@@ -380,7 +380,7 @@ impl Inspector {
             self.render_search_results(query).await?
         };
         Ok(self.build_page(
-            Section::Conversations,
+            SiteSection::Conversations,
             text!("serve-conversations"),
             [search, found],
         ))

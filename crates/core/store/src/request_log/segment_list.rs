@@ -16,7 +16,7 @@ use haft_types::{Layer, SentSegment};
 const CHUNK_LEN: usize = 64;
 
 /// The tokens of segments by layer, in the order of [`Layer::ALL`].
-pub type LayerTokens = [u64; Layer::ALL.len()];
+pub type TokensByLayer = [u64; Layer::ALL.len()];
 
 /// The segments of a request, in order.
 #[derive(Clone, Default, PartialEq)]
@@ -28,7 +28,7 @@ pub struct SegmentList {
 #[derive(Clone, Default, PartialEq)]
 struct SegmentChunk {
     segments: Vec<SentSegment>,
-    tokens: LayerTokens,
+    tokens: TokensByLayer,
 }
 
 impl SegmentChunk {
@@ -138,8 +138,8 @@ impl SegmentList {
     }
 
     /// Returns the tokens of the first `len` segments by layer.
-    pub fn layer_tokens(&self, len: usize) -> LayerTokens {
-        let mut sum = LayerTokens::default();
+    pub fn layer_tokens(&self, len: usize) -> TokensByLayer {
+        let mut sum = TokensByLayer::default();
         let whole = (len / CHUNK_LEN).min(self.chunks.len());
         for chunk in &self.chunks[..whole] {
             for (sum, tokens) in sum.iter_mut().zip(chunk.tokens) {
@@ -252,7 +252,7 @@ mod tests {
         );
         assert_eq!((list.last(), list.get(plain.len())), (plain.last(), None));
         for len in [0, 1, 63, 64, 65, plain.len() / 2, plain.len()] {
-            let mut tokens = LayerTokens::default();
+            let mut tokens = TokensByLayer::default();
             for segment in plain.iter().take(len) {
                 tokens[segment.layer as usize] += u64::from(segment.tokens);
             }

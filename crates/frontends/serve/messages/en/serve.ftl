@@ -166,7 +166,10 @@ serve-glance-cached = Read from cache
 serve-glance-cached-meaning = The share of all input tokens that the provider read from its cache. Such tokens cost a fraction of the full price.
 serve-glance-input = { $cached } of { $input } input tokens
 serve-glance-requests-meaning = The number of requests that were sent to a model in this conversation.
-serve-glance-models = { $number } models
+serve-glance-models = { $number ->
+    [one] 1 model
+   *[other] { $number } models
+ }
 serve-tokens-number = { $tokens } tokens
 serve-break-place = segment { $at }, { $owner } { $message }
 serve-breaks-heading = Breaks of the cached prefix
@@ -178,7 +181,10 @@ serve-resent = Tokens resent
 serve-all-requests = Show all requests
 serve-only-breaks = Show only breaks
 serve-body-page = Body as sent, on a page of its own
-serve-offered-tools = { $number } tools: { $names }
+serve-offered-tools = { $number ->
+    [one] 1 tool: { $names }
+   *[other] { $number } tools: { $names }
+ }
 serve-tools-owner = tools
 serve-combined = { $summary }. Each column is several requests.
 serve-legend-kept = faint: sent before
@@ -195,7 +201,10 @@ serve-thinking = Thinking: { $opening }
 serve-reminder = Reminder: { $opening }
 serve-from-program = added by the program
 serve-from-agent = another agent
-serve-lines = { $number } lines
+serve-lines = { $number ->
+    [one] 1 line
+   *[other] { $number } lines
+ }
 serve-no-runs = No run was started here yet.
 serve-duration = Time
 serve-seconds = { $seconds } s

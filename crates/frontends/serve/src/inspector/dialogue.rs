@@ -3,7 +3,6 @@
 
 use haft_messages::{CallHeadline, translate_result};
 use haft_store::Conversation;
-use haft_text::format_thousands;
 use haft_types::{ConversationId, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde_json::Value;
 
@@ -208,10 +207,7 @@ impl Inspector {
             Markup::element(
                 "span",
                 &[("class", "more")],
-                [Markup::text(text!(
-                    "serve-lines",
-                    number = format_thousands(lines as u64)
-                ))],
+                [Markup::text(text!("serve-lines", number = lines))],
             )
         });
         let summary = [Some(sign), Some(Markup::text(opening)), more];

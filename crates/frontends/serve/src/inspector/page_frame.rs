@@ -6,7 +6,7 @@ use haft_types::ConversationId;
 
 use super::log_data::is_recorded;
 use super::{Inspector, conversation_path};
-use crate::computation::Progress;
+use crate::computation::ComputationProgress;
 use crate::markup::{Markup, build_html_document, build_waiting_document};
 
 /// The id of the element that shows the progress of a computation. The script of the pages knows
@@ -15,7 +15,7 @@ const PROGRESS_ID: &str = "computing";
 
 /// A section of the site, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum SiteSection {
     Conversations,
     Run,
     #[cfg(feature = "imports")]
@@ -44,7 +44,7 @@ impl Inspector {
     /// Builds a page of a section.
     pub(super) fn build_page(
         &self,
-        section: Section,
+        section: SiteSection,
         title: &str,
         content: impl IntoIterator<Item = Markup>,
     ) -> String {
@@ -74,7 +74,7 @@ impl Inspector {
             None => conversation.name.clone(),
         };
         self.build_document(
-            Section::Elsewhere,
+            SiteSection::Elsewhere,
             &full,
             head,
             content,
@@ -87,12 +87,12 @@ impl Inspector {
         &self,
         conversation: &Conversation,
         tab: ConversationTab,
-        progress: Progress,
+        progress: ComputationProgress,
     ) -> String {
         let head = render_conversation_head(conversation, tab, None);
         let content = [render_progress(progress)];
         self.build_document(
-            Section::Elsewhere,
+            SiteSection::Elsewhere,
             &conversation.name,
             head,
             content,
@@ -112,12 +112,12 @@ impl Inspector {
             &[("class", "buttons")],
             [Markup::link("/", text!("serve-back"))],
         );
-        self.build_page(Section::Elsewhere, title, [note, back])
+        self.build_page(SiteSection::Elsewhere, title, [note, back])
     }
 
     fn build_document(
         &self,
-        section: Section,
+        section: SiteSection,
         title: &str,
         head: Markup,
         content: impl IntoIterator<Item = Markup>,
@@ -143,16 +143,20 @@ impl Inspector {
     }
 
     /// Renders the links to the sections of the site.
-    fn render_bar(&self, section: Section) -> Markup {
-        let mut links = vec![(Section::Conversations, "/", text!("serve-conversations"))];
+    fn render_bar(&self, section: SiteSection) -> Markup {
+        let mut links = vec![(
+            SiteSection::Conversations,
+            "/",
+            text!("serve-conversations"),
+        )];
         if self.runs.is_some() {
-            links.push((Section::Run, "/run", text!("serve-run-new")));
+            links.push((SiteSection::Run, "/run", text!("serve-run-new")));
         }
         #[cfg(feature = "imports")]
-        links.push((Section::Sessions, "/sessions", text!("serve-sessions")));
+        links.push((SiteSection::Sessions, "/sessions", text!("serve-sessions")));
         #[cfg(feature = "postgres")]
         if self.open_queue.is_some() {
-            links.push((Section::Queue, "/queue", text!("serve-queue")));
+            links.push((SiteSection::Queue, "/queue", text!("serve-queue")));
         }
         let mark = Markup::element(
             "a",
@@ -236,8 +240,8 @@ fn render_conversation_head(
 }
 
 /// Renders the progress of a computation. The page is replaced when the result is there.
-pub(super) fn render_progress(progress: Progress) -> Markup {
-    let Progress { done, total } = progress;
+pub(super) fn render_progress(progress: ComputationProgress) -> Markup {
+    let ComputationProgress { done, total } = progress;
     let max = total.max(1).to_string();
     let value = done.min(total).to_string();
     let bar = Markup::element(

@@ -12,7 +12,7 @@ use haft_text::{format_dollars, format_thousands};
 use haft_types::{ConversationId, IdSource as _};
 use serde_json::{Value, json};
 
-use super::page_frame::{Section, render_open_pager};
+use super::page_frame::{SiteSection, render_open_pager};
 use super::{Inspector, PageResult, conversation_path, render_folded};
 use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, encode_path_segment};
@@ -140,7 +140,7 @@ impl Inspector {
         ];
         let live = Markup::element("section", &[("class", "live")], live);
         Ok(Some(self.build_page(
-            Section::Queue,
+            SiteSection::Queue,
             text!("serve-queue"),
             [live],
         )))
@@ -218,7 +218,7 @@ impl Inspector {
         );
         let title = text!("serve-task-number", id);
         let live = Markup::element("section", &[("class", "live")], live);
-        Ok(Some(self.build_page(Section::Queue, &title, [live])))
+        Ok(Some(self.build_page(SiteSection::Queue, &title, [live])))
     }
 
     pub(super) async fn change_task(

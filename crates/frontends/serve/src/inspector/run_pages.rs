@@ -15,7 +15,7 @@ use haft_types::{ConversationId, PermissionMode};
 
 use super::conversation_tree::JobRow;
 use super::glance::BreakList;
-use super::page_frame::{ConversationTab, Section};
+use super::page_frame::{ConversationTab, SiteSection};
 use super::{Inspector, PageResult, conversation_path, format_cost_suffix};
 use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, FormFields};
@@ -114,7 +114,7 @@ impl Inspector {
             table,
             self.render_jobs((runs.jobs)()),
         ];
-        Some(self.build_page(Section::Run, text!("serve-run-new"), pieces))
+        Some(self.build_page(SiteSection::Run, text!("serve-run-new"), pieces))
     }
 
     /// Starts a run. Redirects to the page of the run, or shows the error.
@@ -219,7 +219,7 @@ impl Inspector {
             Some(stored) => {
                 self.build_conversation_page(stored, ConversationTab::Run, None, pieces)
             }
-            None => self.build_page(Section::Run, &name, pieces),
+            None => self.build_page(SiteSection::Run, &name, pieces),
         }))
     }
 

@@ -10,7 +10,7 @@ use haft_imports::{
 use haft_store::Imported;
 use haft_text::format_thousands;
 
-use super::page_frame::Section;
+use super::page_frame::SiteSection;
 use super::{Inspector, PageResult, conversation_path};
 use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, encode_path_segment};
@@ -50,7 +50,7 @@ impl Inspector {
             ),
             Markup::table(&columns, rows),
         ];
-        self.build_page(Section::Sessions, text!("serve-sessions"), pieces)
+        self.build_page(SiteSection::Sessions, text!("serve-sessions"), pieces)
     }
 
     /// Renders the page of one session of another agent. Returns `None` if the session does not
@@ -83,7 +83,7 @@ impl Inspector {
             }
             Err(problem) => pieces.push(self.render_alert(&session_error_message(&problem))),
         }
-        Some(self.build_page(Section::Sessions, &title, pieces))
+        Some(self.build_page(SiteSection::Sessions, &title, pieces))
     }
 
     /// Renders a note that the session is not stored, with a button that imports it.
