@@ -48,7 +48,8 @@ pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
 pub use request_log::{
-    KEEP_ALIVE_CAUSE, LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest,
+    ChunkMaximum, KEEP_ALIVE_CAUSE, LoggedRequest, LoggedSegment, RequestOutline, RequestSummary,
+    SegmentList, SentRequest, TokensByLayer,
 };
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
 pub use sqlite::{Backups, SqliteStore, database, find_damaged_copies};
