@@ -220,6 +220,9 @@ fn render_breaks(id: &ConversationId, analysis: &LogAnalysis, list: BreakList) -
         Column::figure(text!("serve-cost")),
     ];
     let rows = broken.into_iter().map(|(number, broken)| {
+        // As in `haft context why`.
+        let mark = if broken.is_forecast { "≈" } else { "" };
+        let cost = broken.cost.map(format_dollars);
         vec![
             Markup::link(
                 &conversation_path(id, &format!("/r/{number}")),
@@ -227,8 +230,8 @@ fn render_breaks(id: &ConversationId, analysis: &LogAnalysis, list: BreakList) -
             ),
             Markup::text(&broken.cause),
             Markup::text(&broken.place),
-            Markup::text(format_thousands(broken.tokens)),
-            Markup::text(broken.cost.map_or_else(String::new, format_dollars)),
+            Markup::text(format!("{mark}{}", format_thousands(broken.tokens))),
+            Markup::text(cost.map_or_else(String::new, |cost| format!("{mark}{cost}"))),
         ]
     });
     let table = Markup::table(&columns, rows);
