@@ -164,7 +164,7 @@ async function inChinese(browser, english, id) {
     const words = new Set([...names, ...strings(kept)]);
     // A single word may stand anywhere in what was sent; an id is shown by its first digits.
     const isWord = (text) => words.has(text) || /^[0-9a-f]{8}$/.test(text) || said.includes(`\\"${text}\\"`);
-    const isKept = (text) => (flat(text).includes(" ") ? parts(text).every((part) => said.includes(part)) : isWord(text));
+    const isKept = (text) => names.includes(text) || (flat(text).includes(" ") ? parts(text).every((part) => said.includes(part)) : isWord(text));
     const [one, other] = [await browser.newPage(), await browser.newPage()];
     await one.goto(english.href);
     await other.goto(chinese.href);

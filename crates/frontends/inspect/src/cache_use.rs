@@ -117,12 +117,10 @@ fn add_requests(
             },
         );
         let segments = outline.segments.iter().map(|one| u64::from(one.tokens));
+        let mut tokens: Vec<_> = segments.collect();
         // The tools of a request precede its messages.
-        let tokens_of_tools = outline
-            .summary
-            .tokens
-            .saturating_sub(segments.clone().sum());
-        let tokens: Vec<_> = [tokens_of_tools].into_iter().chain(segments).collect();
+        let tokens_of_messages: u64 = tokens.iter().sum();
+        tokens.insert(0, outline.summary.tokens.saturating_sub(tokens_of_messages));
         let parts = divide_usage(&tokens, usage);
         let mut of_request: BTreeMap<&str, Usage> = BTreeMap::new();
         for (segment, part) in outline.segments.iter().zip(&parts[1..]) {

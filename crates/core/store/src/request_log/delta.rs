@@ -190,7 +190,7 @@ impl RequestDelta {
         for relabel in &self.relabelled {
             list.update(relabel.index, |segment| {
                 segment.layer = relabel.label.layer;
-                segment.owner = relabel.label.owner.clone();
+                segment.owner.clone_from(&relabel.label.owner);
                 segment.tokens = relabel.label.tokens;
             });
         }

@@ -11,6 +11,10 @@ const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messa
 
 /// Messages without a word that could be translated.
 const SAME_IN_CHINESE: [&str; 42] = [
+<<<<<<< HEAD
+=======
+    "serve-what-if-between",
+>>>>>>> pages47
     "config-reason",
     "config-reason-between",
     "app-agent-says",
