@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 42] = [
-<<<<<<< HEAD
-=======
+const SAME_IN_CHINESE: [&str; 43] = [
     "serve-what-if-between",
->>>>>>> pages47
     "config-reason",
     "config-reason-between",
     "app-agent-says",

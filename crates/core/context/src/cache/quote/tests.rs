@@ -240,7 +240,7 @@ proptest! {
         let pieces: Vec<_> = sizes.iter().enumerate().map(piece).collect();
         let mut cache = PrefixCache::new(&model);
         let earlier = &pieces[..sent.min(pieces.len())];
-        let layers = earlier[1..].iter().map(|_| Layer::History);
+        let layers = earlier[1..].iter().map(|_| (Layer::History, ""));
         cache.record_pieces(Duration::ZERO, earlier.to_vec(), layers);
         let idle = Duration::from_secs(idle);
         let quotes = cache.removal_quotes(idle, &pieces, &model);
