@@ -195,7 +195,10 @@ pub use build::title::build_title_request;
 pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent};
-pub use cache::pricing::compare_logged_requests;
+pub use cache::pricing::{
+    BreakPrice, BrokenInput, EarlierRequest, LoggedInput, PriceBasis, compare_logged_requests,
+    estimate_new_tokens,
+};
 pub use cache::quote::{ContextChange, PrefixCache, Quote};
 pub use cache::simulate::{CachePiece, CacheSimulator, request_pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};

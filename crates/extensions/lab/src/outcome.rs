@@ -16,8 +16,8 @@ pub struct PolicyOutcome {
     /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
     /// The number of requests that did not extend the previous request, so that part of the cached
-    /// prefix was lost.
-    pub breaks: usize,
+    /// prefix was lost; `None` if the sent requests are unknown.
+    pub breaks: Option<usize>,
     /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
     /// The number of recorded tool calls that replace text.
@@ -57,7 +57,7 @@ impl PolicyOutcome {
             name: name.to_owned(),
             requests,
             too_large: 0,
-            breaks: 0,
+            breaks: None,
             regret: 0,
             edits: 0,
             blind_edits: 0,
@@ -100,7 +100,7 @@ impl PolicyOutcome {
                 outcome.same_bytes = Some(outcome.same_bytes.unwrap_or(0) + same);
             }
             outcome.too_large += replay.too_large;
-            outcome.breaks += replay.count_breaks();
+            *outcome.breaks.get_or_insert(0) += replay.count_breaks();
             outcome.regret += replay.regret;
             outcome.edits += replay.edits;
             outcome.blind_edits += replay.blind_edits;
@@ -130,6 +130,7 @@ impl PolicyOutcome {
         model: &ModelSpec,
     ) -> Self {
         let mut outcome = Self::new(name);
+        outcome.breaks = conversations.iter().map(|one| one.breaks).sum();
         let usages = conversations.iter().flat_map(|one| &one.counted);
         outcome.requests.extend(usages.map(|usage| RequestOutcome {
             usage: *usage,

@@ -97,6 +97,7 @@ pub struct NextRequestDetails {
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
+    /// The names of the policies. If empty, the default policies are compared.
     pub policies: Vec<String>,
 }
 

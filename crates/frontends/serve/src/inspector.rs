@@ -753,11 +753,17 @@ fn render_request_pager(id: &ConversationId, number: u64, requests: u64) -> Mark
 
 fn describe_break(broken: &PrefixBreak) -> String {
     let cost = format_cost_suffix(broken.cost);
+    let forecast = if broken.is_forecast {
+        text!("serve-forecast")
+    } else {
+        ""
+    };
     text!(
         "serve-why",
         cause = broken.cause,
         tokens = format_thousands(broken.tokens),
-        cost
+        cost,
+        forecast
     )
 }
 

@@ -23,6 +23,7 @@ const SAME_IN_CHINESE: [&str; 41] = [
     "app-tokens-out",
     "context-report-end",
     "context-report-heading",
+    "context-why-forecast-tokens",
     "context-why-tokens",
     "demo-end",
     "edits-edited",

@@ -287,7 +287,9 @@ fn describe_quote(quote: &Quote) -> String {
         tokens = format_thousands(quote.usage.all_input()),
         otherwise = format_thousands(quote.otherwise.all_input()),
         cached = format_thousands(quote.usage.cached_input),
+        otherwise_cached = format_thousands(quote.otherwise.cached_input),
         written = format_thousands(quote.usage.cache_write),
+        otherwise_written = format_thousands(quote.otherwise.cache_write),
         extra
     )
 }

@@ -1,12 +1,13 @@
 //! The data of the timeline and of the pages of single requests, read from the request log.
 
+use haft_context::PriceBasis;
 use haft_inspect::{
-    PictureOptions, PrefixBreakReport, RequestColumn, RequestDiff, RequestLogReader, draw_picture,
-    find_breaks, full_message_text, message_opening,
+    PictureOptions, PrefixBreakReport, RequestColumn, RequestDiff, RequestLogReader, RequestView,
+    draw_picture, find_breaks, full_message_text, message_opening,
 };
 use haft_store::{LoggedRequest, RequestOutline};
 use haft_text::Masker;
-use haft_types::{Api, LlmMetadata, Metadata, Timestamp};
+use haft_types::{Api, Layer, LlmMetadata, Metadata, Timestamp};
 
 use crate::{PageError, localize_text};
 
@@ -43,6 +44,8 @@ pub(crate) struct PrefixBreak {
     pub(crate) tokens: u64,
     /// The extra cost, in dollars.
     pub(crate) cost: Option<f64>,
+    /// True if the figures are a forecast, because no bill exists for the request.
+    pub(crate) is_forecast: bool,
 }
 
 /// A request in detail.
@@ -91,7 +94,7 @@ pub(super) async fn load_timeline(
     let messages = log.messages().await?;
     let models = log.find_models(&outlines)?;
     let replies = log.reply_metadata(&outlines, &messages);
-    let breaks = find_breaks(&outlines, &models, &messages);
+    let breaks = find_breaks(&outlines, &models, &messages, &replies);
     let mut columns = RequestColumn::from_log(&outlines, &replies, &models, &breaks);
     if log.imported.is_some() {
         // The cached share relates to all tokens sent, but a column shows only the rebuilt part.
@@ -140,7 +143,7 @@ pub(super) async fn load_request(
     let messages = log.messages().await?;
     let models = log.find_models(&outlines)?;
     let replies = log.reply_metadata(&outlines, &messages);
-    let breaks = find_breaks(&outlines, &models, &messages);
+    let breaks = find_breaks(&outlines, &models, &messages, &replies);
     let position = outlines
         .iter()
         .position(|one| one.summary.number == number)
@@ -163,7 +166,10 @@ pub(super) async fn load_request(
             reply: reply.cloned(),
             broken: broken.map(to_prefix_break),
         },
-        segments: describe_segments(&now, before.as_ref(), masker),
+        segments: describe_tools(&now, before.as_ref(), masker)
+            .into_iter()
+            .chain(describe_segments(&now, before.as_ref(), masker))
+            .collect(),
         difference: before
             .as_ref()
             .map(|before| RequestDiff::new(before, &now, masker).to_text(true)),
@@ -190,12 +196,40 @@ fn to_timeline_request(
 }
 
 fn to_prefix_break(broken: &PrefixBreakReport) -> PrefixBreak {
-    let (tokens, cost) = broken.price();
+    let price = broken.price();
     PrefixBreak {
         cause: broken.cause_text(),
-        tokens,
-        cost,
+        tokens: price.tokens,
+        cost: price.cost,
+        is_forecast: price.basis == PriceBasis::Forecast,
     }
+}
+
+/// Describes the tools of a request, which providers receive before the first segment, together
+/// with the few tokens that each API adds. Returns `None` if the request has no tools beside its
+/// segments.
+fn describe_tools(
+    now: &LoggedRequest,
+    before: Option<&LoggedRequest>,
+    masker: &Masker,
+) -> Option<SegmentDetails> {
+    if now.tools.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = now.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let text = serde_json::to_string_pretty(&now.tools).unwrap_or_default();
+    let tokens = RequestView::from_logged(now).tool_tokens();
+    Some(SegmentDetails {
+        layer: localize_text(Layer::System),
+        owner: text!("serve-tools").to_owned(),
+        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+        kept: before.is_some_and(|before| {
+            before.tools == now.tools && before.summary.model == now.summary.model
+        }),
+        boundary: false,
+        opening: masker.mask(&names.join(", ")).into_owned(),
+        text: masker.mask(&text).into_owned(),
+    })
 }
 
 fn describe_segments(

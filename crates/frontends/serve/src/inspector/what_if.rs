@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_lab::{DEFAULT_POLICIES, OUTCOME_HEADINGS, format_model_line, format_pricing_line};
+use haft_lab::{OUTCOME_HEADINGS, format_model_line, format_pricing_line};
 use haft_store::Conversation;
 
 use super::{Inspector, PageResult, build_page, conversation_path, render_navigation};
@@ -23,20 +23,25 @@ impl Inspector {
             .map_or("", String::as_str)
             .trim()
             .to_owned();
-        let policies = if requested.is_empty() {
-            DEFAULT_POLICIES.join(", ")
-        } else {
-            requested
-        };
         let query = CompareQuery {
             conversation: conversation.clone(),
-            policies: policies
+            policies: requested
                 .split(',')
                 .map(|name| name.trim().to_owned())
                 .filter(|name| !name.is_empty())
                 .collect(),
         };
         let compared = (self.actions.compare)(query).await;
+        let policies = match &compared {
+            Ok(compared) if requested.is_empty() => {
+                let names = compared
+                    .outcomes
+                    .iter()
+                    .map(|outcome| outcome.name.as_str());
+                names.collect::<Vec<_>>().join(", ")
+            }
+            Ok(_) | Err(_) => requested,
+        };
         let name = &conversation.name;
         let mut pieces = vec![
             Markup::text_element("h1", name),

@@ -182,7 +182,7 @@ pub(super) async fn compare_policies(
     args: &ReplayArgs,
 ) -> anyhow::Result<PolicyComparison> {
     let settings = haft.load(&args.common)?;
-    let names: Vec<&str> = if args.policy.is_empty() {
+    let mut names: Vec<&str> = if args.policy.is_empty() {
         DEFAULT_POLICIES.to_vec()
     } else {
         args.policy.iter().map(String::as_str).collect()
@@ -200,6 +200,14 @@ pub(super) async fn compare_policies(
         (vec![conversation], encoding)
     };
     let (encoding, source) = choose_model(args, &settings, own, &conversations)?;
+    if args.policy.is_empty()
+        && conversations
+            .iter()
+            .all(RecordedConversation::has_enough_counts)
+    {
+        // The other policies are compared with the requests that were really sent.
+        names.insert(0, RECORDED);
+    }
     if names.contains(&RECORDED) {
         remove_uncounted_conversations(&mut conversations)?;
     }

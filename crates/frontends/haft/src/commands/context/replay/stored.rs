@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{Documents, Reminders};
-use haft_inspect::{collect_offered_tools, rebuild_request, recorded_model};
+use haft_inspect::{
+    collect_offered_tools, declare_unknown_model, find_breaks, rebuild_request, recorded_model,
+};
 use haft_lab::{ImaginedReminders, RecordedConversation, RecordedStep, RecordedSurroundings};
 use haft_model::{BodyEncoding, O200k};
 use haft_store::{LoggedRequest, LoggedSegment};
@@ -17,7 +19,7 @@ use super::ReplayArgs;
 use crate::exit::usage_error;
 use crate::haft::Haft;
 
-/// Reads the conversation, and the encoding of its last request if haft sent that request.
+/// Reads the conversation, and the encoding of its last request if the request was recorded.
 pub(super) async fn read_stored(
     haft: &Haft,
     args: &ReplayArgs,
@@ -25,6 +27,9 @@ pub(super) async fn read_stored(
     let log = open_any_log(haft, args.conversation.as_deref(), &args.common).await?;
     let messages = log.messages().await?;
     let outlines = log.outlines().await?;
+    let replies = log.reply_metadata(&outlines, &messages);
+    let breaks = find_breaks(&outlines, &log.find_models(&outlines)?, &messages, &replies);
+    let breaks = Some(breaks.len());
     let foreign = log.imported.is_some()
         || outlines
             .iter()
@@ -35,19 +40,25 @@ pub(super) async fn read_stored(
             changes: args.reminders.changes,
             from_first: false,
         };
+        let recorded = outlines
+            .last()
+            .and_then(|last| recorded_model(last.encoding.as_deref()));
+        let encoding = match recorded {
+            Some(spec) => {
+                let name = spec.full_name();
+                let declared = declare_unknown_model(haft.environment(), &name, spec.api)?;
+                let mut encoding = declared.body_encoding();
+                encoding.spec = spec;
+                Some(encoding)
+            }
+            None => None,
+        };
         let name = log.conversation.name;
-        let messages = messages;
         let read = RecordedConversation::from_messages(name, messages, imagined, &O200k)?;
-        return Ok((
-            read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?,
-            None,
-        ));
+        let read = read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
+        return Ok((RecordedConversation { breaks, ..read }, encoding));
     }
-    let made: Vec<_> = log
-        .reply_metadata(&outlines, &messages)
-        .into_iter()
-        .flatten()
-        .collect();
+    let made: Vec<_> = replies.into_iter().flatten().collect();
     let models = made.iter().map(|made| made.model_name.clone()).collect();
     let counted = made
         .into_iter()
@@ -95,6 +106,7 @@ pub(super) async fn read_stored(
             steps,
             surroundings: asides,
             counted,
+            breaks,
             models,
             bodies,
         },
