@@ -160,9 +160,9 @@ impl ReplayOptions {
 }
 
 /// The result of a replay.
-pub(super) struct ReplayReport {
-    pub(super) conversation: String,
-    pub(super) comparison: RunComparison,
+struct ReplayReport {
+    conversation: String,
+    comparison: RunComparison,
 }
 
 pub(super) async fn run(haft: &Haft, args: &ReplayRunArgs) -> anyhow::Result<ProcessExit> {

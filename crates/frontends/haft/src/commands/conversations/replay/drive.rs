@@ -124,7 +124,12 @@ impl SessionOpener {
         let Some(first) = record.requests.first() else {
             return Err(usage_error(text!("conversations-replay-no-log")));
         };
-        let encoding = first.encoding.clone();
+        let mut encoding = first.encoding.clone();
+        // The first request of a fork has the factor that its origin learned; the replay learns it
+        // again from the replies.
+        if let Ok(declared) = place.settings.resolve_model(&encoding.spec.full_name()) {
+            encoding.spec.tokenizer_factor = declared.spec.tokenizer_factor;
+        }
         let title = record.document.name;
         let args = options.to_run_args(encoding.spec.full_name());
         let mut settings = place.settings.clone();
