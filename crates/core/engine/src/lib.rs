@@ -53,6 +53,9 @@ pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
+pub use session::recorded_run::{
+    RecordedRun, RepeatedCalls, ReplayedCall, has_context_edits, load_image_descriptions,
+};
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;

@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
 /// The metadata key under which an announcement lists the conversations of its agents.
-const ENDED_AGENTS_KEY: &str = "ended_agents";
+pub(crate) const ENDED_AGENTS_KEY: &str = "ended_agents";
 
 impl Session {
     /// Appends one message that informs the model about all agents that have ended.

@@ -131,6 +131,10 @@ impl Session {
     /// Writes the full text of results that are sent as excerpts to the files that the excerpts
     /// name. If writing fails, the user gets a notice; the full text remains in the store.
     fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
+        // The files belong to the recorded conversation, which a replay leaves alone.
+        if self.config.tools.replayed.is_some() {
+            return;
+        }
         let folder = &self.config.folders.workspace.spill;
         for id in messages {
             let history = self.transcript.history();

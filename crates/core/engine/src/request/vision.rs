@@ -12,6 +12,9 @@ use crate::error::EngineError;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
+/// The heading of a description that stands for an image.
+pub(crate) const DESCRIPTION_HEADING: &str = "[The picture, described by another model:]";
+
 impl Session {
     /// Returns descriptions of the images as text; `None` if the model accepts images itself.
     pub(crate) async fn describe_images(
@@ -45,9 +48,7 @@ impl Session {
                 }
             }
             let text = self.image_descriptions.0.get(&hash);
-            texts.extend(
-                text.map(|text| format!("[The picture, described by another model:]\n{text}")),
-            );
+            texts.extend(text.map(|text| format!("{DESCRIPTION_HEADING}\n{text}")));
         }
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }

@@ -7,12 +7,17 @@
 use std::sync::Arc;
 
 use haft_permission::PermissionRule;
-use haft_types::{Decision, PermissionMode, prompt};
+use haft_types::{Decision, PermissionMode, Prompt, prompt};
 
 use super::Session;
 use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
+
+/// The note that plan mode begins.
+pub(crate) const PLAN_ON_NOTE: Prompt = prompt!("../../prompts/plan_on");
+/// The note that plan mode is over.
+pub(crate) const PLAN_OVER_NOTE: Prompt = prompt!("../../prompts/plan_over");
 
 /// Changes the permission mode and adds rules, even while a turn runs. The change applies to
 /// sub-agents too.
@@ -52,9 +57,9 @@ impl Session {
             return Ok(());
         }
         let text = if planning {
-            prompt!("../../prompts/plan_on")
+            PLAN_ON_NOTE
         } else {
-            prompt!("../../prompts/plan_over")
+            PLAN_OVER_NOTE
         };
         self.transcript
             .append_note(text.text(self.config.policy.prompt_language))

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::recorded_run::{ANSWER_PREFIX, PLAN_OVER_SUFFIX};
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
 use crate::calls::caches::is_in_cache;
@@ -190,12 +191,8 @@ impl Session {
     /// Returns the result of a call that asked the user a question. `text` is the user's answer.
     fn envelope_from_answer(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
-        let mode = if over {
-            "\n\nPlan mode is over: you can change files and run commands now."
-        } else {
-            ""
-        };
-        Envelope::success(format!("The user answered: {text}{mode}"))
+        let mode = if over { PLAN_OVER_SUFFIX } else { "" };
+        Envelope::success(format!("{ANSWER_PREFIX}{text}{mode}"))
     }
 
     /// Appends the user's input, after compacting the conversation if needed.
@@ -338,4 +335,4 @@ impl Session {
 }
 
 /// The instruction appended to the input that sets a goal.
-const GOAL_INSTRUCTION: Prompt = prompt!("../../prompts/goal");
+pub(crate) const GOAL_INSTRUCTION: Prompt = prompt!("../../prompts/goal");

@@ -39,7 +39,7 @@ context-request-place = {" "}of { $requests } in `{ $conversation }`
 context-cache-boundary = , cache boundary
 context-test-no-folder = there are no context tests: `{ $folder }`: { $error }
 context-test-no-files = there are no context tests in `{ $folder }`: no file ends in .toml
-context-test-empty = `{ $path }` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`
+context-test-empty = `{ $path }` states nothing: it needs a `[[rule]]`, a `[prefix]`, a `[[replay]]` or a `[[run]]`
 context-test-unreadable = cannot read `{ $path }`: { $error }
 context-test-no-claim = the rule for `{ $touched }` says neither `sends` nor `not_sends`
 context-test-blanks = `touched = "{ $touched }"`: a path with spaces cannot be checked
@@ -52,6 +52,7 @@ context-test-prefix-parts = { $tokens }: { $system } system, { $tools } tools, {
 context-test-breaks-at-most = {" "}at most { $most } times
 context-test-breaks-causes = {" "}only because { $causes }
 context-test-breaks = { $shown } breaks the prefix{ $limit }{ $only }
+context-test-run = { $shown } replays as recorded
 context-test-no-break = no break
 context-test-no-lab = `{ $root }`: replays such as `{ $shown }` are not in this build; use `--features lab`
 context-why-none = No breaks: each of the { $requests } of `{ $conversation }` begins with the one before.

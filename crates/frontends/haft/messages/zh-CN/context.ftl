@@ -31,7 +31,7 @@ context-request-place = （`{ $conversation }` 共 { $requests } 次）
 context-cache-boundary = ，缓存边界
 context-test-no-folder = 没有上下文测试：`{ $folder }`：{ $error }
 context-test-no-files = `{ $folder }` 中没有上下文测试：没有 .toml 文件
-context-test-empty = `{ $path }` 什么都没有规定：需要 `[[rule]]`、`[prefix]` 或 `[[replay]]`
+context-test-empty = `{ $path }` 什么都没有规定：需要 `[[rule]]`、`[prefix]`、`[[replay]]` 或 `[[run]]`
 context-test-unreadable = 无法读取 `{ $path }`：{ $error }
 context-test-no-claim = `{ $touched }` 的规则既没有 `sends` 也没有 `not_sends`
 context-test-blanks = `touched = "{ $touched }"`：无法检查带空格的路径
@@ -44,6 +44,7 @@ context-test-prefix-parts = { $tokens }：系统 { $system }，工具 { $tools }
 context-test-breaks-at-most = 最多 { $most } 次
 context-test-breaks-causes = ，且只因 { $causes }
 context-test-breaks = { $shown } 的前缀失效{ $limit }{ $only }
+context-test-run = { $shown } 按记录重放
 context-test-no-break = 没有失效
 context-test-no-lab = `{ $root }`：此构建不含 `{ $shown }` 这类重放；请用 `--features lab` 构建
 context-why-none = 前缀没有失效：`{ $conversation }` 的 { $requests }，每一次都以上一次请求的内容开头。
