@@ -205,7 +205,7 @@ impl<T: Send + Sync + 'static> Computations<T> {
             if slot.result().is_none() {
                 slot.watch.ask();
                 let ComputationProgress { done, total } = slot.watch.progress();
-                text.push_str(&format!(" {done}/{total}"));
+                text.extend([" ", &done.to_string(), "/", &total.to_string()]);
             }
         }
         text

@@ -26,7 +26,7 @@ pub(crate) fn render_markdown(text: &str) -> Markup {
     for event in Parser::new_ext(text, options) {
         match event {
             Event::Start(tag) => tree.start(&tag),
-            Event::End(tag) => tree.end(&tag),
+            Event::End(tag) => tree.end(tag),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 tree.add(Markup::text(text));
             }
@@ -37,7 +37,7 @@ pub(crate) fn render_markdown(text: &str) -> Markup {
             Event::HardBreak => tree.add(Markup::element("br", &[], [])),
             Event::Rule => tree.add(Markup::element("hr", &[], [])),
             Event::TaskListMarker(done) => {
-                tree.add(Markup::text(if done { "☑ " } else { "☐ " }))
+                tree.add(Markup::text(if done { "☑ " } else { "☐ " }));
             }
             Event::FootnoteReference(name) => tree.add(Markup::text(format!("[{name}]"))),
         }
@@ -124,12 +124,12 @@ impl OpenElements {
         });
     }
 
-    fn end(&mut self, tag: &TagEnd) {
+    fn end(&mut self, tag: TagEnd) {
         if self.skipped > 0 {
             self.skipped -= 1;
             return;
         }
-        if *tag == TagEnd::TableHead {
+        if tag == TagEnd::TableHead {
             self.in_head = false;
         }
         if let Some(element) = self.open.pop() {

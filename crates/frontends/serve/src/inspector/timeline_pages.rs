@@ -76,85 +76,9 @@ impl Inspector {
         let content = if analysis.requests.is_empty() {
             vec![Markup::text_element("p", text!("serve-no-requests"))]
         } else {
-            self.render_timeline_content(&conversation, &analysis, view)
+            render_timeline_content(&conversation, &analysis, view)
         };
         Ok(self.build_conversation_page(&conversation, ConversationTab::Timeline, None, content))
-    }
-
-    fn render_timeline_content(
-        &self,
-        conversation: &Conversation,
-        analysis: &LogAnalysis,
-        view: TimelineView,
-    ) -> Vec<Markup> {
-        let id = &conversation.id;
-        let links = conversation_path(id, "/r/");
-        let end = analysis
-            .requests
-            .len()
-            .min(view.from.saturating_add(ROWS_PER_PAGE));
-        let picture = if view.is_zoomed && view.from < end {
-            analysis.draw_zoomed(view.from..end, &links)
-        } else {
-            analysis.draw_overview(&links)
-        };
-        let zoom = TimelineView {
-            is_zoomed: !view.is_zoomed,
-            ..view
-        };
-        let to = |view: TimelineView| conversation_path(id, &format!("/timeline{}", view.query()));
-        let zoom = Markup::link(
-            &to(zoom),
-            if view.is_zoomed {
-                text!("serve-zoom-out")
-            } else {
-                text!("serve-zoom-in")
-            },
-        );
-        let rows = analysis
-            .requests
-            .iter()
-            .filter(|request| !view.only_breaks || request.broken.is_some());
-        let all = rows.clone().count();
-        let rows = rows.skip(view.from).take(ROWS_PER_PAGE);
-        let only = TimelineView {
-            only_breaks: !view.only_breaks,
-            from: 0,
-            ..view
-        };
-        let only = (analysis.totals.breaks > 0).then(|| {
-            let text = if view.only_breaks {
-                text!("serve-all-requests")
-            } else {
-                text!("serve-only-breaks")
-            };
-            Markup::link(&to(only), text)
-        });
-        let pager = render_pager(&to(view), view.from, ROWS_PER_PAGE, all);
-        let note = analysis
-            .note
-            .as_ref()
-            .map(|note| Markup::element("p", &[("class", "notice")], [Markup::text(note)]));
-        let controls = Markup::element(
-            "p",
-            &[("class", "buttons")],
-            std::iter::once(zoom).chain(only),
-        );
-        vec![
-            Markup::concat(note),
-            Markup::element(
-                "div",
-                &[("class", "overview")],
-                [
-                    render_figures(id, analysis, BreakList::Open),
-                    render_chart(analysis, &picture, view),
-                ],
-            ),
-            controls,
-            pager.clone(),
-            render_request_table(conversation, analysis, rows),
-            pager,
-        ]
     }
 
     pub(super) async fn render_request(
@@ -305,6 +229,81 @@ impl Inspector {
         ];
         Markup::table(&columns, tools.into_iter().chain(rows))
     }
+}
+
+fn render_timeline_content(
+    conversation: &Conversation,
+    analysis: &LogAnalysis,
+    view: TimelineView,
+) -> Vec<Markup> {
+    let id = &conversation.id;
+    let links = conversation_path(id, "/r/");
+    let end = analysis
+        .requests
+        .len()
+        .min(view.from.saturating_add(ROWS_PER_PAGE));
+    let picture = if view.is_zoomed && view.from < end {
+        analysis.draw_zoomed(view.from..end, &links)
+    } else {
+        analysis.draw_overview(&links)
+    };
+    let zoom = TimelineView {
+        is_zoomed: !view.is_zoomed,
+        ..view
+    };
+    let to = |view: TimelineView| conversation_path(id, &format!("/timeline{}", view.query()));
+    let zoom = Markup::link(
+        &to(zoom),
+        if view.is_zoomed {
+            text!("serve-zoom-out")
+        } else {
+            text!("serve-zoom-in")
+        },
+    );
+    let rows = analysis
+        .requests
+        .iter()
+        .filter(|request| !view.only_breaks || request.broken.is_some());
+    let all = rows.clone().count();
+    let rows = rows.skip(view.from).take(ROWS_PER_PAGE);
+    let only = TimelineView {
+        only_breaks: !view.only_breaks,
+        from: 0,
+        ..view
+    };
+    let only = (analysis.totals.breaks > 0).then(|| {
+        let text = if view.only_breaks {
+            text!("serve-all-requests")
+        } else {
+            text!("serve-only-breaks")
+        };
+        Markup::link(&to(only), text)
+    });
+    let pager = render_pager(&to(view), view.from, ROWS_PER_PAGE, all);
+    let note = analysis
+        .note
+        .as_ref()
+        .map(|note| Markup::element("p", &[("class", "notice")], [Markup::text(note)]));
+    let controls = Markup::element(
+        "p",
+        &[("class", "buttons")],
+        std::iter::once(zoom).chain(only),
+    );
+    vec![
+        Markup::concat(note),
+        Markup::element(
+            "div",
+            &[("class", "overview")],
+            [
+                render_figures(id, analysis, BreakList::Open),
+                render_chart(analysis, &picture, view),
+            ],
+        ),
+        controls,
+        pager.clone(),
+        render_request_table(conversation, analysis, rows),
+        pager,
+    ]
 }
 
 /// Renders the picture of the requests with its caption and legend.

@@ -256,8 +256,7 @@ pub(super) async fn compare_policies(
                     progress.advance,
                 );
                 bodies.finish()?;
-                let outcome = outcome.ok_or_else(|| usage_error(text!("replay-stopped")))?;
-                outcome
+                outcome.ok_or_else(|| usage_error(text!("replay-stopped")))?
             }
             None => PolicyOutcome::from_provider_counts(name, &conversations, &encoding.spec),
         });
