@@ -199,7 +199,7 @@ pub use cache::pricing::{
     BreakPrice, BrokenInput, EarlierRequest, LoggedInput, PriceBasis, compare_logged_requests,
     estimate_new_tokens,
 };
-pub use cache::quote::{ContextChange, PrefixCache, Quote};
+pub use cache::quote::{ContextChange, PrefixCache, Quote, RemovalQuotes};
 pub use cache::simulate::{CachePiece, CacheSimulator, request_pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
@@ -215,8 +215,8 @@ pub use reduce::compaction::{
 };
 pub use reduce::compress::{TOOL_NAME_KEY, compress_envelope};
 pub use reduce::edits::{
-    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit,
-    select_messages,
+    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, block_ends,
+    check_edit, select_messages,
 };
 pub use reduce::excerpt::excerpt_path;
 pub use reduce::ladder::LadderStep;

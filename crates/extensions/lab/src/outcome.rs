@@ -1,5 +1,7 @@
 //! Computes the result of a policy over several conversations.
 
+use std::ops::ControlFlow;
+
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
@@ -73,14 +75,16 @@ impl PolicyOutcome {
     ///
     /// If the body that was originally sent is known, `matches_body` is called with the replayed
     /// request and that body. It returns true if the replayed request would be sent as exactly that
-    /// body.
+    /// body. `advance` is called for each request; if it returns false, the replay stops, and
+    /// `None` is returned.
     pub fn from_replays(
         variant: &Variant,
         conversations: &[RecordedConversation],
         model: &ModelSpec,
         counter: &dyn TokenCounter,
         mut matches_body: impl FnMut(&Request, Option<&[u8]>) -> bool,
-    ) -> Self {
+        advance: &dyn Fn() -> bool,
+    ) -> Option<Self> {
         let mut outcome = Self::new(&variant.name);
         for one in conversations {
             let beside = |step: usize| one.surroundings(step);
@@ -90,12 +94,22 @@ impl PolicyOutcome {
                 beside: &beside,
             };
             let mut same = 0;
+            let mut is_stopped = false;
             let replay = replay_recording(&recording, variant, model, counter, |step, request| {
                 same += usize::from(matches_body(
                     request,
                     one.bodies.get(step).map(Vec::as_slice),
                 ));
+                is_stopped = !advance();
+                if is_stopped {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
+            if is_stopped {
+                return None;
+            }
             if !one.bodies.is_empty() {
                 outcome.same_bytes = Some(outcome.same_bytes.unwrap_or(0) + same);
             }
@@ -118,7 +132,7 @@ impl PolicyOutcome {
                 cost: one.cost,
             }));
         }
-        outcome
+        Some(outcome)
     }
 
     /// Creates an outcome from the provider's token counts for the requests that were actually

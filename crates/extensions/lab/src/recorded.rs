@@ -48,6 +48,7 @@ pub struct RecordedConversation {
 }
 
 /// The parts that a recorded request contains besides the conversation's messages.
+#[derive(Clone)]
 pub struct RecordedSurroundings {
     /// The system message of the request.
     pub system: Arc<Entry>,

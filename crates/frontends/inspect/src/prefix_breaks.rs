@@ -52,6 +52,9 @@ pub fn find_breaks(
     let stored: HashSet<_> = messages.iter().map(|message| message.message_id).collect();
     let broken = |index: usize| {
         let outline = &outlines[index];
+        if extends(&outlines[index - 1], outline) {
+            return None;
+        }
         let (last, _) = sent_from_outline(&outlines[index - 1]);
         let (sent, tool_tokens) = sent_from_outline(outline);
         // Only a switch of the model leaves an older request as the newest one to a model.
@@ -100,6 +103,14 @@ fn idle_time(earlier: &RequestOutline, later: &RequestOutline) -> Option<Duratio
         .sent_at
         .duration_since(earlier.summary.sent_at);
     idle.try_into().ok()
+}
+
+/// True if a request repeats the previous one unchanged and only appends to it. Most requests do,
+/// and their lists of segments are not copied for the comparison.
+fn extends(last: &RequestOutline, now: &RequestOutline) -> bool {
+    last.summary.model == now.summary.model
+        && last.tools == now.tools
+        && last.segments.common_prefix_len(&now.segments) == last.segments.len()
 }
 
 /// True if the stored messages agree with a cause that was inferred from the segments.

@@ -94,12 +94,12 @@ serve-approval-always = Always allow { $rules }
 serve-approval-deny = Deny
 serve-approval-reason = Message for the model if you deny
 serve-approval-gone = This approval is no longer pending.
-serve-status-running = Running.
-serve-status-waiting = Waiting for you.
-serve-status-completed = Completed.
-serve-status-failed = Failed.
-serve-status-aborted = Stopped.
-serve-status-exhausted = A limit was reached.
+serve-status-running = Running
+serve-status-waiting = Waiting for you
+serve-status-completed = Completed
+serve-status-failed = Failed
+serve-status-aborted = Stopped
+serve-status-exhausted = A limit was reached
 serve-parent = Started from another conversation
 serve-sub-agents = Sub-agents
 serve-jobs = Background jobs
@@ -140,3 +140,96 @@ serve-edit-count = { $number ->
 serve-problem = Problem
 serve-all-paused = Paused: workers take no tasks.
 serve-label-paused = Paused: tasks with the label { $label }.
+serve-skip = Skip to the content
+serve-sections = Sections
+serve-pages = Pages of this conversation
+serve-terms = Terms
+serve-back = All conversations
+serve-not-found = Not found
+serve-error = This page cannot be shown
+serve-abandoned = The page was closed before its figures were computed.
+serve-computing = Computing
+serve-computing-share = Computing: { $share }.
+serve-place = { $first }–{ $last } of { $all }
+serve-last = Last page
+serve-glance = At a glance
+serve-glance-spent = Spent
+serve-glance-spent-meaning = The cost of all replies in this conversation, from the usage that the provider billed.
+serve-glance-priced = { $priced } of { $all } replies have a price
+serve-glance-no-price = no price known
+serve-glance-requests = for { $requests ->
+    [one] 1 request
+   *[other] { $requests } requests
+ }
+serve-glance-wasted = Wasted
+serve-glance-wasted-meaning = The extra cost of the breaks: text that was sent before and was billed again instead of being read from the cache.
+serve-glance-breaks = { $breaks }, { $tokens } tokens resent
+serve-glance-cached = Read from cache
+serve-glance-cached-meaning = The share of all input tokens that the provider read from its cache. Such tokens cost a fraction of the full price.
+serve-glance-input = { $cached } of { $input } input tokens
+serve-glance-requests-meaning = The number of requests that were sent to a model in this conversation.
+serve-glance-models = { $number ->
+    [one] 1 model
+   *[other] { $number } models
+ }
+serve-tokens-number = { $tokens } tokens
+serve-break-place = segment { $at }, { $owner } { $message }
+serve-breaks-heading = Breaks of the cached prefix
+serve-dearest-breaks = The { $shown } most expensive of { $all } breaks of the cached prefix
+serve-all-breaks = All { $number } breaks
+serve-cause-heading = Cause
+serve-difference-heading = First difference
+serve-resent = Tokens resent
+serve-all-requests = Show all requests
+serve-only-breaks = Show only breaks
+serve-body-page = Body as sent, on a page of its own
+serve-offered-tools = { $number ->
+    [one] 1 tool: { $names }
+   *[other] { $number } tools: { $names }
+ }
+serve-tools-owner = tools
+serve-combined = { $summary }. Each column is several requests.
+serve-legend-kept = faint: sent before
+serve-legend-cached = line: read from the cache
+serve-scrolls = The picture is wider than the screen: scroll it sideways.
+serve-tokens-meaning = The tokens of the request, estimated before it was sent.
+serve-cached-meaning = The share of the input tokens that the provider read from its cache.
+serve-break-meaning = A request that does not only append to the previous one. The cache ends at the first difference, and what follows is billed again.
+serve-layer-meaning = The part of a request: system, documents, history, reminders or the current input.
+serve-owner-meaning = The component of haft that added the segment.
+serve-state-meaning = “As before” is the unchanged beginning of the request, which the cache can contain. “Boundary” is a position at which the provider was asked to store it.
+serve-first-request = This is the first request.
+serve-thinking = Thinking: { $opening }
+serve-reminder = Reminder: { $opening }
+serve-from-program = added by the program
+serve-from-agent = another agent
+serve-lines = { $number ->
+    [one] 1 line
+   *[other] { $number } lines
+ }
+serve-no-runs = No run was started here yet.
+serve-duration = Time
+serve-seconds = { $seconds } s
+serve-minutes = { $minutes } min { $seconds } s
+serve-hours = { $hours } h { $minutes } min
+serve-edit-cache-meaning = The expected state of the message in the provider’s cache at the next request.
+serve-edit-removing-meaning = How the cost of the next request changes if the message is removed now. Removing an old message is expensive, because everything behind it is written to the cache again.
+serve-edit-saves-meaning = The tokens that every later request is shorter by.
+serve-what-if-equal = { $names } send equal requests in this conversation, so they have equal figures.
+serve-what-if-between = ,{" "}
+serve-what-if-tokens = The input tokens of all requests.
+serve-what-if-read = The share read from the cache.
+serve-what-if-written = The share written to the cache.
+serve-what-if-fresh = The share neither read from the cache nor written to it.
+serve-what-if-cost = The cost of all input.
+serve-what-if-against = The cost relative to the first row.
+serve-what-if-rereads = The extra cost of reading again what a request had left out.
+serve-what-if-peak = The input tokens of the largest request.
+serve-what-if-breaks = The requests that do not only append to the previous one.
+serve-what-if-archives = How often older rounds were replaced by a summary.
+serve-what-if-regret = How often a call asked again for content that had been left out.
+serve-what-if-blind = Edits of text that only messages left out contain.
+serve-what-if-unseen = Results that were left out before the model could answer them.
+serve-what-if-must-keep = The facts that must survive, and how many of them the last request contains word for word.
+serve-legend-break = break of the prefix
+serve-glance-no-usage = the provider’s counts are not recorded
