@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 42] = [
+const SAME_IN_CHINESE: [&str; 43] = [
     "serve-what-if-between",
     "config-reason",
     "config-reason-between",

@@ -124,7 +124,7 @@ fn render_comparison(compared: &PolicyTable) -> Vec<Markup> {
         let sentence = text!("serve-what-if-equal", names);
         Markup::element("p", &[("class", "notice")], [Markup::text(sentence)])
     }));
-    let headings = OUTCOME_HEADINGS.map(|heading| to_sentence_case(&localize_text(heading)));
+    let headings = OUTCOME_HEADINGS.map(|heading| to_sentence_case(localize_text(heading)));
     let meanings = outcome_meanings();
     let columns: Vec<_> = headings
         .iter()

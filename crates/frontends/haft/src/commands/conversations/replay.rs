@@ -39,6 +39,7 @@ use crate::output::{self, TextTable};
 pub(crate) struct ReplayRunArgs {
     /// The conversation: an id, the beginning of one, or a name; or a file that `--save` wrote; the
     /// current conversation when absent.
+    #[arg(value_name = "CONVERSATION")]
     pub(crate) run: Option<String>,
     /// Run the calls again, in a copy of the project, and compare their results, too.
     #[arg(long)]
