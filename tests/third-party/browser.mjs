@@ -155,7 +155,7 @@ const flat = (text) => text.replace(/\s+/g, " ").trim();
 // What a page says in both languages is a name or comes from the conversation: all else was left in English.
 async function inChinese(browser, english, id) {
     const chinese = new URL(await started(haft, ["serve"], { LANG: "zh_CN.UTF-8" }));
-    const names = ["haft", "mock/test", "anthropic", "gemini-cli", project, "plan", "ask", "accept-edits", "auto", "none", "front", "tail", "default", "cache-aware", "sum/chats/session-1.jsonl", "message 0", "openai-chat"];
+    const names = ["haft", "mock/test", "anthropic", "gemini-cli", project, "plan", "ask", "accept-edits", "auto", "none", "no-reminders", "recorded", "front", "tail", "default", "cache-aware", "sum/chats/session-1.jsonl", "message 0", "openai-chat"];
     const kept = JSON.parse(ran("conversations", "export", id));
     const sent = ran("context", "show", "--full", "--next", id);
     const said = flat([JSON.stringify(kept), ...strings(kept), sent].join(" "));

@@ -9,11 +9,10 @@ use haft_types::{ContentHash, Image};
 
 use super::compact::{Summary, send_side_request};
 use crate::error::EngineError;
+use crate::names::DESCRIPTION_HEADING;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
-/// The heading of a description that stands for an image.
-pub(crate) const DESCRIPTION_HEADING: &str = "[The picture, described by another model:]";
 
 impl Session {
     /// Returns descriptions of the images as text; `None` if the model accepts images itself.

@@ -7,17 +7,14 @@
 use std::sync::Arc;
 
 use haft_permission::PermissionRule;
-use haft_types::{Decision, PermissionMode, Prompt, prompt};
+use haft_types::{Decision, PermissionMode};
 
 use super::Session;
 use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
+use crate::names::{PLAN_ON_NOTE, PLAN_OVER_NOTE};
 
-/// The note that plan mode begins.
-pub(crate) const PLAN_ON_NOTE: Prompt = prompt!("../../prompts/plan_on");
-/// The note that plan mode is over.
-pub(crate) const PLAN_OVER_NOTE: Prompt = prompt!("../../prompts/plan_over");
 
 /// Changes the permission mode and adds rules, even while a turn runs. The change applies to
 /// sub-agents too.

@@ -22,12 +22,10 @@ use haft_types::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::announcements::ENDED_AGENTS_KEY;
-use crate::names;
-use crate::request::vision::DESCRIPTION_HEADING;
-use crate::session::modes::{PLAN_ON_NOTE, PLAN_OVER_NOTE};
-use crate::session::run::GOAL_INSTRUCTION;
-use crate::session::tasks::ANNOUNCED_TASKS_KEY;
+use crate::names::{
+    self, ANNOUNCED_TASKS_KEY, DESCRIPTION_HEADING, ENDED_AGENTS_KEY, GOAL_INSTRUCTION,
+    PLAN_ON_NOTE, PLAN_OVER_NOTE,
+};
 use crate::stored_state::{self, ImageDescriptions};
 use crate::turn::resume;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use haft_context::{CHANGED_FILES_KEY, user_text};
 use haft_sandbox::release_free_memory;
 use haft_types::{
-    Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Prompt, Role,
-    ToolCall, TurnResult, prompt,
+    Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Role, ToolCall,
+    TurnResult,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ use crate::calls::one_call::has_effects;
 use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
-use crate::names;
+use crate::names::{self, GOAL_INSTRUCTION};
 use crate::prompt::attachments::PreparedInput;
 use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
@@ -334,5 +334,3 @@ impl Session {
     }
 }
 
-/// The instruction appended to the input that sets a goal.
-pub(crate) const GOAL_INSTRUCTION: Prompt = prompt!("../../prompts/goal");

@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(shared_start("aé", "aè"), 1);
         assert_eq!(shared_end("é", "©"), 0);
         assert_eq!(
-            (shared_start("abc", "abd"), shared_end("xbc", "ybc")),
+            (shared_start("abc", "abx"), shared_end("xbc", "ybc")),
             (2, 2)
         );
         assert_eq!((shared_start("", "abc"), shared_end("", "abc")), (0, 0));
