@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 43] = [
+const SAME_IN_CHINESE: [&str; 44] = [
     "serve-what-if-between",
     "config-reason",
     "config-reason-between",
@@ -26,6 +26,7 @@ const SAME_IN_CHINESE: [&str; 43] = [
     "context-report-heading",
     "context-why-forecast-tokens",
     "context-why-tokens",
+    "proxy-conversation-total",
     "demo-end",
     "edits-edited",
     "edits-message",

@@ -31,7 +31,6 @@ serve-no-reply = No reply was recorded.
 serve-no-break = It extends the previous request, or is the first.
 serve-why = Prefix broken: { $cause }; { $tokens } tokens resent{ $cost }{ $forecast }.
 serve-forecast = {" "}(a forecast: no bill is known)
-serve-tools = tools
 serve-segments = Segments
 serve-layer = Layer
 serve-owner = Owner

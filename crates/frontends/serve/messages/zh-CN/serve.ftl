@@ -31,7 +31,6 @@ serve-no-reply = 没有记录回复。
 serve-no-break = 它延续前一次请求，或是首次请求。
 serve-why = 前缀失效：{ $cause }；重新发送 { $tokens } token{ $cost }{ $forecast }。
 serve-forecast = （预测值：账单未知）
-serve-tools = 工具
 serve-segments = 段
 serve-layer = 层
 serve-owner = 归属
