@@ -379,7 +379,7 @@ impl Agent {
             let inner = project.cwd.strip_prefix(&project.root);
             workspace.cwd = inner.map_or_else(|_| copy.clone(), |inner| copy.join(inner));
             workspace.root = copy;
-            workspace.spill = replay.outputs.clone();
+            workspace.spill.clone_from(&replay.outputs);
             workspace.journal = replay.outputs.join("journal");
         }
         Ok((session, services))

@@ -66,22 +66,29 @@ impl Client {
     ) -> Result<Self, ModelError> {
         let transport = HttpTransport::new(&declared, key, &retry)?;
         let source = ReplySource::Server(Box::new(transport));
-        Ok(Self::with_source(declared.body_encoding(), source, retry))
+        let encoding = declared.body_encoding();
+        Ok(Self::with_source(declared.spec, encoding, source, retry))
     }
 
     /// Creates a client for the replay of a recorded run. The client sends nothing and repeats no
     /// request: each request gets the reply or the error that `replies` returns.
     pub fn with_recorded_replies(encoding: BodyEncoding, replies: RecordedReplies) -> Self {
         Self::with_source(
+            encoding.spec.clone(),
             encoding,
             ReplySource::Record(replies),
             RetryConfig::default(),
         )
     }
 
-    fn with_source(encoding: BodyEncoding, source: ReplySource, retry: RetryConfig) -> Self {
+    fn with_source(
+        spec: ModelSpec,
+        encoding: BodyEncoding,
+        source: ReplySource,
+        retry: RetryConfig,
+    ) -> Self {
         Self {
-            spec: encoding.spec.clone(),
+            spec,
             encoder: Encoder::new(encoding.encoder_settings()),
             encoding_json: serialize_encoding(&encoding),
             encoding: Box::new(encoding),

@@ -138,7 +138,8 @@ impl LineJudge<'_> {
     }
 
     /// Decides text that could not be parsed. Deny rules are matched as substrings. If any deny or
-    /// ask rule for commands exists, the text needs an approval, except in mode `yolo`.
+    /// ask rule for commands or for reading files exists, the text needs an approval, except in mode
+    /// `yolo`: it could print a version of a file with git, which the sandbox does not hide.
     fn decide_unparsed(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| {
             rule.command_pattern()
@@ -153,7 +154,9 @@ impl LineJudge<'_> {
                 .any(|rule| rule.command_pattern().is_some())
         };
         let careful = self.permissions.mode != PermissionMode::Yolo
-            && (restricted(Decision::Deny) || restricted(Decision::Ask));
+            && (restricted(Decision::Deny)
+                || restricted(Decision::Ask)
+                || self.strict_path_rules(FileAccess::Read).next().is_some());
         if careful {
             return Ruling::new(Decision::Ask, why);
         }

@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn chunk_maximum_is_the_maximum_over_all_segments() {
         let mut maximum = ChunkMaximum::default();
-        let value = |segment: &SentSegment| (segment.tokens % 3 == 0).then_some(segment.tokens);
+        let value = |segment: &SentSegment| segment.tokens.is_multiple_of(3).then_some(segment.tokens);
         let mut list = SegmentList::default();
         let mut lists = Vec::new();
         for number in 0..200 {

@@ -174,14 +174,14 @@ fn broken_input(input: u64, cache_write: u64) -> BrokenInput {
     }
 }
 
-fn bill(input: u64, cached_input: u64, cache_write: u64) -> Option<Usage> {
-    Some(Usage {
+fn bill(input: u64, cached_input: u64, cache_write: u64) -> Usage {
+    Usage {
         input,
         cached_input,
         cache_write,
         output: 7,
         ..Usage::default()
-    })
+    }
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "no counts",
             (0, 50_000),
-            bill(0, 0, 0),
+            Some(bill(0, 0, 0)),
             50_000,
             written,
             Forecast,
@@ -219,7 +219,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "all read",
             (0, 99_000),
-            bill(2, 98_800, 1_198),
+            Some(bill(2, 98_800, 1_198)),
             200,
             written,
             Billed,
@@ -227,7 +227,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "only new input was not read",
             (0, 99_000),
-            bill(2, 99_000, 998),
+            Some(bill(2, 99_000, 998)),
             0,
             written,
             Billed,
@@ -235,7 +235,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "less than the new input was not read",
             (0, 99_000),
-            bill(0, 99_500, 500),
+            Some(bill(0, 99_500, 500)),
             0,
             written,
             Billed,
@@ -244,7 +244,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "nothing read",
             (0, 50_000),
-            bill(0, 0, 100_000),
+            Some(bill(0, 0, 100_000)),
             50_000,
             written,
             Billed,
@@ -252,7 +252,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "as foreseen",
             (0, 50_000),
-            bill(0, 49_000, 51_000),
+            Some(bill(0, 49_000, 51_000)),
             50_000,
             written,
             Billed,
@@ -260,7 +260,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "fresh",
             (50_000, 0),
-            bill(51_000, 49_000, 0),
+            Some(bill(51_000, 49_000, 0)),
             50_000,
             fresh,
             Billed,
@@ -269,7 +269,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "other tokenizer",
             (0, 99_000),
-            bill(0, 40_000, 10_000),
+            Some(bill(0, 40_000, 10_000)),
             9_500,
             written,
             Billed,
@@ -278,7 +278,7 @@ fn break_price_is_bounded_by_the_bill() {
         (
             "incomplete log",
             (0, 99_000),
-            bill(0, 290_000, 10_000),
+            Some(bill(0, 290_000, 10_000)),
             9_000,
             written,
             Billed,
@@ -311,7 +311,7 @@ proptest! {
             new: new.min(total),
             again: Usage { input, cache_write: write, ..Usage::default() },
         };
-        let found = broken.price(bill(fresh, read, written), &model());
+        let found = broken.price(Some(bill(fresh, read, written)), &model());
         // A bill can be up to twice as large as the estimate.
         prop_assert!(found.tokens <= 2 * (input + write));
         if fresh + read + written > 0 {
