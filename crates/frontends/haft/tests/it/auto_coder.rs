@@ -65,14 +65,28 @@ fn commands_are_templates_and_run_nothing() {
         "the folder is not trusted with these files"
     );
     trust(&rig);
-    insta::assert_snapshot!(rig.screen(&["commands", "list"]), @"");
+    let listed = rig.screen(&["commands", "list"]);
+    for text in [
+        "run_it",
+        "tdd:plan",
+        "secret.md",
+        "template not found",
+        "loop.md",
+        "takes too long",
+    ] {
+        assert!(listed.contains(text), "{text}: {listed}");
+    }
+    assert!(!listed.contains("root:"), "{listed}");
     let ran = rig.task(&["/run_it path='a b.sh' say {{ 1 }} !`touch pwned`"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    insta::assert_snapshot!(last_message(&rig, 0), @"");
+    assert_eq!(
+        last_message(&rig, 0),
+        "Run make a b.sh.\n<query>say {{ 1 }} !`touch pwned`</query>\n!`touch pwned`"
+    );
     assert_eq!(rig.task(&["/tdd:plan the `parser`, it's slow"]).code(), 0);
     assert_eq!(last_message(&rig, 1), "# Plan\n\nthe `parser`, it's slow");
     assert!(!rig.project().join("pwned").exists());
-    insta::assert_snapshot!(rig.screen(&["run", "/secret now"]), @"");
+    assert_eq!(rig.run(&["run", "/secret now"]).code(), 2);
 }
 
 const WORKFLOW: &str = "\
@@ -136,7 +150,16 @@ fn workflow_runs_with_replicas_and_names_what_is_left_out() {
         "--input",
         "area=lib",
     ]);
-    insta::assert_snapshot!(rig.mask(&ran), @"");
+    let shown = rig.mask(&ran);
+    assert_eq!(ran.code(), 0, "{shown}");
+    for text in [
+        "Changed.",
+        "`spec.agents.find.runner`, `spec.globals.product_mode` have no counterpart in haft and are left out",
+        "haft does not know the model `v3_chat`; the steps `find_files`, `find_files_2`, `change_files` use `mock/gemini-3-scripted`",
+        "the steps `change-files` continue a conversation in auto-coder",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
     let requests = rig.server.generation_requests();
     assert_eq!(requests.len(), 3);
     let systems: Vec<_> = requests
@@ -145,7 +168,10 @@ fn workflow_runs_with_replicas_and_names_what_is_left_out() {
         .collect();
     assert!(systems[0].contains("You find files.") && systems[1].contains("You find files."));
     assert!(systems[2].contains("You write code."), "{}", systems[2]);
-    insta::assert_snapshot!(last_message(&rig, 2), @"");
+    assert_eq!(
+        last_message(&rig, 2),
+        "CHANGE what was found.\n\n<step_output name=\"find_files\">\na.py and {{ b.py }}\n\na.py and {{ b.py }}\n</step_output>"
+    );
 }
 
 #[test]
@@ -186,7 +212,15 @@ fn workflow_that_would_mean_something_else_is_refused() {
     for (name, _) in &files {
         told.push_str(&rig.screen(&["workflow", "run", name, "--input", "query=x"]));
     }
-    insta::assert_snapshot!(told, @"");
+    for text in [
+        "`when` of the step `change-files` has no counterpart",
+        "`../../outside/finder.md` of the agent `find` is not a file of a folder for agents",
+        "`spec.agents` has no agent with the id `nobody`",
+        "`replicas` of the step `find-files` is 1000000000, which is not from 1 to 8",
+    ] {
+        assert!(told.contains(text), "{text}: {told}");
+    }
+    assert_eq!(told.matches("-- exit 2").count(), files.len(), "{told}");
     assert!(rig.server.generation_requests().is_empty());
 }
 
@@ -220,9 +254,26 @@ fn libraries_of_every_memory_file_are_listed_as_they_are_sent() {
         rig.project().join(packages).join("c/linked"),
     )
     .unwrap();
-    insta::assert_snapshot!(rig.screen(&["lib", "list"]), @"");
-    insta::assert_snapshot!(rig.screen(&["lib", "docs", "requests"]), @"");
-    insta::assert_snapshot!(rig.screen(&["lib", "remove", "requests"]), @"");
+    let listed = rig.screen(&["lib", "list"]);
+    for text in [
+        "github.com/a/flask",
+        "github.com/b/requests",
+        "github.com/c/attrs",
+        "auto-coder",
+        "no library `gone`",
+    ] {
+        assert!(listed.contains(text), "{text}: {listed}");
+    }
+    assert!(!listed.contains("secret"), "{listed}");
+    let docs = rig.run(&["lib", "docs", "requests"]).stdout();
+    assert_eq!(docs, "# b/requests/README.md\n\nSessions.\n");
+    let removed = rig.run(&["lib", "remove", "requests"]);
+    assert_eq!(removed.code(), 2);
+    assert!(
+        removed.stderr().contains("auto-coder's memory"),
+        "{}",
+        removed.stderr()
+    );
     assert_eq!(rig.task(&["hi"]).code(), 0);
     let body: Value = rig.server.generation_requests()[0].json().unwrap();
     let sent = body.to_string();
