@@ -9,7 +9,7 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixStream, unix};
 
 use crate::line_reader::LineReader;
-use crate::lines::{ClientLine, PROTOCOL_VERSION, SessionInfo, SessionLine, to_line};
+use crate::lines::{AttachLine, ClientLine, PROTOCOL_VERSION, SessionInfo, to_line};
 use crate::server::{SOCKET_EXTENSION, is_own_peer};
 
 /// The maximum length of a session's line, in bytes. The result of a call can be long.
@@ -122,14 +122,14 @@ async fn open_connection(
         .map_err(|_elapsed| AttachError::Silent)??
         .ok_or_else(|| AttachError::NoSession("it closed the connection".to_owned()))?;
     match serde_json::from_str(&first) {
-        Ok(SessionLine::Attach(info)) if info.version == PROTOCOL_VERSION => {
+        Ok(AttachLine::Attach(info)) if info.version == PROTOCOL_VERSION => {
             Ok(((input, output), info))
         }
-        Ok(SessionLine::Attach(info)) => Err(AttachError::Version {
+        Ok(AttachLine::Attach(info)) => Err(AttachError::Version {
             haft: info.haft,
             theirs: info.version,
         }),
-        Ok(SessionLine::Detached { message }) => Err(AttachError::Refused(message)),
+        Ok(AttachLine::Detached { message }) => Err(AttachError::Refused(message)),
         Ok(other) => Err(AttachError::NoSession(format!("it sent {other:?}"))),
         Err(error) => Err(AttachError::NoSession(error.to_string())),
     }
@@ -148,7 +148,7 @@ pub struct SessionSender(unix::OwnedWriteHalf);
 /// A line of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReceivedLine {
-    Control(Box<SessionLine>),
+    Control(Box<AttachLine>),
     Event(Box<Event>),
     /// A line of a newer version of haft.
     Unknown,

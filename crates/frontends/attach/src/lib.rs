@@ -2,14 +2,14 @@
 //! its events, answer its questions and send it messages.
 //!
 //! The process that runs a session listens at a private Unix socket ([`SessionPort`]). Both sides
-//! send JSON lines: the events of the session and [`SessionLine`]s to the client, [`ClientLine`]s to
+//! send JSON lines: the events of the session and [`AttachLine`]s to the client, [`ClientLine`]s to
 //! the session. Invariants: the first answer to a question wins, and all clients are informed; a
 //! message is confirmed once it is in the store; a slow client never delays the session.
 //!
 //! This crate must not open sessions or print. Lines from the socket are untrusted: their length is
 //! bounded, and the other side must belong to this user.
 //!
-//! Read first: [`SessionLine`] and [`ClientLine`] (the protocol), [`SessionPort`] (the session's
+//! Read first: [`AttachLine`] and [`ClientLine`] (the protocol), [`SessionPort`] (the session's
 //! side), [`AttachedSession`] (the client's side).
 
 mod approver;
@@ -25,7 +25,6 @@ pub use client::{
     AttachError, Attachable, AttachedSession, ReceivedLine, SessionSender, find_sessions,
 };
 pub use lines::{
-    ApprovalAnswer, ClientLine, FormAnswer, PROTOCOL_VERSION, SessionInfo, SessionLine,
-    SessionState,
+    ApprovalAnswer, AttachLine, AttachState, ClientLine, FormFilling, PROTOCOL_VERSION, SessionInfo,
 };
 pub use port::{PortSettings, SessionPort};

@@ -13,7 +13,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// A line from the session to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum SessionLine {
+pub enum AttachLine {
     /// The first line: describes the session.
     Attach(SessionInfo),
     /// The oldest events of the turn are left out, because they are too many.
@@ -118,7 +118,7 @@ pub struct SessionInfo {
     pub namespace: String,
     /// The id of the session's process.
     pub process: u32,
-    pub state: SessionState,
+    pub state: AttachState,
     /// The number of this client.
     pub client: u64,
 }
@@ -126,7 +126,7 @@ pub struct SessionInfo {
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SessionState {
+pub enum AttachState {
     /// A turn is running.
     Running,
     /// A turn is running, and an approval or a form is open.
@@ -137,7 +137,7 @@ pub enum SessionState {
     Closed,
 }
 
-impl SessionState {
+impl AttachState {
     /// Returns the stable name for programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ pub enum ClientLine {
         /// id of an earlier one has no effect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The number of the [`SessionLine::Idle`] that the message answers. The message is refused
+        /// The number of the [`AttachLine::Idle`] that the message answers. The message is refused
         /// if another one came first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answers: Option<u64>,
@@ -184,7 +184,7 @@ pub enum ClientLine {
         /// The id of the request.
         id: String,
         #[serde(flatten)]
-        answer: FormAnswer,
+        answer: FormFilling,
     },
     /// Changes the permission mode.
     Mode { mode: PermissionMode },
@@ -241,7 +241,7 @@ impl From<ApprovalAnswer> for ApprovalReply {
 /// The answer to a form: a [`FormOutcome`] as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
-pub enum FormAnswer {
+pub enum FormFilling {
     /// The form is filled in.
     Accept {
         /// The values, by the names of the fields.
@@ -254,7 +254,7 @@ pub enum FormAnswer {
     Cancel {},
 }
 
-impl From<FormOutcome> for FormAnswer {
+impl From<FormOutcome> for FormFilling {
     fn from(outcome: FormOutcome) -> Self {
         match outcome {
             FormOutcome::Accepted(values) => Self::Accept { values },
@@ -264,17 +264,17 @@ impl From<FormOutcome> for FormAnswer {
     }
 }
 
-impl From<FormAnswer> for FormOutcome {
-    fn from(answer: FormAnswer) -> Self {
+impl From<FormFilling> for FormOutcome {
+    fn from(answer: FormFilling) -> Self {
         match answer {
-            FormAnswer::Accept { values } => Self::Accepted(values),
-            FormAnswer::Decline {} => Self::Declined,
-            FormAnswer::Cancel {} => Self::Canceled,
+            FormFilling::Accept { values } => Self::Accepted(values),
+            FormFilling::Decline {} => Self::Declined,
+            FormFilling::Cancel {} => Self::Canceled,
         }
     }
 }
 
-impl SessionLine {
+impl AttachLine {
     pub(crate) fn for_form(id: String, form: &Form) -> Self {
         Self::FormRequest {
             id,
@@ -312,7 +312,7 @@ mod tests {
             parts: Vec::new(),
             remember: vec!["execute_command(make)".into()],
         };
-        let line = SessionLine::ApprovalRequest {
+        let line = AttachLine::ApprovalRequest {
             id: "1".into(),
             approval: Box::new(approval),
         };
@@ -321,7 +321,7 @@ mod tests {
             text,
             "{\"type\":\"approval_request\",\"id\":\"1\",\"agent\":\"main\",\"call_id\":\"c1\",\"tool\":\"execute_command\",\"arguments\":{\"command\":\"make\"},\"subject\":\"make\",\"subject_kind\":\"text\",\"reason\":\"no rule allows `make`\",\"leaves_sandbox\":false,\"parts\":[],\"remember\":[\"execute_command(make)\"]}\n"
         );
-        assert_eq!(serde_json::from_str::<SessionLine>(&text).unwrap(), line);
+        assert_eq!(serde_json::from_str::<AttachLine>(&text).unwrap(), line);
         let replies = [
             ApprovalReply::Once,
             ApprovalReply::Always,

@@ -11,7 +11,7 @@ use haft_types::Event;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::AttachApprover;
-use crate::lines::{PROTOCOL_VERSION, SessionInfo, SessionState};
+use crate::lines::{AttachState, PROTOCOL_VERSION, SessionInfo};
 use crate::room::Room;
 use crate::server::SocketServer;
 
@@ -69,7 +69,7 @@ impl AttachPort for SessionPort {
             cwd: session.working_folder().display().to_string(),
             namespace: conversation.namespace.clone(),
             process: std::process::id(),
-            state: SessionState::Closed,
+            state: AttachState::Closed,
             client: 0,
         };
         self.room.open(info, session.mode_switch());

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::{
-    ApprovalAnswer, ClientLine, FormAnswer, SessionInfo, SessionLine, SessionState, to_line,
+    ApprovalAnswer, AttachLine, AttachState, ClientLine, FormFilling, SessionInfo, to_line,
 };
 use crate::outbox::Outbox;
 
@@ -109,7 +109,7 @@ impl Room {
         state.backlog.clear();
         state.backlog_bytes = 0;
         state.skipped_lines = 0;
-        state.send_to_all(&SessionLine::TurnBegan {});
+        state.send_to_all(&AttachLine::TurnBegan {});
     }
 
     pub(crate) fn send_event(&self, event: &Event) {
@@ -165,7 +165,7 @@ impl Room {
         if !state.accepts_prompts {
             state.refuse_waiting_messages("the turn ended before the message was read");
         }
-        state.send_to_all(&SessionLine::TurnEnded {});
+        state.send_to_all(&AttachLine::TurnEnded {});
     }
 
     /// Accepts messages while no turn is running. A message that was taken before and began no turn
@@ -221,17 +221,17 @@ impl Room {
         let mut state = self.lock_state();
         let lines = state.skipped_lines;
         if lines > 0 {
-            outbox.push_line(&to_line(&SessionLine::Skipped { lines }).into());
+            outbox.push_line(&to_line(&AttachLine::Skipped { lines }).into());
         }
         for line in &state.backlog {
             outbox.push_line(line);
         }
-        outbox.push_line(&to_line(&SessionLine::Live {}).into());
+        outbox.push_line(&to_line(&AttachLine::Live {}).into());
         for question in state.questions.values() {
             outbox.push_line(&question.line);
         }
         if state.is_waiting {
-            let idle = SessionLine::Idle { prompt: state.wait };
+            let idle = AttachLine::Idle { prompt: state.wait };
             outbox.push_line(&to_line(&idle).into());
         }
         if state.closed {
@@ -284,7 +284,7 @@ impl Room {
         let (sender, receiver) = oneshot::channel();
         let approval = Box::new(approval.clone());
         let question = self.open_question(QuestionReply::Approval(sender), |id| {
-            SessionLine::ApprovalRequest { id, approval }
+            AttachLine::ApprovalRequest { id, approval }
         });
         (question, receiver)
     }
@@ -296,7 +296,7 @@ impl Room {
     ) -> (PendingQuestion<'_>, oneshot::Receiver<FormOutcome>) {
         let (sender, receiver) = oneshot::channel();
         let question = self.open_question(QuestionReply::Form(sender), |id| {
-            SessionLine::for_form(id, form)
+            AttachLine::for_form(id, form)
         });
         (question, receiver)
     }
@@ -304,7 +304,7 @@ impl Room {
     fn open_question(
         &self,
         reply: QuestionReply,
-        line: impl FnOnce(String) -> SessionLine,
+        line: impl FnOnce(String) -> AttachLine,
     ) -> PendingQuestion<'_> {
         let mut state = self.lock_state();
         state.last_question += 1;
@@ -323,7 +323,7 @@ impl Room {
         }
         state.refuse_waiting_messages("the session has ended before it read the message");
         let message = "the session has ended".to_owned();
-        state.send_to_all(&SessionLine::Detached { message });
+        state.send_to_all(&AttachLine::Detached { message });
         state.closed = true;
         let outboxes: Vec<_> = std::mem::take(&mut state.clients).into_values().collect();
         for outbox in &outboxes {
@@ -360,11 +360,11 @@ impl RoomState {
         }
     }
 
-    fn send_to_all(&mut self, line: &SessionLine) {
+    fn send_to_all(&mut self, line: &AttachLine) {
         self.broadcast(to_line(line).into());
     }
 
-    fn send_to(&mut self, client: u64, line: &SessionLine) {
+    fn send_to(&mut self, client: u64, line: &AttachLine) {
         if let Some(outbox) = self.clients.get(&client) {
             outbox.push_line(&to_line(line).into());
         }
@@ -372,7 +372,7 @@ impl RoomState {
 
     fn refuse(&mut self, client: u64, id: Option<String>, why: &str) {
         let message = why.to_owned();
-        self.send_to(client, &SessionLine::Refused { id, message });
+        self.send_to(client, &AttachLine::Refused { id, message });
     }
 
     fn refuse_message(&mut self, message: &ClientMessage, why: &str) {
@@ -392,7 +392,7 @@ impl RoomState {
     fn confirm(&mut self, message: Option<ClientMessage>, text: String, begins_turn: bool) {
         let client = message.as_ref().map(|message| message.client);
         let id = message.and_then(|message| message.id);
-        self.send_to_all(&SessionLine::User {
+        self.send_to_all(&AttachLine::User {
             text,
             client,
             id,
@@ -464,7 +464,7 @@ impl RoomState {
 
     fn announce_wait(&mut self) {
         if !std::mem::replace(&mut self.is_waiting, true) {
-            let line: Arc<str> = to_line(&SessionLine::Idle { prompt: self.wait }).into();
+            let line: Arc<str> = to_line(&AttachLine::Idle { prompt: self.wait }).into();
             self.send_line(&line);
         }
     }
@@ -488,7 +488,7 @@ impl RoomState {
         }) = self.questions.remove(&number)
         {
             let client = Some(client);
-            let line = SessionLine::ApprovalAnswered {
+            let line = AttachLine::ApprovalAnswered {
                 id,
                 client,
                 answer: answer.clone(),
@@ -499,7 +499,7 @@ impl RoomState {
         }
     }
 
-    fn answer_form(&mut self, client: u64, id: String, answer: FormAnswer) {
+    fn answer_form(&mut self, client: u64, id: String, answer: FormFilling) {
         let number = id.parse().unwrap_or_default();
         let Some(OpenQuestion {
             reply: QuestionReply::Form(_),
@@ -518,7 +518,7 @@ impl RoomState {
         }) = self.questions.remove(&number)
         {
             let client = Some(client);
-            self.send_line(&to_line(&SessionLine::FormAnswered { id, client }).into());
+            self.send_line(&to_line(&AttachLine::FormAnswered { id, client }).into());
             drop(sender.send(answer.into()));
         }
     }
@@ -536,19 +536,19 @@ impl RoomState {
         if let Some(listener) = &self.mode_listener {
             listener(mode);
         }
-        self.send_line(&to_line(&SessionLine::Mode { mode, client }).into());
+        self.send_line(&to_line(&AttachLine::Mode { mode, client }).into());
     }
 
     fn current_mode(&self) -> Option<PermissionMode> {
         self.switch.as_ref().map(ModeSwitch::mode)
     }
 
-    fn session_state(&self) -> SessionState {
+    fn session_state(&self) -> AttachState {
         match &self.turn {
-            Some(_) if self.questions.is_empty() => SessionState::Running,
-            Some(_) => SessionState::Asking,
-            None if self.accepts_prompts => SessionState::Idle,
-            None => SessionState::Closed,
+            Some(_) if self.questions.is_empty() => AttachState::Running,
+            Some(_) => AttachState::Asking,
+            None if self.accepts_prompts => AttachState::Idle,
+            None => AttachState::Closed,
         }
     }
 }
@@ -559,7 +559,7 @@ impl PendingQuestion<'_> {
     pub(crate) fn answer_approval(&self, reply: &ApprovalReply) -> bool {
         let id = self.number.to_string();
         let answer = reply.clone().into();
-        self.decide(SessionLine::ApprovalAnswered {
+        self.decide(AttachLine::ApprovalAnswered {
             id,
             client: None,
             answer,
@@ -569,10 +569,10 @@ impl PendingQuestion<'_> {
     /// Like [`Self::answer_approval`], for a form.
     pub(crate) fn answer_form(&self) -> bool {
         let id = self.number.to_string();
-        self.decide(SessionLine::FormAnswered { id, client: None })
+        self.decide(AttachLine::FormAnswered { id, client: None })
     }
 
-    fn decide(&self, line: SessionLine) -> bool {
+    fn decide(&self, line: AttachLine) -> bool {
         let mut state = self.room.lock_state();
         let wins = state.questions.remove(&self.number).is_some();
         if wins {
@@ -585,7 +585,7 @@ impl PendingQuestion<'_> {
 impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         let id = self.number.to_string();
-        self.decide(SessionLine::Withdrawn { id });
+        self.decide(AttachLine::Withdrawn { id });
     }
 }
 

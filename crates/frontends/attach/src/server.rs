@@ -10,7 +10,7 @@ use tokio::net::{UnixListener, UnixStream, unix};
 use tokio::task::JoinHandle;
 
 use crate::line_reader::LineReader;
-use crate::lines::{ClientLine, PROTOCOL_VERSION, SessionLine, to_line};
+use crate::lines::{AttachLine, ClientLine, PROTOCOL_VERSION, to_line};
 use crate::outbox::Outbox;
 use crate::room::Room;
 
@@ -90,7 +90,7 @@ async fn serve_client(mut stream: UnixStream, room: &Arc<Room>) -> io::Result<()
         return send_farewell(&mut stream, "the session accepts no more clients").await;
     };
     stream
-        .write_all(to_line(&SessionLine::Attach(info)).as_bytes())
+        .write_all(to_line(&AttachLine::Attach(info)).as_bytes())
         .await?;
     let (input, mut output) = stream.into_split();
     let mut input = LineReader::new(BufReader::new(input), MAX_LINE_BYTES);
@@ -110,7 +110,7 @@ async fn serve_client(mut stream: UnixStream, room: &Arc<Room>) -> io::Result<()
     room.remove_client(client);
     if let Err(error) = ended {
         let message = error.to_string();
-        outbox.push_line(&to_line(&SessionLine::Detached { message }).into());
+        outbox.push_line(&to_line(&AttachLine::Detached { message }).into());
     }
     outbox.close();
     drop(writing.await);
@@ -141,7 +141,7 @@ async fn read_lines(
             Ok(line) => room.handle_line(client, line),
             Err(error) => {
                 let message = format!("a line cannot be read: {error}");
-                let refused = SessionLine::Refused { id: None, message };
+                let refused = AttachLine::Refused { id: None, message };
                 if !outbox.push_line(&to_line(&refused).into()) {
                     return Ok(());
                 }
@@ -164,6 +164,6 @@ async fn write_lines(mut output: unix::OwnedWriteHalf, outbox: Arc<Outbox>) {
 
 async fn send_farewell(output: &mut (impl AsyncWriteExt + Unpin), why: &str) -> io::Result<()> {
     let message = why.to_owned();
-    let line = to_line(&SessionLine::Detached { message });
+    let line = to_line(&AttachLine::Detached { message });
     output.write_all(line.as_bytes()).await
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use haft_attach::{
-    Attachable, AttachedSession, ReceivedLine, SessionInfo, SessionLine, find_sessions,
+    AttachLine, Attachable, AttachedSession, ReceivedLine, SessionInfo, find_sessions,
 };
 use haft_engine::MAIN_AGENT;
 use haft_types::{ConversationId, EventBody, Role};
@@ -186,8 +186,10 @@ impl RunningSessions {
         settings: &Settings,
         id: &str,
     ) -> anyhow::Result<&(SessionInfo, String)> {
-        let is_meant = |info: &SessionInfo| info.conversation_id.starts_with(id) || info.name == id;
-        let mut fitting = self.running.iter().filter(|(info, _)| is_meant(info));
+        let mut fitting = self
+            .running
+            .iter()
+            .filter(|(info, _)| info.conversation_id.starts_with(id) || info.name == id);
         match (fitting.next(), fitting.next()) {
             (Some(session), None) if !id.is_empty() => return Ok(session),
             (Some(_), Some(_)) => return Err(usage_error(text!("attach-ambiguous", id))),
@@ -274,7 +276,7 @@ async fn pass_lines(
     (info, socket): &(SessionInfo, String),
 ) -> anyhow::Result<ProcessExit> {
     let mut session = AttachedSession::connect(&settings.places.attach_folder(), socket).await?;
-    let first = SessionLine::Attach(session.info.clone());
+    let first = AttachLine::Attach(session.info.clone());
     print_line(&serde_json::to_string(&first)?)?;
     let mut input = spawn_input_reader();
     let leave = CancellationToken::new();
@@ -295,7 +297,7 @@ async fn pass_lines(
                 print_line(&line)?;
                 match ReceivedLine::parse(&line) {
                     ReceivedLine::Control(line) => {
-                        is_farewell |= matches!(*line, SessionLine::Detached { .. });
+                        is_farewell |= matches!(*line, AttachLine::Detached { .. });
                     }
                     ReceivedLine::Event(event) => {
                         if let EventBody::Result(result) = &event.body

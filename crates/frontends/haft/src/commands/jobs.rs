@@ -27,7 +27,7 @@ pub(crate) enum JobsCommand {
     /// Follow a job to its end; at a terminal, answer its questions and send it messages.
     ///
     /// Like `haft attach`. Leaving does not end the job. The exit code is that of the run.
-    Attach(AttachArgs),
+    Attach(AttachJobArgs),
     /// Stop jobs; their conversations can be resumed.
     Kill(KillArgs),
 }
@@ -58,7 +58,7 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AttachArgs {
+pub(crate) struct AttachJobArgs {
     /// The job's id, or a prefix of it.
     pub(crate) id: String,
     /// Show reasoning and whole tool results.
@@ -111,7 +111,7 @@ fn print_logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
 
 /// Attaches to the session of a job at a terminal. If the job has ended or there is no terminal,
 /// prints its events.
-fn attach_to_job(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
+fn attach_to_job(haft: &Haft, args: &AttachJobArgs) -> anyhow::Result<ProcessExit> {
     let settings = haft.load(&args.common)?;
     let job = JobFolder::new(settings.places.jobs_folder()).find_job(&args.id)?;
     if is_at_terminal()

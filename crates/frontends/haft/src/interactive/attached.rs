@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use haft_attach::{
-    AttachError, AttachedSession, ClientLine, ReceivedLine, SessionLine, SessionState,
+    AttachError, AttachLine, AttachState, AttachedSession, ClientLine, ReceivedLine,
 };
 use haft_engine::{ApprovalReply, Approver, MAIN_AGENT};
 use haft_tui::{
@@ -291,34 +291,34 @@ impl AttachedTui {
         }
     }
 
-    fn handle_control(&mut self, line: SessionLine) -> Next {
+    fn handle_control(&mut self, line: AttachLine) -> Next {
         match line {
-            SessionLine::Attach(_) => {}
-            SessionLine::Skipped { lines } => {
+            AttachLine::Attach(_) => {}
+            AttachLine::Skipped { lines } => {
                 self.show_text(&text!("attach-skipped", count = lines));
             }
-            SessionLine::Live {} => {
-                if self.session.info.state == SessionState::Closed {
+            AttachLine::Live {} => {
+                if self.session.info.state == AttachState::Closed {
                     self.show_text(text!("attach-follows"));
                 }
             }
-            SessionLine::TurnBegan {} => {
+            AttachLine::TurnBegan {} => {
                 self.idle = None;
                 self.is_running = true;
                 self.ui.send_message(UiMessage::Begun);
             }
-            SessionLine::User {
+            AttachLine::User {
                 text,
                 client,
                 id,
                 begins_turn,
             } => self.note_stored(text, client, id.as_deref(), begins_turn),
-            SessionLine::TurnEnded {} => {
+            AttachLine::TurnEnded {} => {
                 self.is_running = false;
                 self.ui.send_message(UiMessage::Idle);
             }
-            SessionLine::Idle { prompt } => self.idle = Some(prompt),
-            SessionLine::ApprovalRequest { id, approval } => {
+            AttachLine::Idle { prompt } => self.idle = Some(prompt),
+            AttachLine::ApprovalRequest { id, approval } => {
                 let approver = self.ui.create_approver(Box::new(|_| Ok(())));
                 let answers = self.answers.clone();
                 let asked = id.clone();
@@ -329,7 +329,7 @@ impl AttachedTui {
                 });
                 self.questions.insert(id, question);
             }
-            SessionLine::FormRequest {
+            AttachLine::FormRequest {
                 id,
                 from,
                 message,
@@ -342,27 +342,27 @@ impl AttachedTui {
                 };
                 self.open_form(id, form);
             }
-            SessionLine::ApprovalAnswered { id, client, answer } => {
+            AttachLine::ApprovalAnswered { id, client, answer } => {
                 if self.close_question(&id, client) {
                     let reply: ApprovalReply = answer.into();
                     self.ui.send_message(UiMessage::AnsweredElsewhere { reply });
                 }
             }
-            SessionLine::FormAnswered { id, client } => {
+            AttachLine::FormAnswered { id, client } => {
                 if self.close_question(&id, client) {
                     self.show_text(text!("attach-form-answered"));
                 }
             }
-            SessionLine::Withdrawn { id } => {
+            AttachLine::Withdrawn { id } => {
                 self.close_question(&id, None);
             }
-            SessionLine::Mode { mode, client } => {
+            AttachLine::Mode { mode, client } => {
                 if client != self.session.info.client {
                     self.ui.send_message(UiMessage::Mode(mode));
                 }
             }
-            SessionLine::Refused { id, message } => self.handle_refusal(id.as_deref(), &message),
-            SessionLine::Detached { message } => {
+            AttachLine::Refused { id, message } => self.handle_refusal(id.as_deref(), &message),
+            AttachLine::Detached { message } => {
                 self.show_text(&output::localize_text(message));
                 return Some(EndCause::Detached);
             }

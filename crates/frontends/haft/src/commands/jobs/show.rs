@@ -1,7 +1,7 @@
 //! `haft jobs list` and `haft jobs show`: print background runs.
 
 use haft_agent::WallClock;
-use haft_attach::SessionState;
+use haft_attach::AttachState;
 use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ fn find_sessions_of(
 }
 
 /// Returns the state of the job's session, at which `haft jobs attach` attaches.
-fn session_state(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Option<SessionState> {
+fn session_state(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Option<AttachState> {
     let (info, _) = sessions?.find_conversation(job.conversation_id()?.as_str())?;
     Some(info.state)
 }
@@ -150,8 +150,8 @@ fn session_state(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Opt
 /// Returns the name of the job's state if its session waits for an answer or a message.
 fn find_question(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Option<&'static str> {
     match session_state(job, sessions)? {
-        state @ (SessionState::Asking | SessionState::Idle) => Some(state.name()),
-        SessionState::Running | SessionState::Closed => None,
+        state @ (AttachState::Asking | AttachState::Idle) => Some(state.name()),
+        AttachState::Running | AttachState::Closed => None,
     }
 }
 
@@ -168,7 +168,7 @@ fn job_to_json(job: &BackgroundJob, state: &JobState, sessions: Option<&RunningS
         "started_at": job.request.started_at,
         "seconds": job_duration_seconds(job, state),
         "conversation_id": job.conversation_id(),
-        "session": session_state(job, sessions).map(SessionState::name),
+        "session": session_state(job, sessions).map(AttachState::name),
         "process": matches!(state, JobState::Running).then(|| job.process_id()),
         "result": result,
     })
