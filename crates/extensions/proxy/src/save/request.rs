@@ -212,9 +212,8 @@ impl<'a> ParsedRequest<'a> {
         let kind = text_field(&fields, "type");
         let is_reply = match (role.as_deref(), kind.as_deref()) {
             (Some("assistant" | "model"), _) => true,
-            (Some(_), _) => false,
             (None, Some(kind)) => kind == "reasoning" || kind.ends_with("_call"),
-            (None, None) => false,
+            (Some(_), _) | (None, None) => false,
         };
         self.add_element(SegmentKind::Message, message, is_reply);
         match self.api {

@@ -160,12 +160,11 @@ fn list_views(newest: &[(usize, CallFiles)], file: &str) -> Vec<usize> {
                     break;
                 }
             }
-            Some(_) => {}
             None if commands < MAX_COMMANDS && call.names(file) => {
                 views.push(*index);
                 commands += 1;
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
     views
