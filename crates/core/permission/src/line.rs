@@ -138,8 +138,8 @@ impl LineJudge<'_> {
     }
 
     /// Decides text that could not be parsed. Deny rules are matched as substrings. If any deny or
-    /// ask rule for commands or for reading files exists, the text needs an approval, except in mode
-    /// `yolo`: git could print a version of a file, which the sandbox does not hide.
+    /// ask rule for commands exists, the text needs an approval, except in mode `yolo`. So does text
+    /// with git under a rule on reading files: the sandbox does not hide versions of files.
     fn decide_unparsed(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| {
             rule.command_pattern()
@@ -153,10 +153,10 @@ impl LineJudge<'_> {
                 .iter()
                 .any(|rule| rule.command_pattern().is_some())
         };
+        let may_print_versions =
+            text.contains("git") && self.strict_path_rules(FileAccess::Read).next().is_some();
         let careful = self.permissions.mode != PermissionMode::Yolo
-            && (restricted(Decision::Deny)
-                || restricted(Decision::Ask)
-                || self.strict_path_rules(FileAccess::Read).next().is_some());
+            && (restricted(Decision::Deny) || restricted(Decision::Ask) || may_print_versions);
         if careful {
             return Ruling::new(Decision::Ask, why);
         }
