@@ -1,8 +1,8 @@
 //! Measures haft and its context engine, and prints each figure with its goal.
 //!
 //! `haft-bench pictures PATH-TO-HAFT` draws the documentation's pictures of the terminal interface.
-//! `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT` runs a
-//! built `haft` against the scripted model server; `haft-bench
+//! `haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|pages|acp PATH-TO-HAFT`
+//! runs a built `haft` against the scripted model server; `haft-bench
 //! assemble|outline|policies|rag|scan|store` need neither. `bench/run` builds both in the `dist`
 //! profile and runs everything. No test depends on a figure: a missed goal is printed as missed.
 #![expect(
@@ -18,6 +18,7 @@ mod lab;
 mod mcp;
 mod model;
 mod outline;
+mod pages;
 mod peers;
 mod picture;
 mod policies;
@@ -41,7 +42,7 @@ use anyhow::{Context, bail};
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().context(
-        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
+        "usage: haft-bench startup|turns|tui|sandbox|search|mcp|agents|peers|lab|proxy|pages|acp PATH-TO-HAFT, haft-bench assemble|outline|policies|rag|scan|store",
     )?;
     let mut haft = || -> anyhow::Result<PathBuf> {
         let haft = PathBuf::from(
@@ -71,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         "search" => search::run_benchmark(&haft()?),
         "rag" => rag::run_benchmark(),
         "store" => store::run_benchmark(),
+        "pages" => pages::run_benchmark(&haft()?),
         "proxy" => proxy::run_benchmark(&haft()?),
         "policies" => {
             policies::run_benchmark(std::env::var_os("HAFT_TRAJECTORIES").map(PathBuf::from))
@@ -82,7 +84,7 @@ fn main() -> anyhow::Result<()> {
         ),
         other => {
             bail!(
-                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, peers, assemble, outline, policies, lab, proxy, rag, sandbox, scan, search or store"
+                "there is no benchmark `{other}`; use startup, turns, tui, mcp, acp, agents, peers, assemble, outline, policies, lab, proxy, pages, rag, sandbox, scan, search or store"
             )
         }
     }

@@ -151,7 +151,7 @@ fn replay_conversation(
         sum.pruned += account.pruned_tokens;
         if let Some(broken) = account.prefix.and_then(|prefix| prefix.broken) {
             sum.breaks += 1;
-            sum.again += broken.tokens;
+            sum.again += broken.price.tokens;
         }
         cleared = account.cleared.or(cleared);
         last = Some(account.sent);

@@ -8,6 +8,7 @@
 //! sessions read every text just before they edit it, so no edit can be blind there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_context::Policy;
@@ -282,7 +283,9 @@ fn replay_all(
             };
             let replayed = variants.iter().map(|variant| {
                 Figures::from_replay(
-                    &replay_recording(&recording, variant, model, &O200k, |_, _| ()),
+                    &replay_recording(&recording, variant, model, &O200k, |_, _| {
+                        ControlFlow::Continue(())
+                    }),
                     one,
                 )
             });

@@ -6,6 +6,7 @@
 //! replayed with every table.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use haft_context::Policy;
 use haft_imports::{ImportFormat, SourceText, read_conversations};
@@ -241,7 +242,9 @@ fn replay_policy(recorded: &RecordedConversation, variant: &Variant, model: &Mod
         steps: &recorded.steps,
         beside: &beside,
     };
-    let replay = replay_recording(&recording, variant, model, &O200k, |_, _| ());
+    let replay = replay_recording(&recording, variant, model, &O200k, |_, _| {
+        ControlFlow::Continue(())
+    });
     let distances = || {
         replay
             .requests

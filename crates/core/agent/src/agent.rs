@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    Approver, Callback, ConversationChoice, Notice, PromptSettings, Services, Session,
+    Approver, Callback, ConversationChoice, Notice, PromptSettings, RecordedRun, Services, Session,
     SessionConfig, TaskSettings, ToolHelp,
 };
-use haft_model::{Declared, ModelConfig, ModelError, ProviderConfig, Secret};
+use haft_model::{Client, Declared, ModelConfig, ModelError, ProviderConfig, Secret};
 use haft_project::external::HelpCache;
 use haft_sandbox::Sandbox;
 use haft_store::{Conversation, Store};
@@ -22,7 +22,7 @@ use haft_tool::{CallObserver, ChangeRecords, NoChangeRecords, Tool};
 use haft_tools::ProjectCopies;
 use haft_types::{Clock, IdSource, Message, PermissionMode};
 
-use crate::clock::{RandomIds, WallClock};
+use crate::clock::{RandomIds, RecordedIds, WallClock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::extension::{Contribution, Extension};
@@ -49,6 +49,8 @@ pub struct Agent {
     /// The task settings that [`Self::plan`] copies into a plan.
     task: TaskSettings,
     pub(crate) masker_listener: Option<MaskerListener>,
+    /// Opens models in place of the configured providers, for replays.
+    pub(crate) model_source: Option<ModelSource>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
 }
@@ -70,6 +72,7 @@ impl Agent {
             project: None,
             task: TaskSettings::default(),
             masker_listener: None,
+            model_source: None,
             changes: Arc::new(NoChangeRecords),
             copies: None,
         }
@@ -281,8 +284,7 @@ impl Agent {
             .chain(&plan.added_folders)
             .cloned()
             .collect();
-        let confined = wiring::hide_denied_reads(places, config, &plan)?;
-        let sandbox = sandbox::set_up_sandbox(places, &confined, plan.mode, projects).await?;
+        let sandbox = agent.set_up_sandbox(&plan, projects).await?;
         let replaceable = warn_of_replaceable_program(&places.environment, &sandbox);
         let asking = build_help_settings(places, config, &plan.project);
         let (mut session, services) =
@@ -341,6 +343,55 @@ impl Agent {
                 failed: false,
             }),
         ))
+    }
+
+    /// Prepares the arguments of [`Session::open`] for the replay of a recorded run. Conversations
+    /// are stored in `store`, models are opened by `replay.models` instead of their providers, and
+    /// no hook runs.
+    pub async fn prepare_replay(
+        &self,
+        mut plan: RunPlan,
+        store: Arc<dyn Store>,
+        replay: ReplaySetup,
+    ) -> Result<(SessionConfig, Services), SetupError> {
+        let trusted = replay.trusted;
+        let mut agent = self.with_project_restrictions(&mut plan, trusted)?;
+        agent.clock = Arc::clone(&replay.recorded) as _;
+        agent.ids = Arc::new(RecordedIds(Arc::clone(&replay.recorded)));
+        agent.model_source = Some(replay.models);
+        let projects = match &replay.copy {
+            Some(copy) => vec![copy.clone()],
+            None => vec![plan.project.root.clone()],
+        };
+        let sandbox = agent.set_up_sandbox(&plan, projects).await?;
+        let project = plan.project.clone();
+        let (mut session, services) =
+            wiring::prepare_session(&agent, plan, store, sandbox, replay.declared, None)?;
+        session.callbacks.clear();
+        session.notices.clear();
+        session.knowledge.paths.trusted |= trusted;
+        session.tools.replayed = Some(replay.recorded);
+        if let Some(environment) = replay.environment {
+            session.prompt.environment = environment;
+        }
+        if let Some(copy) = replay.copy {
+            let workspace = &mut session.folders.workspace;
+            let inner = project.cwd.strip_prefix(&project.root);
+            workspace.cwd = inner.map_or_else(|_| copy.clone(), |inner| copy.join(inner));
+            workspace.root = copy;
+            workspace.spill.clone_from(&replay.outputs);
+            workspace.journal = replay.outputs.join("journal");
+        }
+        Ok((session, services))
+    }
+
+    async fn set_up_sandbox(
+        &self,
+        plan: &RunPlan,
+        projects: Vec<PathBuf>,
+    ) -> Result<Sandbox, SetupError> {
+        let confined = wiring::hide_denied_reads(&self.places, &self.config, plan)?;
+        Ok(sandbox::set_up_sandbox(&self.places, &confined, plan.mode, projects).await?)
     }
 
     /// Opens a conversation that consists of these messages, to inspect the request that would be
@@ -407,6 +458,27 @@ impl Agent {
             &declared.provider,
         )?)
     }
+}
+
+/// Opens the model with this name, as `provider/model`. An error is shown to the user.
+pub type ModelSource = Arc<dyn Fn(&str) -> Result<Client, String> + Send + Sync>;
+
+/// The parts of a replay that differ from other sessions.
+pub struct ReplaySetup {
+    /// The record, which supplies times, ids and results.
+    pub recorded: Arc<RecordedRun>,
+    /// The model with which the run begins, as it was declared then.
+    pub declared: Declared,
+    /// Opens the models of the run.
+    pub models: ModelSource,
+    /// The description of the machine of the run; `None` for this machine.
+    pub environment: Option<haft_context::Environment>,
+    /// True if the project's rules, instructions and agents are loaded as if it were trusted.
+    pub trusted: bool,
+    /// The copy of the project in which calls run again; `None` if results come from the record.
+    pub copy: Option<PathBuf>,
+    /// The folder for outputs of calls that run in a copy.
+    pub outputs: PathBuf,
 }
 
 /// The access that a session opened for inspection has.

@@ -1,5 +1,8 @@
-//! The system clock and random ids.
+//! The system clock, random ids, and the ids of a replayed run.
 
+use std::sync::Arc;
+
+use haft_engine::RecordedRun;
 use haft_types::{Clock, IdSource, Timestamp};
 use jiff::Unit;
 use uuid::Uuid;
@@ -11,6 +14,15 @@ impl Clock for WallClock {
     fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         now.round(Unit::Millisecond).unwrap_or(now)
+    }
+}
+
+/// The ids of the recorded run that a session replays.
+pub(crate) struct RecordedIds(pub(crate) Arc<RecordedRun>);
+
+impl IdSource for RecordedIds {
+    fn new_uuid(&self) -> Uuid {
+        self.0.next_id().0
     }
 }
 

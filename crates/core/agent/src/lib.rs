@@ -63,7 +63,7 @@ mod sandbox;
 mod store;
 mod wiring;
 
-pub use agent::{Agent, InspectionMode};
+pub use agent::{Agent, InspectionMode, ModelSource, ReplaySetup};
 pub use clock::{RandomIds, WallClock};
 pub use cut_off::is_cut_off;
 pub use designer::find_designer;

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use haft_engine::{ModelOpener, Standby};
 use haft_model::{Catalogue, CatalogueError, Client, Declared, RetryConfig};
 
+use crate::agent::ModelSource;
 use crate::config::{Config, ModelRole};
 use crate::environment::HostEnvironment;
 use crate::error::SetupError;
@@ -97,18 +98,21 @@ pub fn configured_model(config: &Config) -> Option<String> {
 }
 
 /// Creates standby models. Names are checked now; keys are checked when a model is opened on
-/// demand.
+/// demand. If `source` is given, it opens the models instead of their providers.
 pub(crate) fn create_standby_models<'a>(
     environment: &HostEnvironment,
     config: &Config,
+    source: Option<&ModelSource>,
     names: impl Iterator<Item = &'a String>,
 ) -> Result<VecDeque<Standby>, SetupError> {
     let one = |name: &String| {
         let declared = resolve_model(environment, config, name)?;
         let retry = config.retry.clone();
         let environment = environment.clone();
-        Ok(Standby::new(name, move || {
-            open_client(&environment, declared, retry)
+        let source = source.cloned();
+        Ok(Standby::new(name, move || match source {
+            Some(open) => open(&declared.spec.full_name()),
+            None => open_client(&environment, declared, retry),
         }))
     };
     names.map(one).collect()
@@ -125,11 +129,19 @@ fn open_client(
         .map_err(|error| error.to_string())
 }
 
-/// Returns the opener of the models that sub-agents use.
-pub(crate) fn create_model_opener(environment: &HostEnvironment, config: &Config) -> ModelOpener {
+/// Returns the opener of the models that sub-agents use. If `source` is given, it opens the models
+/// instead of their providers.
+pub(crate) fn create_model_opener(
+    environment: &HostEnvironment,
+    config: &Config,
+    source: Option<ModelSource>,
+) -> ModelOpener {
     let known = config.clone();
     let environment = environment.clone();
     let open = move |name: &str| {
+        if let Some(open) = &source {
+            return open(name);
+        }
         let declared =
             resolve_model(&environment, &known, name).map_err(|error| error.to_string())?;
         open_client(&environment, declared, known.retry.clone())

@@ -12,7 +12,7 @@ use haft_engine::{
     SafetySettings, Services, SessionConfig, SessionFolders, SharedBudget, SharedServices,
     SideModels, StartGuard, ToolHelp,
 };
-use haft_model::{Client, Declared, O200k, Secret};
+use haft_model::{Client, Declared, ModelError, O200k, Secret};
 use haft_permission::{
     Confinement, PermissionRule, PermissionRules, Permissions, PermissionsConfig,
 };
@@ -145,7 +145,7 @@ pub(crate) fn prepare_session(
         ),
     };
     let services = Services {
-        models: create_model_services(host, config, &plan.model, declared, key)?,
+        models: create_model_services(agent, &plan.model, declared, key)?,
         shared: Arc::new(build_shared_services(
             agent,
             &plan.model,
@@ -247,7 +247,8 @@ fn build_shared_services(
     budget: SharedBudget,
 ) -> SharedServices {
     let config = &agent.config;
-    let mut opener = models::create_model_opener(&agent.places.environment, config);
+    let source = agent.model_source.clone();
+    let mut opener = models::create_model_opener(&agent.places.environment, config, source);
     // A model that was chosen for this run answers in plan mode too.
     if models::configured_model(config).as_deref() == Some(model) {
         let planners = config.model_roles.configured_models(ModelRole::Planner);
@@ -284,16 +285,18 @@ fn log_session_opening(plan: &RunPlan, trust_state: &TrustState, hooks: &[Hook])
 
 /// Opens the main model, and creates the standby models and the opener for sub-agents.
 fn create_model_services(
-    host: &HostEnvironment,
-    config: &Config,
+    agent: &Agent,
     main: &str,
     declared: Declared,
     key: Option<Secret>,
 ) -> Result<ModelServices, SetupError> {
+    let config = &agent.config;
+    let host = &agent.places.environment;
+    let source = agent.model_source.as_ref();
     let code_models = config.models_for_role(ModelRole::Code);
     let side_models = |role: ModelRole| {
         let names = config.model_roles.configured_models(role).iter();
-        match models::create_standby_models(host, config, names) {
+        match models::create_standby_models(host, config, source, names) {
             Ok(models) => Ok(SideModels::from(models)),
             Err(SetupError::Model(error)) => Err(SetupError::RoleModel {
                 role: role.name(),
@@ -306,12 +309,19 @@ fn create_model_services(
         fallbacks: models::create_standby_models(
             host,
             config,
+            source,
             code_models.iter().filter(|name| **name != main),
         )?,
         summarizers: side_models(ModelRole::Summary)?,
         describers: side_models(ModelRole::Index)?,
         titlers: side_models(ModelRole::Title)?,
-        client: Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
+        client: match source {
+            Some(open) => open(&declared.spec.full_name()).map_err(|problem| {
+                let provider = declared.spec.provider.clone();
+                SetupError::Client(ModelError::Config { provider, problem })
+            })?,
+            None => Client::new(declared, key, config.retry.clone()).map_err(SetupError::Client)?,
+        },
     })
 }
 

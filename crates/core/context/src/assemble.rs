@@ -21,7 +21,7 @@ use crate::build::placement::Placement;
 use crate::build::rounds::{ArchiveCut, Timeline};
 use crate::cache::boundaries::{self, RunMotion};
 use crate::cache::prefix::{DeliberateChanges, Sent, compare_requests};
-use crate::cache::pricing::Priced;
+use crate::cache::pricing::{Priced, find_cached_base};
 use crate::carried::{Carried, Cleared, ReminderCopy};
 use crate::error::ContextError;
 use crate::policy::{Compress, Policy, Reduction, View};
@@ -98,14 +98,14 @@ pub fn assemble(snapshot: &Snapshot<'_>) -> Result<Assembly, ContextError> {
         model,
         tool_tokens: request.tools.tokens,
     };
-    // Nothing can be read from an expired cache, and nothing in it can be lost.
-    let last = last.filter(|_| !snapshot.has_expired());
-    let expected = priced.expected_usage(request.estimated_tokens(), last);
-    if let (Some((last, kept)), Some(broken)) = (
-        last,
+    let previous = snapshot.previous_request();
+    let base = find_cached_base(&sent, model, previous, snapshot.own);
+    let expected = priced.expected_usage(request.estimated_tokens(), base);
+    if let (Some(last), Some(broken)) = (
+        previous,
         prefix.as_mut().and_then(|prefix| prefix.broken.as_mut()),
     ) {
-        priced.price_break(broken, last, kept);
+        broken.price = priced.price_break(last, snapshot.own, None);
     }
 
     let budget = Budget::for_request(&request, model, goal.room.output_reserve);

@@ -195,8 +195,11 @@ pub use build::title::build_title_request;
 pub use build::transcript::{Labels, render_transcript};
 pub use build::vision::build_vision_request;
 pub use cache::prefix::{Break, Cause, Prefix, Sent};
-pub use cache::pricing::compare_logged_requests;
-pub use cache::quote::{ContextChange, PrefixCache, Quote};
+pub use cache::pricing::{
+    BreakPrice, BrokenInput, EarlierRequest, LoggedInput, PriceBasis, compare_logged_requests,
+    estimate_new_tokens,
+};
+pub use cache::quote::{ContextChange, PrefixCache, Quote, RemovalQuotes};
 pub use cache::simulate::{CachePiece, CacheSimulator, request_pieces};
 pub use carried::{Carried, Cleared, ReminderCopy};
 pub use error::{ContextError, IntegrityError};
@@ -212,8 +215,8 @@ pub use reduce::compaction::{
 };
 pub use reduce::compress::{TOOL_NAME_KEY, compress_envelope};
 pub use reduce::edits::{
-    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, check_edit,
-    select_messages,
+    ContextEdit, EditError, EditReach, EditState, EditTargets, Edited, Edits, block_ends,
+    check_edit, select_messages,
 };
 pub use reduce::excerpt::excerpt_path;
 pub use reduce::ladder::LadderStep;

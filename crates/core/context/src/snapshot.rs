@@ -10,6 +10,7 @@ use crate::build::documents::Documents;
 use crate::build::reminders::Reminders;
 use crate::build::system::SystemInput;
 use crate::cache::prefix::Sent;
+use crate::cache::pricing::EarlierRequest;
 use crate::carried::{Carried, Cleared};
 use crate::memo::{EntryMaker, Memo, RecallTool};
 use crate::policy::Compression;
@@ -49,6 +50,9 @@ pub struct Snapshot<'a> {
     pub cleared: Option<&'a Cleared>,
     /// The outline of the previous request, from its account.
     pub last: Option<&'a Sent>,
+    /// The newest earlier request to the model, if the previous request went to another one. The
+    /// cache may still contain it.
+    pub own: Option<EarlierRequest<'a>>,
     /// The decisions of earlier requests besides `cleared`, from
     /// [`Account::carried`](crate::Account::carried).
     pub carried: Option<&'a Carried>,
@@ -93,6 +97,7 @@ impl<'a> Snapshot<'a> {
             edits: None,
             cleared: None,
             last: None,
+            own: None,
             carried: None,
             most: None,
             idle: None,
@@ -107,10 +112,10 @@ impl<'a> Snapshot<'a> {
         is_cold(self.model, self.last, self.idle)
     }
 
-    /// True if the previous request was sent too long ago for the cache to hold any part of it,
-    /// whatever the next request contains.
-    pub(crate) fn has_expired(&self) -> bool {
-        has_expired(self.model, self.idle)
+    /// Returns the previous request with the time since it was sent.
+    pub(crate) fn previous_request(&self) -> Option<EarlierRequest<'a>> {
+        let idle = self.idle;
+        self.last.map(|sent| EarlierRequest { sent, idle })
     }
 
     pub(crate) fn compression_settings(&self) -> Compression {
@@ -159,7 +164,9 @@ pub fn is_cold(model: &ModelSpec, last: Option<&Sent>, idle: Option<Duration>) -
     unknown || has_expired(model, idle) || model.cache.rule.cache_match() == CacheMatch::NoCache
 }
 
-fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
+/// True if a request that was sent `idle` ago is too old for the cache to hold any part of it,
+/// whatever the next request contains.
+pub(crate) fn has_expired(model: &ModelSpec, idle: Option<Duration>) -> bool {
     idle.zip(model.cache.expires_after())
         .is_some_and(|(idle, life)| idle > life)
 }

@@ -41,7 +41,7 @@ pub use prompt::attachments::mention_kind;
 pub use prompt::external::{HelpSandbox, HelpSettings, ToolHelp};
 pub use prompt::offered_tools::{all_tools, resolve_wanted_tools};
 pub use request::compact::CompactionOutcome;
-pub use request::edit::{CacheState, ContextLine, EditEffect, RangeSummary};
+pub use request::edit::{CacheState, ContextLine, ContextPage, EditEffect, RangeSummary};
 pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};
 pub use session::Session;
 pub use session::config::{
@@ -53,6 +53,9 @@ pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
 pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
+pub use session::recorded_run::{
+    RecordedRun, RepeatedCalls, ReplayedCall, has_context_edits, load_image_descriptions,
+};
 pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;

@@ -1,5 +1,8 @@
 //! Names that the engine itself depends on: of the main agent, of tools that steer the turn or
-//! affect the request, and of headings in prompts.
+//! affect the request, of headings in prompts, and the notes and metadata keys by which a replay
+//! recognizes messages.
+
+use haft_types::{Prompt, prompt};
 
 /// The name of the agent that the user talks to.
 pub const MAIN_AGENT: &str = "main";
@@ -28,6 +31,19 @@ pub(crate) const AVAILABLE_AGENTS: &str = "AVAILABLE_AGENTS";
 pub(crate) const AVAILABLE_GROUPS: &str = "AVAILABLE_GROUPS";
 /// The heading of the list of agents that can be started.
 pub(crate) const NAMED_AGENTS: &str = "Named agents";
+
+/// The metadata key under which an announcement lists the conversations of its agents.
+pub(crate) const ENDED_AGENTS_KEY: &str = "ended_agents";
+/// The metadata key under which an announcement lists its tasks.
+pub(crate) const ANNOUNCED_TASKS_KEY: &str = "background_tasks";
+/// The heading of a description that stands for an image.
+pub(crate) const DESCRIPTION_HEADING: &str = "[The picture, described by another model:]";
+/// The note that plan mode begins.
+pub(crate) const PLAN_ON_NOTE: Prompt = prompt!("../prompts/plan_on");
+/// The note that plan mode is over.
+pub(crate) const PLAN_OVER_NOTE: Prompt = prompt!("../prompts/plan_over");
+/// The instruction appended to the input that sets a goal.
+pub(crate) const GOAL_INSTRUCTION: Prompt = prompt!("../prompts/goal");
 
 /// Tools that a session offers only if their targets exist, such as agents, groups, skills,
 /// servers, collections or access to the web.

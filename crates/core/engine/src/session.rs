@@ -11,6 +11,7 @@ pub(crate) mod models;
 pub(crate) mod modes;
 pub(crate) mod open;
 pub(crate) mod planner;
+pub(crate) mod recorded_run;
 pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod tasks;

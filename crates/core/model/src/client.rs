@@ -21,13 +21,24 @@ use crate::reply::{Delta, Reply};
 use crate::retry::Backoff;
 use crate::secret::Secret;
 use crate::transport::{ExchangeFailure, HttpTransport};
-use crate::wire::{self, CallIds, Encoder};
+use crate::wire::{self, CallIds, Decode, Encoder, Sink};
 
 /// The maximum number of retries until the server has proved that it exists. With the first
 /// attempt, three attempts must fit into [`PROBE_TIME_LIMIT`].
 const MAX_PROBE_RETRIES: u32 = 2;
 const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
 const PROBE_DELAYS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
+
+/// The replies of a recorded run: returns the reply to each request, in the order of the run.
+pub type RecordedReplies = Arc<dyn Fn(&Request) -> Result<Reply, ModelError> + Send + Sync>;
+
+/// The source of a client's replies.
+enum ReplySource {
+    /// The model's server.
+    Server(Box<HttpTransport>),
+    /// The record of an earlier run. Nothing is sent.
+    Record(RecordedReplies),
+}
 
 /// A client that sends requests to one model and reuses its connections.
 pub struct Client {
@@ -36,7 +47,7 @@ pub struct Client {
     /// The encoding shared by all requests of this client; `encoding_json` is its serialized form.
     encoding: Box<BodyEncoding>,
     encoding_json: Arc<str>,
-    transport: HttpTransport,
+    source: ReplySource,
     retry: RetryConfig,
     /// True once the server has sent a reply or failure that only a server of the declared API can
     /// send.
@@ -54,19 +65,38 @@ impl Client {
         retry: RetryConfig,
     ) -> Result<Self, ModelError> {
         let transport = HttpTransport::new(&declared, key, &retry)?;
+        let source = ReplySource::Server(Box::new(transport));
         let encoding = declared.body_encoding();
-        let encoder = Encoder::new(encoding.encoder_settings());
-        let described = serialize_encoding(&encoding);
-        Ok(Self {
-            spec: declared.spec,
-            encoder,
+        Ok(Self::with_source(declared.spec, encoding, source, retry))
+    }
+
+    /// Creates a client for the replay of a recorded run. The client sends nothing and repeats no
+    /// request: each request gets the reply or the error that `replies` returns.
+    pub fn with_recorded_replies(encoding: BodyEncoding, replies: RecordedReplies) -> Self {
+        Self::with_source(
+            encoding.spec.clone(),
+            encoding,
+            ReplySource::Record(replies),
+            RetryConfig::default(),
+        )
+    }
+
+    fn with_source(
+        spec: ModelSpec,
+        encoding: BodyEncoding,
+        source: ReplySource,
+        retry: RetryConfig,
+    ) -> Self {
+        Self {
+            spec,
+            encoder: Encoder::new(encoding.encoder_settings()),
+            encoding_json: serialize_encoding(&encoding),
             encoding: Box::new(encoding),
-            encoding_json: described,
-            transport,
+            source,
             retry,
             proven: false,
             answered: false,
-        })
+        }
     }
 
     /// Returns the model that this client sends requests to.
@@ -158,6 +188,9 @@ impl Client {
         started: Instant,
         retries: &mut u32,
     ) -> Result<Reply, ModelError> {
+        if let ReplySource::Record(replies) = &self.source {
+            return replies(request);
+        }
         let mut body = self.encode_request(request);
         let ids = CallIds::for_reply_to(request);
         let mut backoff = Backoff::new(&self.retry);
@@ -173,7 +206,7 @@ impl Client {
             let tried = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(ModelError::Cancelled),
-                tried = self.transport.exchange(body.clone(), decoder, sink) => tried,
+                tried = self.source.exchange(request, body.clone(), decoder, sink) => tried,
             };
             let failure = match tried {
                 Ok(reply) => {
@@ -239,7 +272,7 @@ impl Client {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ModelError::Cancelled),
-            listed = self.transport.list_models() => listed.map_err(|failure| failure.error),
+            listed = self.source.list_models() => listed.map_err(|failure| failure.error),
         }
     }
 
@@ -255,7 +288,7 @@ impl Client {
         let doubtful = self.leaves_server_in_doubt(failure);
         self.proven = self.proven || failure.in_reply || failure.error.proves_server_exists();
         if self.proven && matches!(failure.error, ModelError::Unreachable { .. }) {
-            self.transport.use_full_connect_timeout();
+            self.source.use_full_connect_timeout();
         }
         if !failure.is_transient()
             || self
@@ -319,6 +352,35 @@ impl Client {
             ModelError::NeverValid {
                 last: Box::new(error),
             }
+        }
+    }
+}
+
+impl ReplySource {
+    async fn exchange(
+        &self,
+        request: &Request,
+        body: Bytes,
+        decoder: Box<dyn Decode>,
+        sink: Sink<'_>,
+    ) -> Result<Reply, ExchangeFailure> {
+        match self {
+            Self::Server(transport) => transport.exchange(body, decoder, sink).await,
+            Self::Record(replies) => Ok(replies(request)?),
+        }
+    }
+
+    async fn list_models(&self) -> Result<Vec<String>, ExchangeFailure> {
+        match self {
+            Self::Server(transport) => transport.list_models().await,
+            Self::Record(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn use_full_connect_timeout(&mut self) {
+        match self {
+            Self::Server(transport) => transport.use_full_connect_timeout(),
+            Self::Record(_) => {}
         }
     }
 }

@@ -36,7 +36,7 @@ mod wire;
 pub use catalogue::{
     BuiltIn, Catalogue, CatalogueError, Declared, ProfileReason, Provenance, nearest_name,
 };
-pub use client::Client;
+pub use client::{Client, RecordedReplies};
 pub use config::{ModelConfig, ProviderConfig, RetryConfig};
 pub use encoding::BodyEncoding;
 pub use error::ModelError;

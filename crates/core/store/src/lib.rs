@@ -47,7 +47,10 @@ pub use fact::Fact;
 pub use lock::{Holder, Locked, WriteLock};
 pub use message::{MessagePage, PageEnd, Revision};
 pub use pending::PendingWrite;
-pub use request_log::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SentRequest};
+pub use request_log::{
+    ChunkMaximum, LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SegmentList,
+    SentRequest, TokensByLayer,
+};
 pub use search::{HitMessage, SearchHit, SearchQuery, Snippet};
 pub use sqlite::{Backups, SqliteStore, database, find_damaged_copies};
 pub use statistics::{StoreStatistics, Totals};

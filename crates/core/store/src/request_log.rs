@@ -3,11 +3,14 @@
 
 pub(crate) mod delta;
 pub(crate) mod rows;
+mod segment_list;
 
 use std::sync::Arc;
 
-use haft_types::{Api, ContentHash, Layer, Message, Request, SentSegment, Timestamp, ToolSpec};
+use haft_types::{Api, ContentHash, Layer, Message, Request, Timestamp, ToolSpec};
 use serde::{Deserialize, Serialize};
+
+pub use segment_list::{ChunkMaximum, SegmentList, TokensByLayer};
 
 /// A request to log. It is logged when it is sent, before the reply arrives.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ pub struct RequestOutline {
     /// The encoder settings, if they were recorded when the request was sent.
     pub encoding: Option<Arc<str>>,
     /// The messages of the request, without their content.
-    pub segments: Vec<SentSegment>,
+    pub segments: SegmentList,
 }
 
 /// A complete logged request.

@@ -463,6 +463,14 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn count_requests(&self, id: &ConversationId) -> Result<u64, StoreError> {
+        self.wait_for_writes().await?;
+        self.queue_read(id, |connection, id| {
+            requests::count_requests(connection, id)
+        })
+        .await
+    }
+
     async fn request_outlines(
         &self,
         id: &ConversationId,

@@ -209,6 +209,10 @@ pub trait Store: Send + Sync {
     async fn logged_requests(&self, id: &ConversationId)
     -> Result<Vec<RequestSummary>, StoreError>;
 
+    /// Returns the number of logged requests of a conversation. Unlike [`Self::logged_requests`],
+    /// it doesn't read the log.
+    async fn count_requests(&self, id: &ConversationId) -> Result<u64, StoreError>;
+
     /// Returns the logged requests of a conversation, in order, with the outline of every message.
     /// Reads the log in one pass, without the content of messages.
     async fn request_outlines(

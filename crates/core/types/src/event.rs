@@ -224,11 +224,16 @@ pub enum EventBody {
         owner: String,
         /// The short id of the message that contains the segment.
         message_id: String,
-        /// The number of tokens that were sent before and are sent again.
+        /// The number of tokens that were sent before and are expected to be billed again.
         tokens: u64,
         /// The extra cost of these tokens in USD, compared with reading them from the cache; null
         /// without prices.
         cost: Option<f64>,
+        /// True if `tokens` and `cost` are a forecast from the documented rules of the provider's
+        /// cache, because the request has not been sent. `haft context why` prints the figures
+        /// that agree with the bill.
+        #[serde(default)]
+        forecast: bool,
     },
     /// A part of the conversation is left out or shortened.
     Pruning {

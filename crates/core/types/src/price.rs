@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::CacheKind;
 use crate::usage::Usage;
 
 /// The prices per million tokens, in USD unless the model catalogue specifies another currency.
@@ -102,6 +103,28 @@ impl CostSum {
 }
 
 impl Price {
+    /// Returns the typical prices of a cache of this kind as multiples of the input price, for
+    /// comparisons of requests to a model whose prices are unknown. The output price is 0.
+    pub fn relative_to_input(cache: CacheKind) -> Self {
+        let (read, write) = match cache {
+            CacheKind::Anthropic | CacheKind::OpenaiBreakpoints => (0.1, 1.25),
+            CacheKind::Automatic
+            | CacheKind::Openai
+            | CacheKind::Gemini
+            | CacheKind::Vllm
+            | CacheKind::LlamaCpp => (0.1, 1.0),
+            CacheKind::Deepseek => (0.02, 1.0),
+            CacheKind::None => (1.0, 1.0),
+        };
+        Self {
+            input: 1.0,
+            cached_input: Some(read),
+            cache_write: Some(write),
+            output: 0.0,
+            long: None,
+        }
+    }
+
     /// Returns the prices of a request with `tokens` input tokens, including cached tokens.
     #[must_use]
     pub fn prices_for_input(self, tokens: u64) -> Self {
@@ -224,6 +247,27 @@ mod tests {
             "{cost:?}"
         );
         assert_eq!(usage.all_input(), 3_400_000);
+    }
+
+    #[test]
+    fn relative_cost_counts_full_price_input_tokens() {
+        let usage = Usage {
+            input: 100,
+            cached_input: 1_000,
+            cache_write: 400,
+            output: 7,
+            reasoning: 0,
+        };
+        for (cache, units) in [
+            (CacheKind::Anthropic, 700.0),
+            (CacheKind::OpenaiBreakpoints, 700.0),
+            (CacheKind::Openai, 600.0),
+            (CacheKind::Deepseek, 520.0),
+            (CacheKind::None, 1_500.0),
+        ] {
+            let cost = Price::relative_to_input(cache).request_cost(usage).total;
+            assert!((cost * 1e6 - units).abs() < 1e-6, "{cache:?}: {cost}");
+        }
     }
 
     #[test]

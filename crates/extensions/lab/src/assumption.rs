@@ -47,7 +47,7 @@ pub enum ModelSource {
     Named,
     /// The recording contains the name of the model that answered.
     Recorded,
-    /// No model was chosen or recorded, so a model with typical properties is assumed.
+    /// No model was chosen, and the recording names none of the catalogue, so a model with typical properties is assumed.
     Assumed,
 }
 
@@ -123,7 +123,7 @@ pub fn format_model_line(model: &ModelSpec, source: ModelSource) -> String {
         ModelSource::Named => String::new(),
         ModelSource::Recorded => ", as recorded".to_owned(),
         ModelSource::Assumed => {
-            ", because none is declared or recorded; `--model` names one".to_owned()
+            ", because none is declared, and the recording names none of the catalogue; `--model` names one".to_owned()
         }
     };
     let reply = model.max_output_tokens.map_or_else(String::new, |tokens| {

@@ -1,5 +1,7 @@
 //! Computes the result of a policy over several conversations.
 
+use std::ops::ControlFlow;
+
 use haft_types::{ModelSpec, Request, TokenCounter, Usage};
 
 use crate::recorded::RecordedConversation;
@@ -16,8 +18,8 @@ pub struct PolicyOutcome {
     /// The number of requests that did not fit the model's context window.
     pub too_large: usize,
     /// The number of requests that did not extend the previous request, so that part of the cached
-    /// prefix was lost.
-    pub breaks: usize,
+    /// prefix was lost; `None` if the sent requests are unknown.
+    pub breaks: Option<usize>,
     /// The number of tool calls that requested content again because a request had left it out.
     pub regret: usize,
     /// The number of recorded tool calls that replace text.
@@ -57,7 +59,7 @@ impl PolicyOutcome {
             name: name.to_owned(),
             requests,
             too_large: 0,
-            breaks: 0,
+            breaks: None,
             regret: 0,
             edits: 0,
             blind_edits: 0,
@@ -73,14 +75,16 @@ impl PolicyOutcome {
     ///
     /// If the body that was originally sent is known, `matches_body` is called with the replayed
     /// request and that body. It returns true if the replayed request would be sent as exactly that
-    /// body.
+    /// body. `advance` is called for each request; if it returns false, the replay stops, and
+    /// `None` is returned.
     pub fn from_replays(
         variant: &Variant,
         conversations: &[RecordedConversation],
         model: &ModelSpec,
         counter: &dyn TokenCounter,
         mut matches_body: impl FnMut(&Request, Option<&[u8]>) -> bool,
-    ) -> Self {
+        advance: &dyn Fn() -> bool,
+    ) -> Option<Self> {
         let mut outcome = Self::new(&variant.name);
         for one in conversations {
             let beside = |step: usize| one.surroundings(step);
@@ -90,17 +94,27 @@ impl PolicyOutcome {
                 beside: &beside,
             };
             let mut same = 0;
+            let mut is_stopped = false;
             let replay = replay_recording(&recording, variant, model, counter, |step, request| {
                 same += usize::from(matches_body(
                     request,
                     one.bodies.get(step).map(Vec::as_slice),
                 ));
+                is_stopped = !advance();
+                if is_stopped {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
             });
+            if is_stopped {
+                return None;
+            }
             if !one.bodies.is_empty() {
                 outcome.same_bytes = Some(outcome.same_bytes.unwrap_or(0) + same);
             }
             outcome.too_large += replay.too_large;
-            outcome.breaks += replay.count_breaks();
+            *outcome.breaks.get_or_insert(0) += replay.count_breaks();
             outcome.regret += replay.regret;
             outcome.edits += replay.edits;
             outcome.blind_edits += replay.blind_edits;
@@ -118,7 +132,7 @@ impl PolicyOutcome {
                 cost: one.cost,
             }));
         }
-        outcome
+        Some(outcome)
     }
 
     /// Creates an outcome from the provider's token counts for the requests that were actually
@@ -130,6 +144,7 @@ impl PolicyOutcome {
         model: &ModelSpec,
     ) -> Self {
         let mut outcome = Self::new(name);
+        outcome.breaks = conversations.iter().map(|one| one.breaks).sum();
         let usages = conversations.iter().flat_map(|one| &one.counted);
         outcome.requests.extend(usages.map(|usage| RequestOutcome {
             usage: *usage,

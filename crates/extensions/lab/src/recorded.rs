@@ -38,6 +38,9 @@ pub struct RecordedConversation {
     pub surroundings: Vec<RecordedSurroundings>,
     /// The provider's token counts, one per request, if recorded.
     pub counted: Vec<Usage>,
+    /// The number of sent requests that did not extend the previous request; `None` if the requests
+    /// were not recorded.
+    pub breaks: Option<usize>,
     /// The names of the models that answered, as `provider/model` if both are known.
     pub models: BTreeSet<String>,
     /// The bodies of the requests as they were sent, if recorded.
@@ -45,6 +48,7 @@ pub struct RecordedConversation {
 }
 
 /// The parts that a recorded request contains besides the conversation's messages.
+#[derive(Clone)]
 pub struct RecordedSurroundings {
     /// The system message of the request.
     pub system: Arc<Entry>,
@@ -169,6 +173,7 @@ impl RecordedConversation {
                 .collect(),
             steps,
             counted,
+            breaks: None,
             models,
             bodies: Vec::new(),
         }))

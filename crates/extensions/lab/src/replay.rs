@@ -9,6 +9,7 @@
 mod archive;
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,13 +223,14 @@ pub(crate) fn join_strings(value: &Value) -> String {
 }
 
 /// Replays a recording under another policy. `see` is called for every request, except for summary
-/// requests, with the number of the step and the request as it would be sent.
+/// requests, with the number of the step and the request as it would be sent; the replay ends early
+/// if it returns [`ControlFlow::Break`].
 pub fn replay_recording(
     recording: &Recording<'_>,
     variant: &Variant,
     model: &ModelSpec,
     counter: &dyn TokenCounter,
-    mut see: impl FnMut(usize, &Request),
+    mut see: impl FnMut(usize, &Request) -> ControlFlow<()>,
 ) -> Replay {
     let policy = &variant.policy;
     let mut replay = Replay::default();
@@ -291,7 +293,9 @@ pub fn replay_recording(
             replay.too_large += 1;
             continue;
         };
-        see(number, &assembly.request);
+        if see(number, &assembly.request).is_break() {
+            break;
+        }
         replay.unseen_results += unseen_results(new, &assembly.request);
         if assembly.account.cleared.is_some() {
             rereads.forget();

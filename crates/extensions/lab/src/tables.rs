@@ -57,7 +57,9 @@ fn format_cells(outcome: &PolicyOutcome, first: Option<f64>) -> Vec<String> {
             .cost_with_rereads()
             .map_or_else(unknown, format_money),
         format_thousands(outcome.peak_tokens()),
-        outcome.breaks.to_string(),
+        outcome
+            .breaks
+            .map_or_else(unknown, |breaks| breaks.to_string()),
         outcome.archives.to_string(),
         outcome.regret.to_string(),
         match outcome.edits {

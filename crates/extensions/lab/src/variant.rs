@@ -24,11 +24,15 @@ pub struct Variant {
 }
 
 /// The policies that a replay compares if the user names none.
-pub const DEFAULT_POLICIES: [&str; 5] = ["none", "front", "tail", "default", "cache-aware"];
+pub const DEFAULT_POLICIES: [&str; 5] = ["default", NO_REMINDERS, "front", "tail", "cache-aware"];
+
+/// The name of the policy that sends no reminders. [`Variant::parse`] also accepts the former name,
+/// `none`, which reads like a policy that changes nothing.
+const NO_REMINDERS: &str = "no-reminders";
 
 /// The syntax of policy names, for help and error messages.
 pub const VARIANTS: &str = "\
-default, none (no reminders), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \
+default, no-reminders (also: none), front, tail, after-tool-result:N, before-assistant:N, from-end:N or cache-aware; \
 then any of +prune:off, +prune:ZONE[:TO[:KEEP]], +compress:round-end|when-free|never, +archive:off|SHARE, \
 +view:layered|execute";
 
@@ -53,8 +57,8 @@ impl Variant {
         let place = parts.next().unwrap_or_default();
         let mut policy = base.resolve_for_model(model);
         let mut archives = true;
-        let reminders = place != "none";
-        if !matches!(place, "none" | "default") {
+        let reminders = place != "none" && place != NO_REMINDERS;
+        if reminders && place != "default" {
             policy.reminders = place
                 .parse()
                 .map_err(|_| wrong(format!("`{place}` is no place of reminders")))?;
@@ -165,6 +169,11 @@ mod tests {
         assert_eq!(parse_variant("default").unwrap().policy, plain);
         let none = parse_variant("none").unwrap();
         assert!(!none.reminders && none.policy.prune_keep == Some(3));
+        let renamed = parse_variant("no-reminders").unwrap();
+        assert_eq!(
+            (renamed.policy, renamed.reminders),
+            (none.policy.clone(), false)
+        );
         let much = parse_variant(" cache-aware+prune:64k:0.5:9+compress:when-free ").unwrap();
         assert_eq!(
             (much.name.as_str(), much.reminders),

@@ -778,6 +778,13 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn count_requests(&self, id: &ConversationId) -> Result<u64, StoreError> {
+        self.wait_for_writes().await?;
+        let id = id.clone();
+        self.queue_read(async move |connection| requests::count_requests(connection, &id).await)
+            .await
+    }
+
     async fn request_outlines(
         &self,
         id: &ConversationId,

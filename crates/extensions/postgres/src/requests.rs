@@ -263,6 +263,20 @@ pub(crate) async fn list_requests(
     log.iter().map(|logged| Ok(logged.summary()?)).collect()
 }
 
+/// Returns the number of a conversation's logged requests.
+pub(crate) async fn count_requests(
+    connection: &mut PgConnection,
+    id: &ConversationId,
+) -> Result<u64, PostgresFailure> {
+    let count: Option<i64> = sqlx::query_scalar(
+        "SELECT requests FROM conversations WHERE id = $1 AND deleted_at IS NULL",
+    )
+    .bind(id.as_str())
+    .fetch_optional(connection)
+    .await?;
+    Ok(decode_count(count.unwrap_or(0))?)
+}
+
 /// Returns an outline of each logged request of a conversation.
 pub(crate) async fn list_outlines(
     connection: &mut PgConnection,

@@ -2,12 +2,15 @@
 //! and why the requests differ, what the cache should have matched, and what a client that only
 //! appends would have paid.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use haft_context::{CacheSimulator, Cause, request_pieces};
+use haft_context::{
+    BreakPrice, BrokenInput, CacheSimulator, Cause, estimate_new_tokens, request_pieces,
+};
 use haft_types::{
-    CacheKind, CacheMatch, ContentHash, ConversationId, ModelSpec, Request, Segment, Usage,
+    CacheKind, CacheMatch, ContentHash, ConversationId, Message, ModelSpec, Price, Request,
+    Segment, Usage,
 };
 
 /// The analysis of a recorded request, made when its reply has ended.
@@ -26,7 +29,7 @@ pub struct RequestExplanation {
     pub status: u16,
     /// True if the reply contains the end marker of its protocol.
     pub complete: bool,
-    /// The estimated number of tokens in the request.
+    /// The estimated number of tokens in the request, as the model counts them.
     pub tokens: u64,
     /// The first difference from the previous request, or `None` if this request only appends to
     /// it.
@@ -41,13 +44,24 @@ pub struct RequestExplanation {
     /// The estimated cost of the request in USD if the client had only appended to the previous
     /// request. `None` if the model has no price.
     pub append_only_cost: Option<f64>,
+    /// The cost of the input in units of an input token at full price. `None` if no usage was
+    /// reported or the model has a price.
+    pub units: Option<CostInUnits>,
     /// The estimated number of input tokens that could not have been read from the cache even if
     /// the client had only appended to the previous request.
     pub append_only_uncached: u64,
 }
 
+/// The cost of a request's input if no price is known, in units of an input token at full price.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CostInUnits {
+    pub sent: f64,
+    /// The estimated cost if the client had only appended to the previous request.
+    pub append_only: f64,
+}
+
 /// The first difference between a request and the previous one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordedBreak {
     /// The number of unchanged segments before the difference.
     pub kept: usize,
@@ -57,6 +71,8 @@ pub struct RecordedBreak {
     pub owner: &'static str,
     /// The cause of the difference, as far as the bytes show it.
     pub cause: Cause,
+    /// The price of the break; `None` until the reply has ended.
+    pub price: Option<BreakPrice>,
 }
 
 /// The state of a recorded conversation with which its next request is compared.
@@ -64,16 +80,41 @@ pub(crate) struct ConversationPast {
     pub(crate) model: String,
     pub(crate) segments: Vec<Segment>,
     seen: HashSet<ContentHash>,
-    cache: CacheSimulator,
+    /// The simulated cache of each model, by the model's name.
+    caches: HashMap<String, CacheSimulator>,
 }
 
 /// The result of comparing a request with the previous one.
 pub(crate) struct RequestComparison {
     pub(crate) broken: Option<RecordedBreak>,
     pub(crate) predicted: Usage,
-    /// The number of tokens in segments that no earlier request contained.
+    /// The number of tokens in segments that no earlier request contained, as the model counts
+    /// them.
     pub(crate) new_tokens: u64,
+    /// The number of tokens in the request, as the model counts them.
     pub(crate) tokens: u64,
+}
+
+impl RequestComparison {
+    /// Returns the price of a break at this request.
+    pub(crate) fn break_price(&self, billed: Option<Usage>, spec: &ModelSpec) -> BreakPrice {
+        let Usage {
+            input, cache_write, ..
+        } = self.predicted;
+        let again = (input + cache_write).saturating_sub(self.new_tokens);
+        // New tokens are at the end of a request, behind the tokens that are written.
+        let written = again.min(cache_write);
+        let broken = BrokenInput {
+            total: self.tokens,
+            new: self.new_tokens,
+            again: Usage {
+                input: again - written,
+                cache_write: written,
+                ..Usage::default()
+            },
+        };
+        broken.price(billed, spec)
+    }
 }
 
 impl ConversationPast {
@@ -84,7 +125,7 @@ impl ConversationPast {
             model: spec.full_name(),
             segments,
             seen,
-            cache: CacheSimulator::new(&spec.cache),
+            caches: HashMap::new(),
         }
     }
 
@@ -98,19 +139,19 @@ impl ConversationPast {
     ) -> RequestComparison {
         let model = spec.full_name();
         let broken = find_break(self, &model, &request.segments);
-        if self.model != model {
-            self.cache = CacheSimulator::new(&spec.cache);
-            self.seen.clear();
-        }
-        let predicted = self
-            .cache
-            .send_request(at, &request_pieces(request, spec.tokenizer_factor));
-        let is_new = |segment: &&Segment| !self.seen.contains(&segment.entry.hash);
+        let pieces = request_pieces(request, spec.tokenizer_factor);
+        let cache = self
+            .caches
+            .entry(model.clone())
+            .or_insert_with(|| CacheSimulator::new(&spec.cache));
+        let predicted = cache.send_request(at, &pieces);
+        // A proxied request has its tools among its segments, so the piece of the tools is empty.
         let new_tokens = request
             .segments
             .iter()
-            .filter(is_new)
-            .map(|segment| u64::from(segment.entry.tokens))
+            .zip(pieces.iter().skip(1))
+            .filter(|(segment, _)| !self.seen.contains(&segment.entry.hash))
+            .map(|(_, piece)| piece.tokens)
             .sum();
         self.seen
             .extend(request.segments.iter().map(|segment| segment.entry.hash));
@@ -120,7 +161,7 @@ impl ConversationPast {
             broken,
             predicted,
             new_tokens,
-            tokens: request.estimated_tokens(),
+            tokens: predicted.all_input(),
         }
     }
 }
@@ -138,6 +179,7 @@ fn find_break(past: &ConversationPast, model: &str, current: &[Segment]) -> Opti
             segments: current.len(),
             owner,
             cause: Cause::ModelSwitched,
+            price: None,
         });
     }
     let old = past.segments.get(kept)?;
@@ -147,6 +189,7 @@ fn find_break(past: &ConversationPast, model: &str, current: &[Segment]) -> Opti
         segments: current.len(),
         owner: old.owner,
         cause,
+        price: None,
     })
 }
 
@@ -186,6 +229,9 @@ fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
             _ => Cause::MessageEdited,
         };
     };
+    if removed == 1 && has_moved_and_changed(first, &new[1..], &old_hashes) {
+        return Cause::RemindersMoved;
+    }
     let added = new
         .iter()
         .position(|one| old_hashes.contains(&one.entry.hash))
@@ -200,6 +246,46 @@ fn infer_cause(old: &[Segment], new: &[Segment]) -> Cause {
     }
 }
 
+/// True if one of the segments `later`, which no earlier request contained, is the segment `gone`
+/// with a changed text, such as a block with the time and the fill level of the window that an
+/// agent moves to the newest step of each request.
+fn has_moved_and_changed(
+    gone: &Segment,
+    later: &[Segment],
+    old_hashes: &HashSet<ContentHash>,
+) -> bool {
+    const MAX_TOKENS: u32 = 2_000;
+    // Calls and results are never moved.
+    let is_text = gone.owner != ASSISTANT_OWNER && gone.owner != TOOL_RESULT_OWNER;
+    let mut candidates = later.iter().filter(|one| {
+        one.owner == gone.owner
+            && one.entry.tokens <= MAX_TOKENS
+            && !old_hashes.contains(&one.entry.hash)
+    });
+    is_text
+        && gone.entry.tokens <= MAX_TOKENS
+        && candidates.any(|one| have_similar_lines(&gone.entry.message, &one.entry.message))
+}
+
+/// True if at least half of the lines of two messages are equal, apart from their digits.
+fn have_similar_lines(one: &Message, other: &Message) -> bool {
+    // The text is the JSON that was sent, in which a line break is escaped.
+    let lines = |message: &Message| -> HashSet<String> {
+        let text = message.joined_text();
+        text.split("\\n")
+            .flat_map(str::lines)
+            .map(|line| line.chars().filter(|one| !one.is_ascii_digit()).collect())
+            .collect()
+    };
+    let one = lines(one);
+    let other = lines(other);
+    2 * one.intersection(&other).count() >= one.len().max(other.len())
+}
+
+/// The owner name of segments that contain a message of the model.
+pub(crate) const ASSISTANT_OWNER: &str = "assistant";
+/// The owner name of segments that contain the results of tools.
+const TOOL_RESULT_OWNER: &str = "tool";
 /// The owner name of segments that contain a tool.
 pub(crate) const TOOLS_OWNER: &str = "tools";
 /// The owner name of segments that contain system text.
@@ -215,10 +301,10 @@ pub(crate) fn estimate_append_only_usage(
 ) -> Usage {
     let billed = billed.filter(|usage| usage.all_input() > 0);
     let all = billed.map_or(comparison.tokens, |usage| usage.all_input());
-    let share = comparison.new_tokens as f64 / comparison.tokens.max(1) as f64;
     // Tokens that were read from the cache anyway would have been for that client as well.
-    let uncached = billed.map_or(all, |usage| usage.input + usage.cache_write);
-    let fresh = ((all as f64 * share).round() as u64).min(uncached);
+    let fresh = billed.map_or(comparison.new_tokens, |usage| {
+        estimate_new_tokens(comparison.tokens, comparison.new_tokens, usage)
+    });
     let output = billed.unwrap_or_default().output;
     let usage = Usage {
         cached_input: all - fresh,
@@ -242,6 +328,17 @@ pub(crate) fn estimate_append_only_usage(
     }
 }
 
+/// Returns the cost of a request's input, and that of a client that only appends, in units of an
+/// input token at full price.
+pub(crate) fn compute_units(sent: Usage, append_only: Usage, spec: &ModelSpec) -> CostInUnits {
+    let price = Price::relative_to_input(spec.cache.rule);
+    let units = |usage: Usage| price.request_cost(usage).total * 1e6;
+    CostInUnits {
+        sent: units(sent),
+        append_only: units(append_only),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -255,6 +352,7 @@ mod tests {
             let owner = match &word[..1] {
                 "T" => TOOLS_OWNER,
                 "S" => SYSTEM_OWNER,
+                "R" => TOOL_RESULT_OWNER,
                 _ => "user",
             };
             let hash = ContentHash::from_content(word.as_bytes());
@@ -308,13 +406,33 @@ mod tests {
             ("S a b c d e", "S sum d e f", Some((1, Cause::Compaction))),
             ("S a b c d e", "S sum", Some((1, Cause::Compaction))),
             ("S a b c d e", "S a b", Some((3, Cause::Rewound))),
+            // A volatile block moves to the newest step and changes.
+            (
+                "S a r1 b c",
+                "S a b c r2 d e",
+                Some((2, Cause::RemindersMoved)),
+            ),
+            // One segment is left out, and an unrelated one is added.
+            ("S a b c d", "S a c d x", Some((2, Cause::MessagesDeleted))),
+            // Two segments went, so it was not a block that moved.
+            (
+                "S a r1 x b c",
+                "S a b c r2 d",
+                Some((2, Cause::MessagesDeleted)),
+            ),
+            // A result that differs in its number only is another result.
+            (
+                "S a R1 b c",
+                "S a b c R2 d",
+                Some((2, Cause::MessagesDeleted)),
+            ),
         ];
         for (old, new, expected) in table {
             let past = ConversationPast {
                 model: "p/m".into(),
                 segments: segments(old),
                 seen: HashSet::new(),
-                cache: CacheSimulator::new(&haft_types::CacheRule::default()),
+                caches: HashMap::new(),
             };
             let found = find_break(&past, "p/m", &segments(new)).map(|one| (one.kept, one.cause));
             assert_eq!(found, expected, "{old} -> {new}");
@@ -322,5 +440,99 @@ mod tests {
                 find_break(&past, "p/other", &segments(new)).map(|one| (one.kept, one.cause));
             assert_eq!(other, Some((0, Cause::ModelSwitched)));
         }
+    }
+
+    #[test]
+    fn similar_lines_ignore_digits_and_a_few_changes() {
+        let similar = |one: &str, other: &str| {
+            let message = |text: &str| {
+                Message::from_text(
+                    MessageId::from_hash(ContentHash::from_content(text.as_bytes())),
+                    Role::User,
+                    text,
+                    Timestamp::UNIX_EPOCH,
+                )
+            };
+            have_similar_lines(&message(one), &message(other))
+        };
+        let block = |time: &str, todo: &str| {
+            format!(
+                r#"{{"role":"user","content":"<info>\nIt is {time}\nDirectory: /w\n{todo}\n</info>"}}"#
+            )
+        };
+        assert!(similar(
+            &block("10:01", "- [ ] a"),
+            &block("23:59", "- [x] b")
+        ));
+        assert!(!similar(
+            &block("10:01", "- [ ] a"),
+            r#"{"role":"user","content":"Make a plan.\nThen wait."}"#
+        ));
+    }
+
+    #[test]
+    fn comparison_counts_all_figures_in_the_models_tokens() {
+        let spec = ModelSpec {
+            provider: "p".into(),
+            name: "m".into(),
+            api: haft_types::Api::Anthropic,
+            context_window: 1_000_000,
+            max_output_tokens: None,
+            price: None,
+            cache: haft_types::CacheRule {
+                rule: CacheKind::Automatic,
+                min: 0,
+                ..haft_types::CacheRule::default()
+            },
+            tool_protocol: haft_types::ToolProtocol::default(),
+            capabilities: haft_types::Capabilities::default(),
+            profile: haft_types::ModelProfile::Full,
+            tokenizer_factor: 1.5,
+        };
+        let mut past = ConversationPast::new(&spec);
+        let other = ModelSpec {
+            name: "other".into(),
+            ..spec.clone()
+        };
+        let mut compare_with = |spec: &ModelSpec, text: &str, seconds: u64| {
+            let request = Request {
+                segments: segments(text),
+                tools: haft_types::ToolSet::new(Vec::new(), &haft_model::O200k),
+                max_output_tokens: None,
+                cache_key: None,
+            };
+            past.compare_and_advance(&request, spec, Duration::from_secs(seconds))
+        };
+        let mut compare = |text: &str, seconds: u64| compare_with(&spec, text, seconds);
+        let first = compare("S longA longB", 0);
+        assert_eq!((first.tokens, first.new_tokens), (4_500, 4_500));
+        let second = compare("S longA longB c", 1);
+        assert_eq!((second.tokens, second.new_tokens), (4_515, 15));
+        assert_eq!(second.predicted.cached_input, 4_500);
+        // What is predicted to be read is never more than the whole request.
+        let third = compare("S longA d longB c", 2);
+        assert_eq!((third.tokens, third.predicted.cached_input), (4_530, 3_000));
+        let forecast = third.break_price(None, &spec);
+        assert_eq!(forecast.tokens, 1_515, "B and c were sent before");
+        let bill = Usage {
+            input: 500,
+            cached_input: 4_030,
+            ..Usage::default()
+        };
+        assert_eq!(
+            third.break_price(Some(bill), &spec).tokens,
+            485,
+            "what was billed as not read, without the new segment"
+        );
+        // A switch sends everything again; a switch back finds the model's own cache.
+        let away = compare_with(&other, "S longA d longB c e", 3);
+        assert_eq!(away.break_price(None, &other).tokens, 4_530);
+        let back = compare_with(&spec, "S longA d longB c e f", 4);
+        assert_eq!(back.predicted.cached_input, 4_530);
+        assert_eq!(
+            back.break_price(None, &spec).tokens,
+            15,
+            "only e was sent to the other model alone"
+        );
     }
 }

@@ -23,7 +23,7 @@ mod stream_mask;
 mod upstream_route;
 
 pub use capture::Traffic;
-pub use explanation::{RecordedBreak, RequestExplanation};
+pub use explanation::{CostInUnits, RecordedBreak, RequestExplanation};
 pub use forward::{ProxyError, Upstreams, serve};
 pub use layout::BodyLayout;
 pub use record::{

@@ -25,7 +25,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::capture::{CapturedBody, SeenReply, SeenRequest, Traffic};
 use crate::encodings::decode_body;
-use crate::explanation::{RequestComparison, RequestExplanation, estimate_append_only_usage};
+use crate::explanation::{
+    RecordedBreak, RequestComparison, RequestExplanation, compute_units, estimate_append_only_usage,
+};
 use crate::layout::{BodyLayout, SegmentKind, split_body};
 use crate::message_parts::model_from_path;
 use crate::reply::{self, RecordedReply};
@@ -509,6 +511,14 @@ impl TrafficRecorder {
         let billed = reply.usage;
         let append_only = estimate_append_only_usage(&open.comparison, billed, &open.spec);
         let price = open.spec.price.filter(|_| billed.is_some());
+        let units = billed
+            .filter(|_| price.is_none())
+            .map(|usage| compute_units(usage, append_only, &open.spec));
+        let break_price = open.comparison.break_price(billed, &open.spec);
+        let broken = open.comparison.broken.map(|broken| RecordedBreak {
+            price: Some(break_price),
+            ..broken
+        });
         let explanation = RequestExplanation {
             conversation: open.conversation,
             number: open.number,
@@ -517,13 +527,14 @@ impl TrafficRecorder {
             status: seen.status,
             complete: reply.complete,
             tokens: open.comparison.tokens,
-            broken: open.comparison.broken,
+            broken,
             predicted: open.comparison.predicted,
             billed,
             cost: price
                 .zip(billed)
                 .map(|(price, usage)| price.request_cost(usage).total),
             append_only_cost: price.map(|price| price.request_cost(append_only).total),
+            units,
             append_only_uncached: append_only.input + append_only.cache_write,
         };
         kept.map(|()| Some(ProxyEvent::Explained(Box::new(explanation))))
@@ -637,12 +648,22 @@ impl TrafficRecorder {
             Api::Gemini => "gemini",
         };
         let provider = at_upstream.map_or(own, |(name, _)| name);
-        let found = catalogue
-            .resolve(&format!("{provider}/{model}"))
-            .map(|declared| declared.spec);
+        let resolve = |model: &str| {
+            let declared = catalogue.resolve(&format!("{provider}/{model}")).ok()?;
+            Some(declared.spec)
+        };
+        let found = resolve(model).map(|exact| {
+            // A name with a date has the properties of the name without it, unless it is declared.
+            let undated = strip_date(model).filter(|_| exact.price.is_none());
+            let undated = undated.and_then(resolve).map(|spec| ModelSpec {
+                name: model.to_owned(),
+                ..spec
+            });
+            undated.unwrap_or(exact)
+        });
         ModelSpec {
             api: seen.api,
-            ..found.unwrap_or_else(|_| ModelSpec {
+            ..found.unwrap_or_else(|| ModelSpec {
                 provider: provider.to_owned(),
                 name: model.to_owned(),
                 api: seen.api,
@@ -693,6 +714,22 @@ fn mask_parts(masker: &Masker, parts: &[Part]) -> Vec<Part> {
     parts
 }
 
+/// Returns the name of a model without the date at its end, such as `-20250929` or `-2025-08-07`;
+/// `None` if it ends with no date.
+fn strip_date(name: &str) -> Option<&str> {
+    let mut rest = name;
+    let mut digits = 0;
+    while digits < 8 {
+        let (before, last) = rest.rsplit_once('-')?;
+        if last.is_empty() || !last.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        digits += last.len();
+        rest = before;
+    }
+    (digits == 8).then_some(rest)
+}
+
 fn find_header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()
@@ -708,4 +745,24 @@ fn hash_occurrence(kind: SegmentKind, text: &ContentHash, occurrence: u32) -> Co
         .update(&text.0)
         .update(&occurrence.to_le_bytes())
         .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strip_date_removes_whole_dates_only() {
+        for (name, expected) in [
+            ("claude-sonnet-4-5-20250929", Some("claude-sonnet-4-5")),
+            ("gpt-5-mini-2025-08-07", Some("gpt-5-mini")),
+            ("claude-sonnet-4-5", None),
+            ("gpt-5", None),
+            ("m-123456789", None),
+            ("-20250929", Some("")),
+            ("model--20250929", Some("model-")),
+        ] {
+            assert_eq!(strip_date(name), expected, "{name}");
+        }
+    }
 }

@@ -31,14 +31,16 @@ pub use error::InspectError;
 pub use imported_requests::ImportedRequests;
 pub use message_text::{Countable, format_count, full_message_text, message_opening, part_to_text};
 pub use prefix_breaks::{PrefixBreakReport, find_breaks};
-pub use proxy_records::recorded_model;
+pub use proxy_records::{recorded_model, to_readable};
 pub use request_diff::RequestDiff;
 pub use request_log::{
     RequestLogReader, collect_offered_tools, declare_unknown_model, placeholder_url,
     rebuild_request,
 };
 pub use request_view::{RequestView, SegmentView, TextExtent, next_request_title};
-pub use timeline_picture::{PICTURE_STYLE, PictureOptions, RequestColumn, draw_picture};
+pub use timeline_picture::{
+    PICTURE_STYLE, PictureOptions, RequestColumn, draw_picture, summarize_columns,
+};
 
 /// The messages about requests. Every key begins with the name of its file.
 static MESSAGES: [MessageFile; 1] = [MessageFile::new(

@@ -22,7 +22,7 @@ mod in_build {
     }
 
     /// Formats the messages of a recorded request for people.
-    pub(crate) fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
+    pub fn to_readable(mut logged: LoggedRequest) -> LoggedRequest {
         if recorded_model(logged.encoding.as_deref()).is_some() {
             for segment in &mut logged.segments {
                 segment.message = haft_proxy::to_readable_message(&segment.message, &segment.owner);
@@ -47,10 +47,10 @@ mod in_build {
         None
     }
 
-    pub(crate) fn to_readable(logged: LoggedRequest) -> LoggedRequest {
+    pub fn to_readable(logged: LoggedRequest) -> LoggedRequest {
         logged
     }
 }
 
-pub use in_build::recorded_model;
-pub(crate) use in_build::{recorded_body, to_readable};
+pub(crate) use in_build::recorded_body;
+pub use in_build::{recorded_model, to_readable};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_agent::config::Config;
 use haft_agent::{HostEnvironment, SetupError};
 use haft_model::{BodyEncoding, Declared, O200k, ProviderConfig};
-use haft_store::{Conversation, LoggedRequest, RequestOutline, Store};
+use haft_store::{ChunkMaximum, Conversation, LoggedRequest, RequestOutline, Store};
 use haft_types::{
     Api, Entry, LlmMetadata, Message, ModelSpec, Request, Role, Segment, ToolProtocol, ToolSet,
     Usage,
@@ -40,11 +40,7 @@ impl RequestLogReader {
         conversation: Conversation,
         notify: fn(&str),
     ) -> Result<Self, InspectError> {
-        let mut requests = store
-            .logged_requests(&conversation.id)
-            .await?
-            .last()
-            .map_or(0, |last| last.number);
+        let mut requests = store.count_requests(&conversation.id).await?;
         let mut imported = None;
         if let (0, Some(agent)) = (
             requests,
@@ -138,8 +134,16 @@ impl RequestLogReader {
                 note
             )));
         }
-        let logged = self.sent_request(number).await?;
-        if let Some(body) = proxy_records::recorded_body(&logged) {
+        self.body_of_request(&self.sent_request(number).await?, api)
+    }
+
+    /// Like [`Self::body`], but for a request from [`Self::sent_request`].
+    pub fn body_of_request(
+        &self,
+        logged: &LoggedRequest,
+        api: Option<Api>,
+    ) -> Result<Vec<u8>, InspectError> {
+        if let Some(body) = proxy_records::recorded_body(logged) {
             return Ok(body);
         }
         let encoding = self.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
@@ -148,7 +152,7 @@ impl RequestLogReader {
             None => encoding,
         };
         Ok(encoding
-            .encode_request(&rebuild_request(&logged, encoding.spec.tool_protocol))
+            .encode_request(&rebuild_request(logged, encoding.spec.tool_protocol))
             .to_vec())
     }
 
@@ -261,12 +265,11 @@ fn match_replies<'a>(
         .enumerate()
         .map(|(index, message)| (message.message_id, index))
         .collect();
+    let mut newest = ChunkMaximum::default();
     let reply = |outline: &RequestOutline| {
-        let newest = outline
-            .segments
-            .iter()
-            .filter_map(|segment| positions.get(&segment.message))
-            .max()?;
+        let newest = newest.find(&outline.segments, |segment| {
+            positions.get(&segment.message).copied()
+        })?;
         (newest + 1..messages.len()).find(|index| messages[*index].role == Role::Assistant)
     };
     let found: Vec<_> = outlines.iter().map(reply).collect();

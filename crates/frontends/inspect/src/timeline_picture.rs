@@ -13,8 +13,13 @@ use haft_types::{Layer, LlmMetadata, ModelSpec};
 use crate::message_text::{Countable, format_count};
 use crate::prefix_breaks::PrefixBreakReport;
 
-/// A request as a column of the chart.
+/// A request as a column of the chart, or several consecutive requests.
+#[derive(Clone)]
 pub struct RequestColumn {
+    /// The first and the last request of the column.
+    first: u64,
+    last: u64,
+    /// The request that the column shows, and that its link opens.
     number: u64,
     tokens: u64,
     layers: [LayerTokens; Layer::ALL.len()],
@@ -49,6 +54,22 @@ impl RequestColumn {
         columns
     }
 
+    /// Combines consecutive columns, so that at most `max_columns` remain. Of the requests of a
+    /// column, the first that breaks the prefix is shown, or else the largest.
+    pub fn combine(columns: &[Self], max_columns: usize) -> Vec<Self> {
+        let size = columns.len().div_ceil(max_columns.max(1)).max(1);
+        let combined = columns.chunks(size).filter_map(|group| {
+            let broken = group.iter().find(|column| column.broken.is_some());
+            let largest = group.iter().max_by_key(|column| column.tokens);
+            Some(Self {
+                first: group.first()?.first,
+                last: group.last()?.last,
+                ..broken.or(largest)?.clone()
+            })
+        });
+        combined.collect()
+    }
+
     /// Removes the line that marks the cached share.
     pub fn remove_cache_line(&mut self) {
         self.cached_share = None;
@@ -66,18 +87,16 @@ impl RequestColumn {
             before.tools == outline.tools && before.summary.model == outline.summary.model
         });
         let kept = before.filter(|_| same_front).map_or(0, |before| {
-            let pairs = before.segments.iter().zip(&outline.segments);
-            pairs.take_while(|(old, new)| old.hash == new.hash).count()
+            before.segments.common_prefix_len(&outline.segments)
         });
+        let before_change = outline.segments.layer_tokens(kept);
+        let all = outline.segments.layer_tokens(outline.segments.len());
         let mut layers = [LayerTokens::default(); Layer::ALL.len()];
-        for (index, segment) in outline.segments.iter().enumerate() {
-            let tokens = &mut layers[segment.layer as usize];
-            let part = if index < kept {
-                &mut tokens.kept
-            } else {
-                &mut tokens.new
+        for (layer, (kept, all)) in layers.iter_mut().zip(before_change.into_iter().zip(all)) {
+            *layer = LayerTokens {
+                kept,
+                new: all - kept,
             };
-            *part += u64::from(segment.tokens);
         }
         // The tools, and the few tokens each API adds, count as part of the system layer.
         let rest = outline
@@ -91,6 +110,8 @@ impl RequestColumn {
             &mut system.new
         } += rest;
         Self {
+            first: number,
+            last: number,
             number,
             tokens: outline.summary.tokens,
             layers,
@@ -110,6 +131,9 @@ const LEFT_MARGIN: f64 = 72.0;
 const RIGHT_MARGIN: f64 = 24.0;
 const TOP_MARGIN: f64 = 76.0;
 const BOTTOM_MARGIN: f64 = 72.0;
+/// The margins of a picture without heading and legend.
+const PAGE_TOP_MARGIN: f64 = 24.0;
+const PAGE_BOTTOM_MARGIN: f64 = 32.0;
 
 /// The style sheet. Color-blind people can tell its colors apart, on light and on dark backgrounds.
 pub const PICTURE_STYLE: &str = "\
@@ -132,7 +156,8 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .grid 
 /// The options of a drawing.
 #[derive(Default)]
 pub struct PictureOptions<'a> {
-    /// The address of a request without its number. If set, each column is a link.
+    /// The address of a request without its number. If set, each column is a link, and the picture
+    /// has neither heading nor legend, which the page shows as text.
     pub links: Option<&'a str>,
     /// The token count at which clearing begins.
     pub zone: Option<u64>,
@@ -155,22 +180,37 @@ pub fn draw_picture(name: &str, columns: &[RequestColumn], frame: &PictureOption
         "img"
     };
     let class = if frame.zoomed { "zoomed" } else { "" };
-    let mut svg = Svg::new(width, HEIGHT, &[("role", role), ("class", class)]);
+    let (top, bottom) = match frame.links {
+        Some(_) => (
+            TOP_MARGIN - PAGE_TOP_MARGIN,
+            BOTTOM_MARGIN - PAGE_BOTTOM_MARGIN,
+        ),
+        None => (0.0, 0.0),
+    };
+    let height = HEIGHT - top - bottom;
+    let mut svg = Svg::new(width, height, &[("role", role), ("class", class)]);
     svg.begin_element("title")
         .draw_text(&text!("inspect-picture-title", name));
     svg.add_style(PICTURE_STYLE);
     let ground = svg.begin_element("rect").attribute("class", "ground");
     ground
         .number_attribute("width", width)
-        .number_attribute("height", HEIGHT)
+        .number_attribute("height", height)
         .number_attribute("rx", 6.0)
         .draw_empty();
+    if top > 0.0 {
+        svg.begin_element("g")
+            .attribute("transform", &format!("translate(0 {})", -top))
+            .open();
+    }
     let peak = columns
         .iter()
         .map(|column| column.tokens)
         .max()
         .unwrap_or(0);
-    draw_heading(&mut svg, name, columns, peak);
+    if frame.links.is_none() {
+        draw_heading(&mut svg, name, columns);
+    }
     let limits = choose_limit_lines(columns, frame, peak);
     let scale = TokenScale::new(
         limits
@@ -195,14 +235,43 @@ pub fn draw_picture(name: &str, columns: &[RequestColumn], frame: &PictureOption
         draw_column(&mut svg, column, (x, wide), &scale, frame.links);
         if index % every == 0 {
             let below = (x + wide / 2.0, HEIGHT - BOTTOM_MARGIN + 18.0);
-            svg.add_label("faint", below, Anchor::Middle, &column.number.to_string());
+            svg.add_label("faint", below, Anchor::Middle, &column.first.to_string());
         }
     }
     for (name, tokens) in limits {
         scale.draw_limit(&mut svg, name, tokens);
     }
-    draw_legend(&mut svg);
+    if frame.links.is_none() {
+        draw_legend(&mut svg);
+    }
     svg.finish()
+}
+
+/// Describes the columns in one line: requests, the largest one, and breaks.
+pub fn summarize_columns(columns: &[RequestColumn]) -> String {
+    let peak = columns.iter().map(|column| column.tokens).max();
+    let broken = columns
+        .iter()
+        .filter(|column| column.broken.is_some())
+        .count();
+    let window = columns
+        .last()
+        .map(|column| column.window)
+        .filter(|window| *window > 0);
+    let peak = peak.unwrap_or(0);
+    let share = window.map_or_else(String::new, |window| {
+        text!(
+            "inspect-picture-window",
+            window = format_percent(peak as f64 / window as f64)
+        )
+    });
+    text!(
+        "inspect-picture-summary",
+        requests = format_count(columns.len(), Countable::Request),
+        peak = format_thousands(peak),
+        share,
+        breaks = format_count(broken, Countable::Break)
+    )
 }
 
 /// Returns the names and values of the limits to draw as lines: the window and the safe zone. A
@@ -230,35 +299,15 @@ fn choose_limit_lines(
         .collect()
 }
 
-fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn], peak: u64) {
+fn draw_heading(svg: &mut Svg, name: &str, columns: &[RequestColumn]) {
     const MAX_NAME_COLUMNS: usize = 90;
-    let broken = columns
-        .iter()
-        .filter(|column| column.broken.is_some())
-        .count();
-    let window = columns
-        .last()
-        .map(|column| column.window)
-        .filter(|window| *window > 0);
-    let share = window.map_or_else(String::new, |window| {
-        text!(
-            "inspect-picture-window",
-            window = format_percent(peak as f64 / window as f64)
-        )
-    });
     svg.add_label(
         "title",
         (LEFT_MARGIN, 32.0),
         Anchor::Start,
         &haft_text::truncate_to_width(name, MAX_NAME_COLUMNS),
     );
-    let line = text!(
-        "inspect-picture-summary",
-        requests = format_count(columns.len(), Countable::Request),
-        peak = format_thousands(peak),
-        share,
-        breaks = format_count(broken, Countable::Break)
-    );
+    let line = summarize_columns(columns);
     svg.add_label("faint", (LEFT_MARGIN, 54.0), Anchor::Start, &line);
 }
 
@@ -368,6 +417,14 @@ fn tooltip_text(column: &RequestColumn) -> String {
         number = column.number,
         tokens = format_thousands(column.tokens)
     );
+    if column.first < column.last {
+        text = text!(
+            "inspect-picture-requests",
+            first = column.first,
+            last = column.last,
+            shown = text
+        );
+    }
     for (layer, tokens) in Layer::ALL.into_iter().zip(column.layers) {
         if tokens.kept + tokens.new > 0 {
             // Writing to a String cannot fail.

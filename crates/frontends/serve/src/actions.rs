@@ -1,5 +1,7 @@
 //! The interface between the pages and the program that opens sessions for them.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use haft_context::Quote;
 #[cfg(feature = "lab")]
@@ -9,16 +11,18 @@ use haft_store::Conversation;
 use haft_types::ModelSpec;
 
 use crate::PageError;
+#[cfg(feature = "lab")]
+use crate::computation::ComputationWatch;
 
 /// An asynchronous operation that the program performs for a page, from an input `I` to an output
 /// `O`.
 pub type PageAction<I, O> =
-    Box<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
+    Arc<dyn Fn(I) -> BoxFuture<'static, Result<O, PageError>> + Send + Sync>;
 
 /// The operations that need a session.
 pub struct InspectorActions {
-    /// Lists the messages of a conversation for the editor.
-    pub messages: PageAction<Conversation, EditableMessages>,
+    /// Lists messages of a conversation for the editor.
+    pub messages: PageAction<EditableQuery, EditableMessages>,
     /// Calculates the price of an edit, and makes the edit if [`EditQuery::keep`] is true.
     pub edit: PageAction<EditQuery, EditQuote>,
     /// Builds the request that the conversation would send next.
@@ -28,11 +32,22 @@ pub struct InspectorActions {
     pub compare: PageAction<CompareQuery, PolicyTable>,
 }
 
+/// Selects the messages of a conversation that a page of the editor lists.
+pub struct EditableQuery {
+    pub conversation: Conversation,
+    /// The position of the first message.
+    pub from: usize,
+    /// The maximum number of messages.
+    pub count: usize,
+}
+
 /// The messages of a conversation as the editor lists them.
 pub struct EditableMessages {
     pub headings: Vec<&'static str>,
     /// One row for each message. The first cell contains the short id of the message.
     pub rows: Vec<Vec<String>>,
+    /// The number of messages in the conversation.
+    pub all: usize,
     /// The number of edits that are in effect.
     pub edits: usize,
 }
@@ -97,7 +112,10 @@ pub struct NextRequestDetails {
 #[cfg(feature = "lab")]
 pub struct CompareQuery {
     pub conversation: Conversation,
+    /// The names of the policies. If empty, the default policies are compared.
     pub policies: Vec<String>,
+    /// Receives the progress, and tells whether the result is still needed.
+    pub watch: Arc<ComputationWatch>,
 }
 
 /// The result of comparing several policies for one conversation.

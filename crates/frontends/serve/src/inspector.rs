@@ -4,18 +4,24 @@
 //! The pages show the data that `haft context` and `haft conversations` print, and the editor
 //! offers the edits of `haft context edit`. Secrets are masked.
 
+mod call_diff;
 mod conversation_tree;
+mod dialogue;
 mod editor;
+mod glance;
 mod log_data;
+mod page_frame;
 #[cfg(feature = "postgres")]
 mod queue_pages;
 mod run_pages;
 #[cfg(feature = "imports")]
 mod session_pages;
+mod timeline_pages;
 #[cfg(feature = "lab")]
 mod what_if;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -24,31 +30,36 @@ use haft_agent::HostEnvironment;
 use haft_agent::config::Config;
 #[cfg(feature = "imports")]
 use haft_imports::SessionRoots;
-use haft_inspect::RequestLogReader;
 #[cfg(feature = "postgres")]
 use haft_postgres::TaskQueue;
 #[cfg(feature = "postgres")]
 use haft_store::StoreError;
-use haft_store::{Conversation, ConversationRow, ConversationScope, SearchQuery, Store};
+use haft_store::{ConversationRow, ConversationScope, SearchQuery, Store};
 use haft_text::{Masker, format_dollars, format_percent, format_thousands};
-use haft_types::{ConversationId, LlmMetadata, Message, Metadata, Part, Role, Usage};
+use haft_types::{ConversationId, LlmMetadata, Metadata, Part, Role, Usage};
 use serde_json::Value;
 
 pub use conversation_tree::JobRow;
 pub use run_pages::PageRuns;
 
-use log_data::{
-    PrefixBreak, RequestDetails, SegmentDetails, TimelineRequest, is_recorded, load_request,
-    load_timeline,
-};
+use log_data::LogAnalysis;
+use page_frame::{ConversationTab, SiteSection, render_pager};
 
+use crate::PageError;
 use crate::actions::InspectorActions;
-use crate::markup::{Markup, build_html_document};
+#[cfg(feature = "lab")]
+use crate::actions::PolicyTable;
+use crate::computation::Computations;
+use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment};
-use crate::{PageError, localize_text};
 
 const CONVERSATIONS_PER_PAGE: usize = 25;
-const MESSAGES_PER_PAGE: usize = 200;
+/// The maximum number of conversations whose figures in the list are kept.
+const MAX_KEPT_ROWS: usize = 1_000;
+/// The maximum number of conversations whose comparison of requests is kept.
+const MAX_KEPT_ANALYSES: usize = 4;
+#[cfg(feature = "lab")]
+const MAX_KEPT_COMPARISONS: usize = 8;
 
 /// A function that connects to the team's queue.
 #[cfg(feature = "postgres")]
@@ -75,6 +86,8 @@ pub struct Inspector {
     pub form_token: String,
     /// The runs that the pages can start. If `None`, the pages are read-only.
     pub runs: Option<PageRuns>,
+    /// The results that are kept between pages.
+    pub computations: PageComputations,
     /// The function that connects to the task queue of the team, if one is configured.
     #[cfg(feature = "postgres")]
     pub open_queue: Option<OpenQueue>,
@@ -82,6 +95,36 @@ pub struct Inspector {
     /// it.
     #[cfg(feature = "postgres")]
     pub queue: tokio::sync::OnceCell<Arc<TaskQueue>>,
+}
+
+/// Results that took long to compute. Their number is limited; each is computed again when its
+/// conversation has changed.
+pub struct PageComputations {
+    analyses: Computations<LogAnalysis>,
+    #[cfg(feature = "lab")]
+    comparisons: Computations<PolicyTable>,
+    /// The figures of the list of conversations, each with the version of its conversation.
+    rows: Mutex<HashMap<ConversationId, (String, RowFigures)>>,
+}
+
+impl Default for PageComputations {
+    fn default() -> Self {
+        Self {
+            analyses: Computations::new(MAX_KEPT_ANALYSES),
+            #[cfg(feature = "lab")]
+            comparisons: Computations::new(MAX_KEPT_COMPARISONS),
+            rows: Mutex::default(),
+        }
+    }
+}
+
+/// The figures of a conversation in the list of conversations.
+#[derive(Clone)]
+struct RowFigures {
+    agent: Option<String>,
+    requests: u64,
+    cost: Option<f64>,
+    usage: Usage,
 }
 
 #[async_trait]
@@ -136,16 +179,34 @@ impl Site for Inspector {
         let Some(conversation) = conversation else {
             return Some(run).filter(|run| !run.is_empty());
         };
-        let requests = self.store.logged_requests(&id).await.ok()?.len();
+        let log = self.log_version(&conversation).await.ok()?;
         let shown = if request.path.last().is_some_and(|page| page == "live") {
             &*run
         } else {
             ""
         };
-        Some(format!(
-            "{} {} {requests} {shown}",
-            conversation.messages, conversation.revisions
-        ))
+        let computing = self.computations.analyses.progress_text(id.as_str());
+        #[cfg(feature = "lab")]
+        let computing = computing + &self.computations.comparisons.progress_text(id.as_str());
+        Some(format!("{log} {shown}{computing}"))
+    }
+
+    fn live_text(&self, request: &PageRequest) -> Option<String> {
+        match request.path.as_slice() {
+            [place, id, page] if place == "c" && page == "live" => {
+                self.run_text(&ConversationId::new(id))
+            }
+            _ => None,
+        }
+    }
+
+    fn error_page(&self, status: u16, message: &str) -> Option<String> {
+        let title = if status == 404 {
+            text!("serve-not-found")
+        } else {
+            text!("serve-error")
+        };
+        Some(self.build_error_page(title, message))
     }
 
     fn style(&self) -> String {
@@ -162,19 +223,12 @@ impl Site for Inspector {
 
 impl Inspector {
     async fn render_page(&self, request: &PageRequest) -> PageResult<Option<String>> {
-        let number = |key: &str| {
-            request
-                .query
-                .get(key)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0_usize)
-        };
         let segments: Vec<_> = request.path.iter().map(String::as_str).collect();
         let (id, rest) = match segments.as_slice() {
             [] => {
                 let query = request.query.get("q").map_or("", String::as_str);
                 return self
-                    .render_conversations(query, number("from"))
+                    .render_conversations(query, request.number("from"))
                     .await
                     .map(Some);
             }
@@ -183,7 +237,7 @@ impl Inspector {
             #[cfg(feature = "imports")]
             ["sessions", agent, path @ ..] => return Ok(self.render_session(agent, path)),
             #[cfg(feature = "postgres")]
-            ["queue", rest @ ..] => return self.render_queue(rest, number("from")).await,
+            ["queue", rest @ ..] => return self.render_queue(rest, request.number("from")).await,
             ["run"] => return Ok(self.render_runs(Markup::concat([]), &FormFields::default())),
             ["c", id, "live"] => {
                 return self
@@ -198,19 +252,17 @@ impl Inspector {
         };
         match rest {
             [] => self
-                .render_dialogue(conversation, number("from"))
+                .render_dialogue(conversation, request.number("from"))
                 .await
                 .map(Some),
-            ["timeline"] => self
-                .render_timeline(conversation, request.query.contains_key("zoom"))
-                .await
-                .map(Some),
+            ["timeline"] => self.render_timeline(conversation, request).await.map(Some),
             ["edit"] => {
                 let done = request
                     .query
                     .contains_key("done")
                     .then(|| Markup::text_element("p", text!("serve-edit-done")));
-                self.render_editor(conversation, Markup::concat(done))
+                let from = request.query.get("from").and_then(|from| from.parse().ok());
+                self.render_editor(conversation, Markup::concat(done), from)
                     .await
                     .map(Some)
             }
@@ -226,7 +278,14 @@ impl Inspector {
                 .await
                 .map(Some),
             ["r", number] => match number.parse() {
-                Ok(number) => self.render_request(conversation, number).await,
+                Ok(number) => {
+                    let from = request.query.get("from").and_then(|from| from.parse().ok());
+                    self.render_request(conversation, number, from).await
+                }
+                Err(_) => Ok(None),
+            },
+            ["r", number, "body"] => match number.parse() {
+                Ok(number) => self.render_body(conversation, number).await,
                 Err(_) => Ok(None),
             },
             _ => Ok(None),
@@ -253,19 +312,22 @@ impl Inspector {
         let Some(conversation) = found.filter(|_| place == "c") else {
             return Err(message.to_owned());
         };
-        let shown = rest
-            .first()
-            .map_or_else(String::new, |page| format!("/{page}"));
-        let alert = Markup::element(
-            "p",
-            &[("class", "broken"), ("role", "alert")],
-            [Markup::text(message)],
-        );
-        let pieces = [Markup::text_element("h1", &conversation.name), alert];
-        Ok(Some(build_page(
-            &conversation.name,
-            render_navigation(&conversation, &shown),
-            pieces,
+        let tab = match rest.first().map(String::as_str) {
+            None => ConversationTab::Dialogue,
+            Some("timeline") => ConversationTab::Timeline,
+            Some("live") => ConversationTab::Run,
+            Some("edit") => ConversationTab::Editor,
+            Some("next") => ConversationTab::Next,
+            #[cfg(feature = "lab")]
+            Some("what-if") => ConversationTab::WhatIf,
+            Some(_) => ConversationTab::Other,
+        };
+        let alert = self.render_alert(message);
+        Ok(Some(self.build_conversation_page(
+            &conversation,
+            tab,
+            None,
+            [alert],
         )))
     }
 
@@ -317,29 +379,10 @@ impl Inspector {
         } else {
             self.render_search_results(query).await?
         };
-        let heading = Markup::text_element("h1", text!("serve-conversations"));
-        let begin = self
-            .runs
-            .as_ref()
-            .map(|_| Markup::link("/run", text!("serve-run-new")));
-        let sessions =
-            cfg!(feature = "imports").then(|| Markup::link("/sessions", text!("serve-sessions")));
-        #[cfg(feature = "postgres")]
-        let queue = self
-            .open_queue
-            .as_ref()
-            .map(|_| Markup::link("/queue", text!("serve-queue")));
-        #[cfg(not(feature = "postgres"))]
-        let queue = None;
-        let begin = Markup::element(
-            "p",
-            &[("class", "buttons")],
-            begin.into_iter().chain(sessions).chain(queue),
-        );
-        Ok(build_page(
+        Ok(self.build_page(
+            SiteSection::Conversations,
             text!("serve-conversations"),
-            Markup::concat([]),
-            [heading, begin, search, found],
+            [search, found],
         ))
     }
 
@@ -349,17 +392,17 @@ impl Inspector {
         for row in all.iter().skip(from).take(CONVERSATIONS_PER_PAGE) {
             rows.push(self.render_conversation_row(row).await?);
         }
-        let headings = [
-            text!("serve-name"),
-            text!("serve-agent"),
-            text!("serve-namespace"),
-            text!("serve-messages"),
-            text!("serve-requests"),
-            text!("serve-cost"),
-            text!("serve-cached"),
-            text!("serve-updated"),
+        let columns = [
+            Column::prose(text!("serve-name")),
+            Column::text(text!("serve-agent")),
+            Column::text(text!("serve-namespace")),
+            Column::figure(text!("serve-messages")),
+            Column::figure(text!("serve-requests")),
+            Column::figure(text!("serve-cost")),
+            Column::figure(text!("serve-cached")),
+            Column::figure(text!("serve-updated")),
         ];
-        let table = Markup::table(&headings, rows);
+        let table = Markup::table(&columns, rows);
         Ok(Markup::concat([
             table,
             render_pager("/", from, CONVERSATIONS_PER_PAGE, all.len()),
@@ -367,6 +410,37 @@ impl Inspector {
     }
 
     async fn render_conversation_row(&self, row: &ConversationRow) -> PageResult<Vec<Markup>> {
+        let figures = self.load_row_figures(row).await?;
+        let cached = if figures.usage.all_input() == 0 {
+            String::new()
+        } else {
+            format_percent(figures.usage.cached_share())
+        };
+        Ok(vec![
+            Markup::link(&conversation_path(&row.id, ""), &row.name),
+            Markup::text(figures.agent.as_deref().unwrap_or("haft")),
+            Markup::text(&row.namespace),
+            Markup::text(format_thousands(row.messages)),
+            Markup::text(format_thousands(figures.requests)),
+            Markup::text(figures.cost.map_or_else(String::new, format_dollars)),
+            Markup::text(cached),
+            Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
+        ])
+    }
+
+    /// Returns the figures of a conversation. They are read again only if it has changed.
+    async fn load_row_figures(&self, row: &ConversationRow) -> PageResult<RowFigures> {
+        let logged = self.store.count_requests(&row.id).await?;
+        let version = format!("{} {} {logged}", row.messages, row.updated_at);
+        let kept = || {
+            self.computations
+                .rows
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((_, figures)) = kept().get(&row.id).filter(|(known, _)| *known == version) {
+            return Ok(figures.clone());
+        }
         let metadata = self
             .store
             .get(&row.id)
@@ -380,7 +454,6 @@ impl Inspector {
         let mut usage = Usage::default();
         made.clone().for_each(|made| usage += made.usage());
         let costs: Vec<f64> = made.filter_map(compute_reply_cost).collect();
-        let logged = self.store.logged_requests(&row.id).await?.len() as u64;
         let requests = if logged == 0 && metadata.get("imported_from").is_some_and(Value::is_string)
         {
             messages
@@ -390,26 +463,18 @@ impl Inspector {
         } else {
             logged
         };
-        let cost = if costs.is_empty() {
-            String::new()
-        } else {
-            format_dollars(costs.iter().sum())
+        let figures = RowFigures {
+            agent: agent_name(&metadata).map(str::to_owned),
+            requests,
+            cost: (!costs.is_empty()).then(|| costs.iter().sum()),
+            usage,
         };
-        let cached = if usage.all_input() == 0 {
-            String::new()
-        } else {
-            format_percent(usage.cached_share())
-        };
-        Ok(vec![
-            Markup::link(&conversation_path(&row.id, ""), &row.name),
-            Markup::text(agent_name(&metadata).unwrap_or("haft")),
-            Markup::text(&row.namespace),
-            Markup::text(format_thousands(row.messages)),
-            Markup::text(format_thousands(requests)),
-            Markup::text(cost),
-            Markup::text(cached),
-            Markup::text(row.updated_at.strftime("%Y-%m-%d %H:%M").to_string()),
-        ])
+        let mut rows = kept();
+        if rows.len() >= MAX_KEPT_ROWS {
+            rows.clear();
+        }
+        rows.insert(row.id.clone(), (version, figures.clone()));
+        Ok(figures)
     }
 
     async fn render_search_results(&self, query: &str) -> PageResult<Markup> {
@@ -433,215 +498,12 @@ impl Inspector {
             ]
         };
         Ok(Markup::table(
-            &[text!("serve-name"), text!("serve-text")],
+            &[
+                Column::text(text!("serve-name")),
+                Column::prose(text!("serve-text")),
+            ],
             hits.into_iter().map(row),
         ))
-    }
-
-    async fn render_dialogue(&self, conversation: Conversation, from: usize) -> PageResult<String> {
-        let messages = self.store.messages(&conversation.id).await?;
-        let shown: Vec<_> = messages
-            .iter()
-            .skip(from)
-            .take(MESSAGES_PER_PAGE)
-            .map(|one| self.render_message(Some(&conversation.id), one))
-            .collect();
-        let pager = render_pager(
-            &conversation_path(&conversation.id, ""),
-            from,
-            MESSAGES_PER_PAGE,
-            messages.len(),
-        );
-        let heading = Markup::text_element("h1", &conversation.name);
-        let family = self.render_conversation_tree(&conversation).await?;
-        Ok(build_page(
-            &conversation.name,
-            render_navigation(&conversation, ""),
-            [heading, family, Markup::concat(shown), pager],
-        ))
-    }
-
-    /// Opens the log of a conversation, or returns `None` if it has no requests.
-    async fn open_log(&self, conversation: Conversation) -> PageResult<Option<RequestLogReader>> {
-        let log = RequestLogReader::for_conversation(
-            Arc::clone(&self.store),
-            self.environment.clone(),
-            self.config.clone(),
-            conversation,
-            self.notify,
-        )
-        .await?;
-        Ok(Some(log).filter(|log| log.requests > 0))
-    }
-
-    async fn render_timeline(
-        &self,
-        conversation: Conversation,
-        zoomed: bool,
-    ) -> PageResult<String> {
-        let name = conversation.name.clone();
-        let navigation = render_navigation(&conversation, "/timeline");
-        let id = conversation.id.clone();
-        let heading = Markup::text_element("h1", &name);
-        let Some(log) = self.open_log(conversation).await? else {
-            return Ok(build_page(
-                &name,
-                navigation,
-                [
-                    heading,
-                    Markup::text_element("p", text!("serve-no-requests")),
-                ],
-            ));
-        };
-        let links = conversation_path(&id, "/r/");
-        let timeline = load_timeline(&log, &links, zoomed).await?;
-        let (to, zoom) = if zoomed {
-            ("", text!("serve-zoom-out"))
-        } else {
-            ("?zoom=in", text!("serve-zoom-in"))
-        };
-        let zoom = Markup::element(
-            "p",
-            &[],
-            [Markup::link(
-                &conversation_path(&id, &format!("/timeline{to}")),
-                zoom,
-            )],
-        );
-        let rows = timeline.requests.iter().map(|request| {
-            let number = request.number;
-            let reply = request.reply.as_ref();
-            vec![
-                Markup::link(
-                    &conversation_path(&id, &format!("/r/{number}")),
-                    number.to_string(),
-                ),
-                Markup::text(request.sent_at.strftime("%H:%M:%S").to_string()),
-                Markup::text(&request.model),
-                Markup::text(format_thousands(request.tokens)),
-                Markup::text(reply.map_or_else(String::new, |reply| {
-                    format_percent(reply.usage().cached_share())
-                })),
-                Markup::text(
-                    reply
-                        .and_then(compute_reply_cost)
-                        .map_or_else(String::new, format_dollars),
-                ),
-                Markup::text(
-                    request
-                        .broken
-                        .as_ref()
-                        .map_or_else(String::new, describe_break),
-                ),
-            ]
-        });
-        let headings = [
-            text!("serve-request"),
-            text!("serve-sent"),
-            text!("serve-model"),
-            text!("serve-tokens"),
-            text!("serve-cached"),
-            text!("serve-cost"),
-            text!("serve-break"),
-        ];
-        let picture = Markup::element(
-            "div",
-            &[("class", "wide"), ("tabindex", "0")],
-            [Markup::inline_svg(&timeline.picture)],
-        );
-        let note = Markup::concat(timeline.note.map(|note| Markup::text_element("p", note)));
-        Ok(build_page(
-            &name,
-            navigation,
-            [heading, note, zoom, picture, Markup::table(&headings, rows)],
-        ))
-    }
-
-    async fn render_request(
-        &self,
-        conversation: Conversation,
-        number: u64,
-    ) -> PageResult<Option<String>> {
-        let name = conversation.name.clone();
-        let navigation = render_navigation(&conversation, "/r");
-        let id = conversation.id.clone();
-        let Some(log) = self.open_log(conversation).await? else {
-            return Ok(None);
-        };
-        let Some(details) = load_request(&log, number, &self.masker).await? else {
-            return Ok(None);
-        };
-        let title = text!("serve-request-of", number, requests = details.requests);
-        let mut pieces = vec![
-            Markup::text_element("h1", format!("{name}: {title}")),
-            render_request_pager(&id, number, details.requests),
-            render_request_facts(&details),
-            Markup::text_element("h2", text!("serve-segments")),
-            render_segments(&details.segments),
-        ];
-        if let Some(difference) = &details.difference {
-            pieces.extend([
-                Markup::text_element("h2", text!("serve-difference")),
-                Markup::text_element("pre", self.masker.mask(difference)),
-            ]);
-        }
-        if let Some(note) = &details.note {
-            pieces.insert(1, Markup::text_element("p", note));
-        }
-        if let Some(body) = &details.body {
-            let summary = Markup::text_element(
-                "summary",
-                text!("serve-body", bytes = format_thousands(body.len() as u64)),
-            );
-            pieces.push(Markup::element(
-                "details",
-                &[],
-                [summary, Markup::text_element("pre", self.masker.mask(body))],
-            ));
-        }
-        Ok(Some(build_page(
-            &format!("{name}: {title}"),
-            navigation,
-            pieces,
-        )))
-    }
-
-    /// Renders a message. Thinking, tool calls and results are collapsed until the user opens them.
-    /// `stored` is the id of the conversation if it is stored; images are shown only in that case.
-    fn render_message(&self, stored: Option<&ConversationId>, message: &Message) -> Markup {
-        let role = localize_text(message.role);
-        let at = message.created_at.strftime("%Y-%m-%d %H:%M:%S");
-        let heading = Markup::text_element(
-            "h2",
-            format!("{role} {} {at}", message.message_id.short_id()),
-        );
-        let part = |(index, part): (usize, &Part)| {
-            let text = haft_inspect::part_to_text(part);
-            let text = self.masker.mask(&text);
-            match (part, stored) {
-                (Part::Image(_), Some(id)) => {
-                    let from = conversation_path(id, &format!("/{}/{index}", message.message_id))
-                        .replacen("/c/", "/image/", 1);
-                    Markup::element(
-                        "img",
-                        &[("src", &from), ("alt", &text), ("loading", "lazy")],
-                        [],
-                    )
-                }
-                (Part::Text { .. } | Part::Image(_), _) => {
-                    Markup::element("pre", &[("class", "said")], [Markup::text(text)])
-                }
-                (Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_), _) => {
-                    render_folded(&text, &text)
-                }
-            }
-        };
-        let parts = message.content.iter().enumerate().map(part);
-        Markup::element(
-            "article",
-            &[("class", &role)],
-            std::iter::once(heading).chain(parts),
-        )
     }
 
     /// Renders an error message as a paragraph.
@@ -677,169 +539,17 @@ fn compute_reply_cost(reply: &LlmMetadata) -> Option<f64> {
         .then(|| parts.iter().flatten().sum())
 }
 
-fn build_page(
-    title: &str,
-    navigation: Markup,
-    content: impl IntoIterator<Item = Markup>,
-) -> String {
-    let home = Markup::link("/", text!("serve-conversations"));
-    let header = Markup::element("nav", &[], [home, navigation]);
-    build_html_document(
-        haft_messages::current_language().name(),
-        title,
-        Markup::concat([header, Markup::element("main", &[], content)]),
-    )
-}
-
 /// Returns the path of a page that belongs to a conversation. The id is percent-encoded, because it
 /// may contain any character.
 fn conversation_path(id: &ConversationId, page: &str) -> String {
     format!("/c/{}{page}", encode_path_segment(id.as_str()))
 }
 
-/// Renders the links to the pages of a conversation. The link to the current page, `shown`, is
-/// marked.
-fn render_navigation(conversation: &Conversation, shown: &str) -> Markup {
-    let mut pages = vec![
-        ("", text!("serve-dialogue")),
-        ("/timeline", text!("serve-timeline")),
-    ];
-    // The context of another agent's conversation cannot be edited.
-    if !is_recorded(&conversation.metadata) {
-        pages.extend([
-            ("/live", text!("serve-run")),
-            ("/edit", text!("serve-editor")),
-            ("/next", text!("serve-next")),
-        ]);
-    }
-    if cfg!(feature = "lab") {
-        pages.push(("/what-if", text!("serve-what-if")));
-    }
-    Markup::concat(pages.into_iter().map(|(page, name)| {
-        let to = conversation_path(&conversation.id, page);
-        let current = if page == shown {
-            &[("href", to.as_str()), ("aria-current", "page")][..]
-        } else {
-            &[("href", &*to)]
-        };
-        Markup::element("a", current, [Markup::text(name)])
-    }))
-}
-
-/// Renders the links to the previous and the next page of a list.
-fn render_pager(to: &str, from: usize, size: usize, all: usize) -> Markup {
-    let link = |at: usize, rel: &str, text: &str| {
-        Markup::element(
-            "a",
-            &[("href", &format!("{to}?from={at}")), ("rel", rel)],
-            [Markup::text(text)],
-        )
-    };
-    let before = (from > 0).then(|| link(from.saturating_sub(size), "prev", text!("serve-before")));
-    let rest = all.saturating_sub(from);
-    let after = (rest > size).then(|| link(from + size, "next", text!("serve-after")));
-    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
-}
-
-fn render_request_pager(id: &ConversationId, number: u64, requests: u64) -> Markup {
-    let link = |at: u64, rel: &str, text: &str| {
-        let to = conversation_path(id, &format!("/r/{at}"));
-        Markup::element("a", &[("href", &to), ("rel", rel)], [Markup::text(text)])
-    };
-    let before = (number > 1).then(|| link(number - 1, "prev", text!("serve-before")));
-    let after = (number < requests).then(|| link(number + 1, "next", text!("serve-after")));
-    Markup::element("p", &[("class", "pager")], before.into_iter().chain(after))
-}
-
-fn describe_break(broken: &PrefixBreak) -> String {
-    let cost = format_cost_suffix(broken.cost);
-    text!(
-        "serve-why",
-        cause = broken.cause,
-        tokens = format_thousands(broken.tokens),
-        cost
-    )
-}
-
-fn render_request_facts(details: &RequestDetails) -> Markup {
-    let TimelineRequest {
-        sent_at,
-        model,
-        tokens,
-        reply,
-        broken,
-        ..
-    } = &details.request;
-    let sent = text!(
-        "serve-sent-to",
-        model,
-        api = details.api,
-        time = sent_at.strftime("%Y-%m-%d %H:%M:%S"),
-        tokens = format_thousands(*tokens)
-    );
-    let billed = match reply {
-        Some(reply) => {
-            let usage = reply.usage();
-            let cost = format_cost_suffix(compute_reply_cost(reply));
-            text!(
-                "serve-billed",
-                input = format_thousands(usage.all_input()),
-                cached = format_thousands(usage.cached_input),
-                written = format_thousands(usage.cache_write),
-                output = format_thousands(usage.output),
-                cost
-            )
-        }
-        None => text!("serve-no-reply").to_owned(),
-    };
-    let why = match broken {
-        Some(broken) => Markup::element(
-            "p",
-            &[("class", "broken")],
-            [Markup::text(describe_break(broken))],
-        ),
-        None => Markup::text_element("p", text!("serve-no-break")),
-    };
-    Markup::concat([
-        Markup::text_element("p", sent),
-        Markup::text_element("p", billed),
-        why,
-    ])
-}
-
-fn render_segments(segments: &[SegmentDetails]) -> Markup {
-    let rows = segments.iter().enumerate().map(|(index, segment)| {
-        let state = if segment.kept {
-            text!("serve-kept")
-        } else {
-            text!("serve-new")
-        };
-        let boundary = if segment.boundary {
-            text!("serve-boundary")
-        } else {
-            ""
-        };
-        let opening: String = segment.opening.chars().take(100).collect();
-        let summary = Markup::text_element("summary", opening);
-        let whole = Markup::text_element("pre", &segment.text);
-        vec![
-            Markup::text((index + 1).to_string()),
-            Markup::text(&segment.layer),
-            Markup::text(&segment.owner),
-            Markup::text(format_thousands(segment.tokens)),
-            Markup::text(format!("{state}{boundary}")),
-            Markup::element("details", &[], [summary, whole]),
-        ]
-    });
-    let headings = [
-        "#",
-        text!("serve-layer"),
-        text!("serve-owner"),
-        text!("serve-tokens"),
-        text!("serve-state"),
-        text!("serve-text"),
-    ];
-    Markup::table(&headings, rows)
+/// Converts a heading of the command line, which is in capitals, to the style of the pages.
+fn to_sentence_case(heading: impl AsRef<str>) -> String {
+    let mut chars = heading.as_ref().chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + &chars.as_str().to_lowercase()
 }
 
 /// Formats a cost so that it can be appended to other text. Returns an empty string if the cost is

@@ -18,8 +18,10 @@ macro_rules! text {
 
 mod access_guard;
 mod actions;
+mod computation;
 mod error;
 mod inspector;
+mod markdown;
 mod markup;
 mod server;
 
@@ -31,14 +33,15 @@ pub use access_guard::AccessToken;
 #[cfg(feature = "lab")]
 pub use actions::{CompareQuery, PolicyTable};
 pub use actions::{
-    EditQuery, EditQuote, EditableMessages, InspectorActions, NextQuery, NextRequestDetails,
-    PageAction, PageEdit,
+    EditQuery, EditQuote, EditableMessages, EditableQuery, InspectorActions, NextQuery,
+    NextRequestDetails, PageAction, PageEdit,
 };
+pub use computation::ComputationWatch;
 pub use error::PageError;
 #[cfg(feature = "postgres")]
 pub use inspector::OpenQueue;
-pub use inspector::{Inspector, JobRow, PageRuns};
-pub use markup::{Markup, build_html_document, build_redirect_page};
+pub use inspector::{Inspector, JobRow, PageComputations, PageRuns};
+pub use markup::{Column, Markup, build_html_document, build_redirect_page};
 pub use server::{
     FormAnswer, FormFields, PageRequest, Site, SiteImage, encode_path_segment, serve,
 };

@@ -2,11 +2,17 @@
 const source = new EventSource("/events?path=" + encodeURIComponent(location.pathname));
 let shown = null;
 source.onmessage = async (event) => {
-  // Between the page and its first event a run may have gone on.
-  const first = shown === null && !document.querySelector(".live");
+  // Between the page and its first event a run may have gone on, or a computation may have ended.
+  const first = shown === null && !document.querySelector(".live, #computing");
   if (!first && event.data !== shown) await renew();
   shown = event.data;
 };
+
+// The text that a model is writing is shown as it arrives.
+source.addEventListener("text", (event) => {
+  const stream = document.getElementById("stream");
+  if (stream) stream.textContent = JSON.parse(event.data);
+});
 
 // What changes by itself is put in place; what somebody is writing stays.
 async function renew() {
@@ -17,19 +23,21 @@ async function renew() {
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   // The form below appears once the run has ended.
-  const whole = document.forms.length && page.querySelectorAll("main > form").length !== document.querySelectorAll("main > form").length;
-  const place = whole ? "main" : old.matches(".live") ? ".live" : "main";
+  const count = (one, part) => one.querySelectorAll(part).length;
+  const whole = ["main > form", ".live", ".head"].some((part) => count(page, part) !== count(document, part));
+  const place = old.matches(".live") && !whole ? ".live" : "main";
   const [before, after] = [document.querySelector(place), page.querySelector(place)];
   if (!after) return;
-  const open = [...before.querySelectorAll("details")].map((one) => one.open);
+  const name = (details) => details.querySelector("summary").textContent;
+  const open = new Map([...before.querySelectorAll("details")].map((one) => [name(one), one.open]));
   const focus = before.contains(document.activeElement) && document.activeElement.id;
   before.replaceWith(after);
   // A run that is just stored gets its name and its pages.
-  for (const part of place === "main" ? ["nav"] : ["nav", "h1"]) {
+  for (const part of place === "main" ? [] : [".head"]) {
     const [old, fresh] = [document.querySelector(part), page.querySelector(part)];
     if (old && fresh && old.textContent !== fresh.textContent) old.replaceWith(fresh);
   }
-  after.querySelectorAll("details").forEach((one, index) => (one.open = open[index] ?? false));
+  after.querySelectorAll("details").forEach((one) => (one.open = open.get(name(one)) ?? one.open));
   if (focus) document.getElementById(focus)?.focus();
   walk();
 }

@@ -91,39 +91,210 @@ impl Markup {
         )
     }
 
+    /// Like [`Self::button`], for the choice that most users make.
+    pub fn primary_button(does: &str, text: impl AsRef<str>) -> Self {
+        Self::element(
+            "button",
+            &[("class", "primary"), ("name", "do"), ("value", does)],
+            [Self::text(text)],
+        )
+    }
+
     /// Joins several pieces of HTML.
     pub fn concat(pieces: impl IntoIterator<Item = Self>) -> Self {
         Self(pieces.into_iter().map(|piece| piece.0).collect())
     }
 
-    /// Creates a table. The first cell of each row is the heading of the row.
-    pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<Self>>) -> Self {
-        let heading = |text: &&str| Self::element("th", &[("scope", "col")], [Self::text(text)]);
+    /// Creates a table. The first cell of each row is the heading of the row. Explained terms are
+    /// also listed below the table, for users who cannot point at a heading.
+    pub fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<Self>>) -> Self {
+        let heading = |column: &Column<'_>| {
+            let mut attributes = vec![("scope", "col")];
+            attributes.extend(column.class().map(|class| ("class", class)));
+            let text = Self::text(column.heading);
+            let text = match column.meaning {
+                Some(meaning) => Self::element("abbr", &[("title", meaning)], [text]),
+                None => text,
+            };
+            Self::element("th", &attributes, [text])
+        };
         let head = Self::element(
             "thead",
             &[],
-            [Self::element("tr", &[], headings.iter().map(heading))],
+            [Self::element("tr", &[], columns.iter().map(heading))],
         );
         let row = |cells: Vec<Self>| {
             // On a narrow screen each row is shown as a card, in which each cell is labeled.
-            let cell = |(index, cell): (usize, Self)| match index {
-                0 => Self::element("th", &[("scope", "row")], [cell]),
-                _ => Self::element(
-                    "td",
-                    &[(
-                        "data-label",
-                        headings.get(index).copied().unwrap_or_default(),
-                    )],
-                    [cell],
-                ),
+            let cell = |(index, cell): (usize, Self)| {
+                let column = columns.get(index);
+                let class = column.and_then(Column::class);
+                let mut attributes = Vec::from_iter(class.map(|class| ("class", class)));
+                attributes.push(("data-label", column.map_or("", |column| column.heading)));
+                if index == 0 {
+                    attributes.push(("scope", "row"));
+                    return Self::element("th", &attributes, [cell]);
+                }
+                Self::element("td", &attributes, [cell])
             };
             Self::element("tr", &[], cells.into_iter().enumerate().map(cell))
         };
         let body = Self::element("tbody", &[], rows.into_iter().map(row));
         // A wide table scrolls on its own; the page never scrolls sideways.
         let table = Self::element("table", &[], [head, body]);
-        Self::element("div", &[("class", "wide"), ("tabindex", "0")], [table])
+        Self::concat([Self::scroller("wide", table), render_terms(columns)])
     }
+
+    /// Creates a box that scrolls sideways if its content is wider than the page.
+    pub fn scroller(class: &str, content: Self) -> Self {
+        Self::element("div", &[("class", class), ("tabindex", "0")], [content])
+    }
+
+    /// Creates a text that is hidden until the user opens it.
+    pub fn details(class: &str, summary: Self, content: impl IntoIterator<Item = Self>) -> Self {
+        let summary = Self::element("summary", &[], [summary]);
+        let attributes = [("class", class)];
+        let attributes = if class.is_empty() {
+            &[]
+        } else {
+            &attributes[..]
+        };
+        Self::element(
+            "details",
+            attributes,
+            std::iter::once(summary).chain(content),
+        )
+    }
+
+    /// Like [`Self::details`], but open at first.
+    pub fn open_details(
+        class: &str,
+        summary: Self,
+        content: impl IntoIterator<Item = Self>,
+    ) -> Self {
+        let summary = Self::element("summary", &[], [summary]);
+        Self::element(
+            "details",
+            &[("class", class), ("open", "")],
+            std::iter::once(summary).chain(content),
+        )
+    }
+
+    /// Creates a preformatted text in which the lines of a diff are marked by kind.
+    pub fn diff(text: &str) -> Self {
+        let line = |line: &str| {
+            let class = match line.as_bytes() {
+                [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
+                [b'+', ..] => "add",
+                [b'-', ..] => "del",
+                [b'@', b'@', ..] => "hunk",
+                _ => return Self::text(line),
+            };
+            Self::element("span", &[("class", class)], [Self::text(line)])
+        };
+        let lines = text.split_inclusive('\n').map(line);
+        Self::element("pre", &[("class", "diff"), ("tabindex", "0")], lines)
+    }
+
+    /// Joins pieces with a text between them.
+    pub fn join(pieces: impl IntoIterator<Item = Self>, between: &str) -> Self {
+        let between = Self::text(between);
+        let mut joined = Self::default();
+        for piece in pieces {
+            if !joined.0.is_empty() {
+                joined.0.push_str(&between.0);
+            }
+            joined.0.push_str(&piece.0);
+        }
+        joined
+    }
+
+    /// True if there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    heading: &'a str,
+    kind: ColumnKind,
+    /// An explanation of the heading.
+    meaning: Option<&'a str>,
+}
+
+/// The content of a column, which decides its alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ColumnKind {
+    /// A short text that is not wrapped.
+    Text,
+    /// A number, aligned at the right.
+    Figure,
+    /// A long text, which takes the width that other columns leave.
+    Prose,
+}
+
+impl<'a> Column<'a> {
+    /// Creates a column of short texts.
+    pub fn text(heading: &'a str) -> Self {
+        Self {
+            heading,
+            kind: ColumnKind::Text,
+            meaning: None,
+        }
+    }
+
+    /// Creates a column of numbers.
+    pub fn figure(heading: &'a str) -> Self {
+        Self {
+            kind: ColumnKind::Figure,
+            ..Self::text(heading)
+        }
+    }
+
+    /// Creates a column of long texts.
+    pub fn prose(heading: &'a str) -> Self {
+        Self {
+            kind: ColumnKind::Prose,
+            ..Self::text(heading)
+        }
+    }
+
+    /// Adds an explanation of the heading.
+    #[must_use]
+    pub fn explained(self, meaning: &'a str) -> Self {
+        Self {
+            meaning: Some(meaning),
+            ..self
+        }
+    }
+
+    fn class(&self) -> Option<&'static str> {
+        match self.kind {
+            ColumnKind::Text => None,
+            ColumnKind::Figure => Some("num"),
+            ColumnKind::Prose => Some("prose"),
+        }
+    }
+}
+
+/// Renders the list of explained terms, or nothing if no column is explained.
+fn render_terms(columns: &[Column<'_>]) -> Markup {
+    let terms: Vec<_> = columns
+        .iter()
+        .filter_map(|column| Some((column.heading, column.meaning?)))
+        .map(|(heading, meaning)| {
+            Markup::concat([
+                Markup::text_element("dt", heading),
+                Markup::text_element("dd", meaning),
+            ])
+        })
+        .collect();
+    if terms.is_empty() {
+        return Markup::default();
+    }
+    let list = Markup::element("dl", &[], terms);
+    Markup::details("terms", Markup::text(text!("serve-terms")), [list])
 }
 
 /// Returns an HTML page that redirects the browser to another address at once, without scripts.
@@ -154,6 +325,17 @@ pub fn build_redirect_page(to: &str) -> String {
 
 /// Returns a complete HTML document that uses the site's style sheet, icon and script.
 pub fn build_html_document(language: &str, title: &str, body: Markup) -> String {
+    build_document(language, title, Markup::default(), body)
+}
+
+/// Returns a document that a browser without scripts loads again after a second.
+pub(crate) fn build_waiting_document(language: &str, title: &str, body: Markup) -> String {
+    let refresh = Markup::element("meta", &[("http-equiv", "refresh"), ("content", "1")], []);
+    let refresh = Markup::element("noscript", &[], [refresh]);
+    build_document(language, title, refresh, body)
+}
+
+fn build_document(language: &str, title: &str, head: Markup, body: Markup) -> String {
     let head = Markup::concat([
         Markup::element("meta", &[("charset", "utf-8")], []),
         Markup::element(
@@ -176,6 +358,7 @@ pub fn build_html_document(language: &str, title: &str, body: Markup) -> String 
             [],
         ),
         Markup::element("script", &[("src", "/live.js"), ("type", "module")], []),
+        head,
     ]);
     let html = Markup::element(
         "html",
@@ -206,8 +389,20 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("&lt;script&gt;"), "{page}");
-        let row = Markup::table(&[hostile], [vec![Markup::link(hostile, hostile)]]);
+        let column = Column::figure(hostile).explained(hostile);
+        let row = Markup::table(&[column], [vec![Markup::link(hostile, hostile)]]);
         assert!(!row.0.contains("<script"), "{row:?}");
+    }
+
+    #[test]
+    fn diff_marks_lines_and_keeps_the_text() {
+        let text = "--- a\n+++ b\n@@ -1 +1 @@\n same\n-old <b>\n+new\n\n++x";
+        assert_eq!(
+            Markup::diff(text).0,
+            "<pre class=\"diff\" tabindex=\"0\"><span class=\"file\">--- a\n</span><span class=\"file\">+++ b\n</span>\
+             <span class=\"hunk\">@@ -1 +1 @@\n</span> same\n<span class=\"del\">-old &lt;b&gt;\n</span>\
+             <span class=\"add\">+new\n</span>\n<span class=\"add\">++x</span></pre>"
+        );
     }
 
     #[test]

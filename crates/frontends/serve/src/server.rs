@@ -27,6 +27,13 @@ use crate::markup::build_redirect_page;
 /// The interval at which the server checks whether a page has changed.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The interval at which the server checks whether the text of a running page has grown. Reading
+/// that text costs little.
+const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(80);
+
+/// The number of checks of the text for each check of the whole page.
+const TEXT_POLLS_PER_VERSION: usize = 3;
+
 /// The path and the query string of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
@@ -45,6 +52,14 @@ impl PageRequest {
                 .collect(),
             query: FormFields::parse(query.as_bytes()).0.into_iter().collect(),
         }
+    }
+
+    /// Returns a number of the query; 0 if it is missing or not a number.
+    pub(crate) fn number(&self, name: &str) -> usize {
+        self.query
+            .get(name)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -129,6 +144,18 @@ pub trait Site: Send + Sync {
 
     /// Returns a text that changes whenever the page changes, or `None` if the page never changes.
     async fn version(&self, request: &PageRequest) -> Option<String>;
+
+    /// Returns the text that a page shows while it is being written, or `None` if the page shows no
+    /// such text. It is asked for several times a second.
+    fn live_text(&self, _: &PageRequest) -> Option<String> {
+        None
+    }
+
+    /// Returns the page for an error, or `None` if plain text is enough. `message` is in the user's
+    /// language.
+    fn error_page(&self, _status: u16, _message: &str) -> Option<String> {
+        None
+    }
 
     /// Returns the style sheet of all pages.
     fn style(&self) -> String;
@@ -255,8 +282,12 @@ async fn handle_form(
             build_response(StatusCode::OK, "text/html; charset=utf-8", html)
         }
         Ok(Some(FormAnswer::Redirect(to))) => build_redirect_response(&to),
-        Ok(None) => build_error_response(StatusCode::NOT_FOUND, "there is no such form"),
-        Err(error) => build_error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
+        Ok(None) => build_error_page(
+            site.as_ref(),
+            StatusCode::NOT_FOUND,
+            "there is no such form",
+        ),
+        Err(error) => build_error_page(site.as_ref(), StatusCode::INTERNAL_SERVER_ERROR, &error),
     }
 }
 
@@ -295,9 +326,24 @@ async fn handle_get(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody
         }
         _ => match site.page(&page).await {
             Ok(Some(html)) => build_response(StatusCode::OK, "text/html; charset=utf-8", html),
-            Ok(None) => build_error_response(StatusCode::NOT_FOUND, "there is no such page"),
-            Err(error) => build_error_response(StatusCode::INTERNAL_SERVER_ERROR, &error),
+            Ok(None) => build_error_page(
+                site.as_ref(),
+                StatusCode::NOT_FOUND,
+                "there is no such page",
+            ),
+            Err(error) => {
+                build_error_page(site.as_ref(), StatusCode::INTERNAL_SERVER_ERROR, &error)
+            }
         },
+    }
+}
+
+/// Returns an error response with the site's page for the error.
+fn build_error_page(site: &dyn Site, status: StatusCode, why: &str) -> Response<SiteBody> {
+    let message = haft_messages::translate_error(why);
+    match site.error_page(status.as_u16(), &message) {
+        Some(page) => build_response(status, "text/html; charset=utf-8", page),
+        None => build_error_response(status, why),
     }
 }
 
@@ -329,24 +375,64 @@ fn set_header(response: &mut Response<SiteBody>, name: HeaderName, value: &str) 
     }
 }
 
-/// Returns a response that streams an event for the page's current version, and another event
-/// whenever the version changes.
+/// Returns a response that streams an event for the page's current version, another event whenever
+/// the version changes, and events of the type `text` while the page's text grows.
 fn build_event_stream(site: Arc<dyn Site>, page: PageRequest) -> Response<SiteBody> {
-    let next = |(site, page, before): (Arc<dyn Site>, PageRequest, Option<String>)| async move {
-        loop {
-            let version = site.version(&page).await?;
-            if before.as_ref() != Some(&version) {
-                let event = format!("data: {}\n\n", version.replace(['\n', '\r'], " "));
-                let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(event)));
-                return Some((frame, (site, page, Some(version))));
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
+    let watched = WatchedPage {
+        site,
+        page,
+        version: None,
+        text: None,
     };
-    let body = StreamBody::new(stream::unfold((site, page, None), next));
+    let next = |mut watched: WatchedPage| async move {
+        let event = watched.next_event().await?;
+        let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(event)));
+        Some((frame, watched))
+    };
+    let body = StreamBody::new(stream::unfold(watched, next));
     let mut response = Response::new(body.boxed_unsync());
     set_header(&mut response, CONTENT_TYPE, "text/event-stream");
     response
+}
+
+/// A page whose changes are streamed to a browser.
+struct WatchedPage {
+    site: Arc<dyn Site>,
+    page: PageRequest,
+    /// The version and the text of the last events.
+    version: Option<String>,
+    text: Option<String>,
+}
+
+impl WatchedPage {
+    /// Waits for a change, and returns its event, or `None` if the page no longer changes.
+    async fn next_event(&mut self) -> Option<String> {
+        loop {
+            let version = self.site.version(&self.page).await?;
+            if self.version.as_ref() != Some(&version) {
+                let event = format!("data: {}\n\n", version.replace(['\n', '\r'], " "));
+                self.version = Some(version);
+                return Some(event);
+            }
+            let pause = match self.text {
+                Some(_) => TEXT_POLL_INTERVAL,
+                None => POLL_INTERVAL,
+            };
+            for _ in 0..TEXT_POLLS_PER_VERSION {
+                let text = self.site.live_text(&self.page);
+                if text != self.text {
+                    self.text.clone_from(&text);
+                    // JSON has no line breaks.
+                    let json = serde_json::Value::from(text.unwrap_or_default());
+                    return Some(format!("event: text\ndata: {json}\n\n"));
+                }
+                tokio::time::sleep(pause).await;
+                if text.is_none() {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

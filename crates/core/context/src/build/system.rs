@@ -31,7 +31,7 @@ pub enum RoleText<'a> {
 }
 
 /// The description of the machine and the working folder, as given to the model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// The operating system and its distribution.
     pub os: String,

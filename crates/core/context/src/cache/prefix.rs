@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::rounds::{
     CLEARED_OWNER, COMPRESSED_OWNER, EXCERPT_OWNER, LEDGER_OWNER, SUMMARY_OWNER,
 };
+use crate::cache::pricing::{BreakPrice, PriceBasis};
 use crate::policy::Policy;
 use crate::reduce::edits::EditState;
 
@@ -152,12 +153,7 @@ pub struct Break {
     pub cause: Cause,
     /// The first segment that differs, as it was in the previous request.
     pub first: SentSegment,
-    /// The number of tokens that were sent before and are sent again without being read from the
-    /// cache.
-    pub tokens: u64,
-    /// The extra cost of sending `tokens` again instead of reading them from the cache, in USD;
-    /// `None` without prices.
-    pub cost: Option<f64>,
+    pub price: BreakPrice,
 }
 
 /// The changes that were made on purpose but cannot be recognized from a request's segments.
@@ -170,8 +166,6 @@ pub(crate) struct DeliberateChanges {
 /// Compares a request with the previous one. [`pricing`](crate::cache::pricing) computes the cost
 /// of a break later, once the marks of the request are set.
 pub(crate) fn compare_requests(last: &Sent, now: &Sent, done: DeliberateChanges) -> Prefix {
-    let pairs = last.segments.iter().zip(&now.segments);
-    let same = pairs.take_while(|(old, new)| old.hash == new.hash).count();
     let outside = if last.model != now.model {
         Some(Cause::ModelSwitched)
     } else if last.tools != now.tools {
@@ -179,8 +173,7 @@ pub(crate) fn compare_requests(last: &Sent, now: &Sent, done: DeliberateChanges)
     } else {
         None
     };
-    // Tools come before everything else on every API.
-    let kept = if outside.is_some() { 0 } else { same };
+    let kept = count_kept_segments(last, now);
     let Some(first) = last.segments.get(kept) else {
         return Prefix { kept, broken: None };
     };
@@ -190,10 +183,30 @@ pub(crate) fn compare_requests(last: &Sent, now: &Sent, done: DeliberateChanges)
         broken: Some(Break {
             cause,
             first: first.clone(),
-            tokens: 0,
-            cost: None,
+            price: BreakPrice {
+                tokens: 0,
+                cost: None,
+                basis: PriceBasis::Forecast,
+            },
         }),
     }
+}
+
+/// Returns the number of segments at the start of `now` that repeat those of `earlier`; 0 if the
+/// requests differ in the model or the tools, because tools come before everything else on every
+/// API.
+pub(crate) fn count_kept_segments(earlier: &Sent, now: &Sent) -> usize {
+    if earlier.model != now.model || earlier.tools != now.tools {
+        return 0;
+    }
+    count_equal_segments(earlier, now)
+}
+
+/// Returns the number of segments at the start of `now` that repeat those of `earlier`, whatever
+/// the requests' models and tools are.
+pub(crate) fn count_equal_segments(earlier: &Sent, now: &Sent) -> usize {
+    let pairs = earlier.segments.iter().zip(&now.segments);
+    pairs.take_while(|(old, new)| old.hash == new.hash).count()
 }
 
 /// Returns the reason why the segments differ at `index`.

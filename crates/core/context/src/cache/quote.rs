@@ -195,6 +195,25 @@ impl PrefixCache {
         self.quote_replacement(idle, request, &remove_messages(request, gone), model)
     }
 
+    /// Prepares quotes of several removals from `request`, each like [`Self::quote_removal`], which
+    /// together cost little more than one.
+    pub fn removal_quotes<'a>(
+        &self,
+        idle: Duration,
+        request: &'a [CachePiece],
+        model: &'a ModelSpec,
+    ) -> RemovalQuotes<'a> {
+        let mut cache = self.clone();
+        cache.cache.remember_prefixes(&self.scale_pieces(request));
+        RemovalQuotes {
+            otherwise: cache.predict_usage(idle, request),
+            cache,
+            idle,
+            request,
+            model,
+        }
+    }
+
     /// Quotes the replacement of the request `before` by the request `after`, either of which would
     /// be sent after a pause of `idle` since the newest request.
     pub fn quote_replacement(
@@ -244,6 +263,25 @@ impl PrefixCache {
                 ..*piece
             })
             .collect()
+    }
+}
+
+/// Quotes of removals from one request.
+pub struct RemovalQuotes<'a> {
+    cache: PrefixCache,
+    idle: Duration,
+    request: &'a [CachePiece],
+    /// The input of the next request without a removal.
+    otherwise: Usage,
+    model: &'a ModelSpec,
+}
+
+impl RemovalQuotes<'_> {
+    /// Quotes the removal of the messages with the indices `gone`.
+    pub fn quote(&self, gone: Range<usize>) -> Quote {
+        let left = remove_messages(self.request, gone);
+        let usage = self.cache.predict_usage(self.idle, &left);
+        Quote::from_usages(self.otherwise, usage, self.model)
     }
 }
 

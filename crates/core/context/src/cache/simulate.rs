@@ -24,6 +24,7 @@
 //! Invariant: pieces that a request shares with the start of the previous one are not hashed again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_types::{
@@ -113,6 +114,9 @@ pub struct CacheSimulator {
     count: usize,
     /// The hash of each piece of the previous request, with the prefix that ends at that piece.
     before: Vec<(ContentHash, KnownPrefix)>,
+    /// The hash of each piece of a request that similar requests will be compared with, and the
+    /// hash of the prefix that ends there. It only saves time.
+    memo: Arc<[(ContentHash, ContentHash)]>,
 }
 
 /// A prefix of a request, which ends with one of the request's pieces.
@@ -163,7 +167,17 @@ impl CacheSimulator {
             stored: HashMap::new(),
             count: 0,
             before: Vec::new(),
+            memo: Arc::default(),
         }
+    }
+
+    /// Computes the prefixes of `request` once, for several requests that begin like it.
+    pub(crate) fn remember_prefixes(&mut self, request: &[CachePiece]) {
+        let prefixes = self.build_prefixes(request, 0);
+        let hashes = request.iter().zip(prefixes);
+        self.memo = hashes
+            .map(|(piece, prefix)| (piece.hash, prefix.hash))
+            .collect();
     }
 
     /// Simulates sending a request and returns its input usage. `at` is the time since an arbitrary
@@ -220,10 +234,22 @@ impl CacheSimulator {
     /// with the previous request.
     fn build_prefixes(&self, request: &[CachePiece], same: usize) -> Vec<KnownPrefix> {
         let mut prefixes: Vec<KnownPrefix> = Vec::with_capacity(request.len());
+        let remembered = self.memo.iter().zip(request);
+        let remembered = remembered
+            .take_while(|((hash, _), piece)| *hash == piece.hash)
+            .count();
         for (index, piece) in request.iter().enumerate() {
             let before = prefixes.last();
-            let prefix = match self.before.get(index).filter(|_| index < same) {
-                Some((_, known)) => KnownPrefix::with_piece_hash(before, piece, known.hash),
+            let known = match self.before.get(index).filter(|_| index < same) {
+                Some((_, known)) => Some(known.hash),
+                None => self
+                    .memo
+                    .get(index)
+                    .filter(|_| index < remembered)
+                    .map(|(_, prefix)| *prefix),
+            };
+            let prefix = match known {
+                Some(hash) => KnownPrefix::with_piece_hash(before, piece, hash),
                 None => KnownPrefix::with_piece(before, piece),
             };
             prefixes.push(prefix);

@@ -337,6 +337,24 @@ pub fn select_messages(
     Ok(chosen)
 }
 
+/// Returns the first and the last message of the block of every message that can be edited. Unlike
+/// [`select_messages`] for each message, it reads the history once.
+pub fn block_ends(
+    history: &[Arc<Entry>],
+    counter: &dyn TokenCounter,
+) -> HashMap<MessageId, (MessageId, MessageId)> {
+    let line = Timeline::new(repair_blocks(history, counter));
+    let mut ends: HashMap<u32, (MessageId, MessageId)> = HashMap::new();
+    for item in &line.items {
+        ends.entry(item.block).or_insert((item.id(), item.id())).1 = item.id();
+    }
+    let of_items = line
+        .items
+        .iter()
+        .filter_map(|item| Some((item.id(), *ends.get(&item.block)?)));
+    of_items.collect()
+}
+
 /// Returns the position of the message with a short or full id.
 fn find_message(text: &str, line: &Timeline) -> Result<usize, EditError> {
     let text = text.trim().to_ascii_lowercase();

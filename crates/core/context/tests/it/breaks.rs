@@ -307,7 +307,7 @@ fn break_costs_agree_with_sums_calculated_by_hand() {
             case.number::<u64>("tokens"),
             "{name}: the fixture's own sum"
         );
-        assert_eq!(broken.tokens, starred, "{name}: tokens paid again");
-        assert_money(name, case.number("cost"), broken.cost.unwrap());
+        assert_eq!(broken.price.tokens, starred, "{name}: tokens paid again");
+        assert_money(name, case.number("cost"), broken.price.cost.unwrap());
     }
 }

@@ -14,11 +14,9 @@ use serde_json::Value;
 
 use crate::calls::progress::ProgressRelay;
 use crate::error::EngineError;
+use crate::names::ENDED_AGENTS_KEY;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
-
-/// The metadata key under which an announcement lists the conversations of its agents.
-const ENDED_AGENTS_KEY: &str = "ended_agents";
 
 impl Session {
     /// Appends one message that informs the model about all agents that have ended.

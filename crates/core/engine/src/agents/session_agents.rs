@@ -96,6 +96,18 @@ impl Session {
         Ok(())
     }
 
+    /// In a replayed run, appends the messages that came from background tasks, other agents and
+    /// hooks at this position of the recorded run.
+    pub(crate) async fn append_recorded_messages(&mut self) -> Result<(), EngineError> {
+        let Some(recorded) = self.config.tools.replayed.clone() else {
+            return Ok(());
+        };
+        while let Some(message) = recorded.take_outside_message() {
+            self.transcript.append(message).await?;
+        }
+        Ok(())
+    }
+
     /// Appends the user's input that has arrived through the event sink since the last request.
     pub(crate) async fn append_user_input(
         &mut self,

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::caches;
 use super::call_check::AdmittedCall;
 use crate::names;
+use crate::session::recorded_run::{PlannedCall, RECORD_ENDS_MESSAGE, RecordedRun};
 use crate::turn::event_log::CallRun;
 use crate::turn::outcome::RequestedResult;
 use crate::turn::turn_io::TurnIo;
@@ -25,11 +26,13 @@ pub(crate) struct StartedCall {
     programs: Vec<String>,
 }
 
-/// Starts a call in its own task, so that a panic in a tool becomes an error result.
+/// Starts a call in its own task, so that a panic in a tool becomes an error result. `replayed` is
+/// the record of the run that the session replays.
 pub(crate) fn start_call(
     admitted: AdmittedCall,
     registry: Registry,
     context: ToolContext,
+    replayed: Option<&RecordedRun>,
 ) -> (ToolCall, StartedCall) {
     let AdmittedCall {
         call,
@@ -45,9 +48,18 @@ pub(crate) fn start_call(
         | Intent::Nothing
         | Intent::Unknown => Vec::new(),
     };
+    let planned = replayed.map_or(PlannedCall::Run, |run| {
+        run.plan_call(&call, tool.as_ref(), &context.workspace)
+    });
     let since = Instant::now();
     let task = tokio::spawn(async move {
-        let output = registry.call(tool.as_ref(), &context, arguments).await;
+        let output = match planned {
+            PlannedCall::Run => registry.call(tool.as_ref(), &context, arguments).await,
+            PlannedCall::Repeat(recorded) => *recorded,
+            PlannedCall::Interrupted => {
+                Envelope::failure("interrupted", RECORD_ENDS_MESSAGE).into()
+            }
+        };
         (output, since.elapsed())
     });
     (

@@ -45,7 +45,11 @@ impl Session {
         let mut done = ToolsDone::default();
         let mut admitted = Vec::new();
         let stop = self.transcript.last_stop_reason();
-        for checked in call_check::check_calls(calls, &stop, self.audience()) {
+        let replayed = self.config.tools.replayed.clone();
+        for mut checked in call_check::check_calls(calls, &stop, self.audience()) {
+            if let (Some(recorded), Ok(call)) = (&replayed, &mut checked) {
+                recorded.redirect_arguments(&mut call.arguments);
+            }
             let permitted = match checked {
                 // The results of earlier calls are shown before the user is asked.
                 Ok(call) if !one_call::is_read_only(call.tool.access()) => {
@@ -66,6 +70,14 @@ impl Session {
             let Some(permitted) = permitted else {
                 return Ok(Input::Cancelled);
             };
+            if let Some(recorded) = &replayed {
+                match &permitted {
+                    Ok(call) => recorded.record_decision(&call.admitted.call, None),
+                    Err(refused) => {
+                        recorded.record_decision(&refused.call, Some(&refused.envelope));
+                    }
+                }
+            }
             match permitted {
                 Ok(call) if one_call::is_read_only(call.admitted.tool.access()) => {
                     admitted.push(call);
@@ -119,6 +131,14 @@ impl Session {
         call: AdmittedCall,
         io: &mut TurnIo<'_>,
     ) -> Option<Result<PermittedCall, Box<RefusedCall>>> {
+        let replayed = self.config.tools.replayed.as_ref();
+        if let Some(envelope) = replayed.and_then(|run| run.find_blocked_result(&call.call)) {
+            return Some(Err(Box::new(RefusedCall {
+                call: call.call,
+                envelope,
+                denied: false,
+            })));
+        }
         let UnblockedCall {
             call,
             opinion,
@@ -240,7 +260,9 @@ impl Session {
             };
             let before = self.read_before_write(&call.call, io.cancel).await;
             io.emit(call_running_event(&call.call));
-            let (call, task) = one_call::start_call(call, self.prompt.registry().clone(), context);
+            let replayed = self.config.tools.replayed.as_deref();
+            let (call, task) =
+                one_call::start_call(call, self.prompt.registry().clone(), context, replayed);
             started.push((call, task, recorded, ran, before));
         }
         for (call, task, recorded, ran, before) in started {
@@ -345,7 +367,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let ToolOutput {
             mut envelope,
-            images,
+            mut images,
             changes,
             requests,
             flow: _,
@@ -365,12 +387,18 @@ impl Session {
         }
         secrets::mask_envelope(&self.config.safety.masker, &mut envelope);
         self.replace_repeated_read(&call.name, &mut envelope);
-        let event = call_result_event(call, &envelope);
-        let tool = self.prompt.canonical_name(&call.name);
-        let changed = changes
+        let mut changed: Vec<_> = changes
             .iter()
             .map(|change| self.config.folders.workspace.display_path(&change.path))
             .collect();
+        let replayed = self.config.tools.replayed.as_ref();
+        if let Some(recorded) = replayed.and_then(|run| run.finish_call(call, &envelope)) {
+            envelope = recorded.envelope;
+            images = recorded.images;
+            changed = recorded.changed;
+        }
+        let event = call_result_event(call, &envelope);
+        let tool = self.prompt.canonical_name(&call.name);
         self.transcript
             .append_result(
                 call,

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use haft_context::{
-    Account, Assembly, ContextError, EditState, ListOwner, Snapshot, assemble, excerpt_path,
+    Account, Assembly, ContextError, EditState, ListOwner, PriceBasis, Snapshot, assemble,
+    excerpt_path,
 };
 use haft_files::Durability;
 use haft_types::{Entry, EventBody, Layer, MessageId, Request, Usage};
@@ -85,7 +86,8 @@ impl Session {
             spill: Some(&self.config.folders.workspace.spill),
             ..plain
         };
-        assemble(&self.sent.add_to_snapshot(edits, now))
+        let time = self.services.shared.clock.now();
+        assemble(&self.sent.add_to_snapshot(edits, now, time))
     }
 
     /// Logs how much of the next request the provider's cache is expected to contain.
@@ -118,7 +120,10 @@ impl Session {
         self.prompt
             .store_tool_descriptions(&self.transcript)
             .await?;
-        self.sent.record_account(account, &self.transcript).await
+        let now = self.services.shared.clock.now();
+        self.sent
+            .record_account(account, &self.transcript, now)
+            .await
     }
 }
 
@@ -126,6 +131,10 @@ impl Session {
     /// Writes the full text of results that are sent as excerpts to the files that the excerpts
     /// name. If writing fails, the user gets a notice; the full text remains in the store.
     fn spill_excerpts(&self, messages: &[MessageId], io: &mut TurnIo<'_>) {
+        // The files belong to the recorded conversation, which a replay leaves alone.
+        if self.config.tools.replayed.is_some() {
+            return;
+        }
         let folder = &self.config.folders.workspace.spill;
         for id in messages {
             let history = self.transcript.history();
@@ -176,8 +185,9 @@ fn emit_account_events(account: &Account, request: &Request, io: &mut TurnIo<'_>
             index: account.prefix.as_ref().map_or(0, |prefix| prefix.kept),
             owner: broken.first.owner.to_string(),
             message_id: broken.first.message.short_id().to_string(),
-            tokens: broken.tokens,
-            cost: broken.cost,
+            tokens: broken.price.tokens,
+            cost: broken.price.cost,
+            forecast: broken.price.basis == PriceBasis::Forecast,
         });
     }
     // Only the last run of reminders counts: earlier copies may be part of the history.

@@ -18,8 +18,8 @@ use haft_context::{
 use haft_model::{Client, Delta, ModelError, Reply};
 use haft_tools::TodoState;
 use haft_types::{
-    CompactionPhase, Cost, EventBody, LlmMetadata, ModelSpec, Part, Request, Role, StopReason,
-    TokenCounter, Usage,
+    CompactionPhase, ContentHash, Cost, EventBody, LlmMetadata, Message, MessageId, ModelSpec,
+    Part, Request, Role, StopReason, TokenCounter, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -205,6 +205,14 @@ impl Session {
             plan.tokens()
         );
         io.emit(compaction_event(CompactionPhase::Started, &plan, message));
+        if let Some(recorded) = self.config.tools.replayed.clone() {
+            let Some(summary) = recorded.next_summary() else {
+                let why = "the recorded run has no summary here";
+                return self.record_failed_archive(&plan, kept, why, io).await;
+            };
+            let made = Summary::from_record(summary, self.config.model.clone());
+            return self.archive(&plan, made.text(), &made, io).await;
+        }
         let session = self.transcript.history().to_vec();
         let mut refused = None;
         // A rejected summary is requested once more, with the reason.
@@ -355,12 +363,12 @@ impl Session {
         plan: &CompactionPlan,
         text: String,
     ) -> Result<(), EngineError> {
-        let message = new_summary_message(
-            self.transcript.fresh_id(),
-            self.services.shared.clock.now(),
-            text,
-            plan,
-        );
+        // A stand-in is no message of the conversation, so a replay takes no recorded id for it.
+        let id = match self.config.tools.replayed {
+            Some(_) => MessageId::from_hash(ContentHash::from_content(text.as_bytes())),
+            None => self.transcript.fresh_id(),
+        };
+        let message = new_summary_message(id, self.services.shared.clock.now(), text, plan);
         self.sent
             .set_stand_in(
                 message,
@@ -481,6 +489,22 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Returns the summary of a recorded run as the reply of `by`.
+    fn from_record(summary: &Message, by: ModelSpec) -> Self {
+        let made = summary.llm_metadata.as_deref();
+        Self {
+            reply: Reply {
+                parts: vec![Part::from_text(summary.joined_text())],
+                stop: StopReason::EndTurn,
+                usage: made.map(LlmMetadata::usage).unwrap_or_default(),
+                time_to_first_token: Duration::ZERO,
+                duration: Duration::ZERO,
+            },
+            by,
+            cost: None,
+        }
+    }
+
     pub(crate) fn usage_event(&self) -> EventBody {
         EventBody::Usage {
             model: self.by.full_name(),

@@ -29,6 +29,10 @@ impl Session {
         mut reply: Reply,
         io: &mut TurnIo<'_>,
     ) -> (Reply, Option<ModelError>) {
+        // A recorded reply is already the whole of its parts.
+        if self.config.tools.replayed.is_some() {
+            return (reply, None);
+        }
         for _ in 0..self.services.running.limits().continuations {
             if !can_continue(&reply) {
                 break;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use haft_context::{
     Assembly, CompactionPlan, ContextEdit, EditError, EditReach, EditTargets, Edited, Edits,
-    PrefixCache, Quote, SummaryWish, accept_summary, build_fallback_summary, check_edit,
-    request_pieces, select_messages,
+    PrefixCache, Quote, SummaryWish, accept_summary, block_ends, build_fallback_summary,
+    check_edit, request_pieces, select_messages,
 };
 use haft_store::StoreError;
 use haft_types::{Entry, Layer, Message, MessageId, Role, ShortId, Timestamp, Usage};
@@ -62,6 +62,14 @@ pub struct ContextLine {
     pub excerpt: String,
 }
 
+/// Some of a conversation's messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextPage {
+    pub lines: Vec<ContextLine>,
+    /// The number of messages in the conversation.
+    pub all: usize,
+}
+
 /// The effect of an edit that was made or quoted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditEffect {
@@ -101,6 +109,17 @@ impl Session {
 
     /// Lists every message of the conversation with its effect on the next request.
     pub async fn list_context_lines(&mut self) -> Result<Vec<ContextLine>, EditContextError> {
+        Ok(self.list_context_page(0, usize::MAX).await?.lines)
+    }
+
+    /// Lists at most `count` messages of the conversation, starting at position `from`, with their
+    /// effect on the next request. The cost grows with `count` and with the length of the
+    /// conversation.
+    pub async fn list_context_page(
+        &mut self,
+        from: usize,
+        count: usize,
+    ) -> Result<ContextPage, EditContextError> {
         drop(self.refresh_prompt()?);
         let (cache, idle) = self.load_prefix_cache().await?;
         let Assembly { request, .. } =
@@ -117,26 +136,27 @@ impl Session {
             .enumerate()
             .map(|(at, one)| (one.entry.message.message_id, at))
             .collect();
-        let mut lines = Vec::with_capacity(self.transcript.history().len());
-        for entry in self.transcript.history() {
+        let blocks = block_ends(
+            self.transcript.history(),
+            self.services.shared.counter.as_ref(),
+        );
+        let quotes = cache.removal_quotes(idle, &sent, &self.config.model);
+        let all = self.transcript.history().len();
+        let shown = self.transcript.history().iter().skip(from).take(count);
+        let mut lines = Vec::with_capacity(count.min(all));
+        for entry in shown {
             let message = &entry.message;
             let id = message.message_id;
             let place = places.get(&id).copied();
             let segment = place.map(|at| &request.segments[at]);
-            let block = self
-                .resolve_messages(&[id.to_string()], EditReach::Block)
-                .map(|chosen| chosen.ids)
-                .ok();
-            let ends = block
-                .as_ref()
-                .and_then(|ids| Some((places.get(ids.first()?)?, places.get(ids.last()?)?)));
+            let block = blocks.get(&id);
+            let ends =
+                block.and_then(|(first, last)| Some((places.get(first)?, places.get(last)?)));
             let free =
                 segment.is_some_and(|one| one.layer == Layer::History && one.owner != "summary");
-            let removal =
-                ends.filter(|(first, last)| free && first <= last)
-                    .map(|(first, last)| {
-                        cache.quote_removal(idle, &sent, *first..*last + 1, &self.config.model)
-                    });
+            let removal = ends
+                .filter(|(first, last)| free && first <= last)
+                .map(|(first, last)| quotes.quote(*first..*last + 1));
             let tools = message
                 .tool_calls()
                 .map(|call| call.resolve_indirect().into_owned().name);
@@ -152,14 +172,11 @@ impl Session {
                 cache: place.map(|at| states[at]),
                 edited: self.sent.edit_state().get(id),
                 removal,
-                block: block
-                    .and_then(|ids| ids.first().copied())
-                    .unwrap_or(id)
-                    .short_id(),
+                block: block.map_or(id, |(first, _)| *first).short_id(),
                 excerpt: first_words(message),
             });
         }
-        Ok(lines)
+        Ok(ContextPage { lines, all })
     }
 
     /// Returns the cost of an edit in the next request. Changes nothing.

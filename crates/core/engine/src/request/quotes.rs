@@ -93,9 +93,9 @@ pub fn sent_from_outline(outline: &RequestOutline) -> (Sent, u32) {
         tools: outline.tools,
         policy: ContentHash::from_content(b""),
         edits: None,
-        segments: outline.segments.clone(),
+        segments: outline.segments.to_vec(),
     };
-    let segments: u64 = outline
+    let segments: u64 = sent
         .segments
         .iter()
         .map(|segment| u64::from(segment.tokens))

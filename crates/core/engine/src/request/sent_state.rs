@@ -5,12 +5,13 @@
 //! a resumed conversation sends equal messages.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{
-    Account, Carried, Cleared, ContextEdit, EditState, Edits, Memo, PrefixCache, Sent, Snapshot,
-    first_kept_of_summary, is_cold,
+    Account, Carried, Cleared, ContextEdit, EarlierRequest, EditState, Edits, Memo, PrefixCache,
+    Sent, Snapshot, first_kept_of_summary, is_cold,
 };
 use haft_store::{LoggedRequest, LoggedSegment, Store, StoreError};
 use haft_types::{
@@ -37,6 +38,11 @@ pub(crate) struct SentState {
     memo: Memo,
     /// The last request.
     last: Option<Sent>,
+    /// The newest request to each model that was used before the model of `last`, by the name of
+    /// the model. Its cache may still contain the request when the user switches back.
+    earlier: HashMap<String, TimedRequest>,
+    /// The time of the last request; `None` if another process sent it.
+    last_at: Option<Timestamp>,
     /// The results that pruning has cleared so far.
     cleared: Option<Cleared>,
     /// Other decisions of earlier requests that apply to later requests.
@@ -54,10 +60,25 @@ pub(crate) struct SentState {
     token_limit: Option<u64>,
 }
 
+/// A request, and the time at which it was sent.
+pub(crate) struct TimedRequest {
+    sent: Sent,
+    at: Timestamp,
+}
+
+/// The requests of a stored conversation that the next request depends on.
+#[derive(Default)]
+pub(crate) struct LoggedState {
+    /// The newest request in the log.
+    last: Option<Sent>,
+    /// The newest request to the session's model, if `last` went to another one.
+    own: Option<TimedRequest>,
+}
+
 impl SentState {
-    /// Restores the state of a conversation. `last` is the newest request in the log.
+    /// Restores the state of a conversation.
     pub(crate) fn restore(
-        last: Option<Sent>,
+        logged: LoggedState,
         history: &[Arc<Entry>],
         counter: &dyn TokenCounter,
         state: &mut StoredState,
@@ -65,7 +86,13 @@ impl SentState {
         let edits: Edits = state.take().unwrap_or_default();
         Self {
             memo: Memo::default(),
-            last,
+            last: logged.last,
+            earlier: logged
+                .own
+                .map(|own| (own.sent.model.clone(), own))
+                .into_iter()
+                .collect(),
+            last_at: None,
             cleared: state.take(),
             carried: state.take(),
             edited: edits.combined_state(),
@@ -122,11 +149,17 @@ impl SentState {
         &'a self,
         edits: &'a EditState,
         snapshot: Snapshot<'a>,
+        now: Timestamp,
     ) -> Snapshot<'a> {
+        let own = self.earlier.get(&snapshot.model.full_name());
         Snapshot {
             edits: Some(edits),
             cleared: self.cleared.as_ref(),
             last: self.last.as_ref(),
+            own: own.map(|own| EarlierRequest {
+                sent: &own.sent,
+                idle: now.duration_since(own.at).try_into().ok(),
+            }),
             carried: self.carried.as_ref(),
             most: self.token_limit,
             memo: Some(&self.memo),
@@ -139,6 +172,7 @@ impl SentState {
         &mut self,
         account: Account,
         transcript: &Transcript,
+        now: Timestamp,
     ) -> Result<(), EngineError> {
         if let Some(cleared) = account.cleared {
             transcript.store_state(&cleared).await?;
@@ -159,7 +193,17 @@ impl SentState {
                 .store_state(&SentEdits(account.sent.edits))
                 .await?;
         }
+        self.earlier.remove(&account.sent.model);
+        let before = self
+            .last
+            .take()
+            .filter(|sent| sent.model != account.sent.model);
+        if let Some((sent, at)) = before.zip(self.last_at.or(transcript.last_reply_at())) {
+            let model = sent.model.clone();
+            self.earlier.insert(model, TimedRequest { sent, at });
+        }
         self.last = Some(account.sent);
+        self.last_at = Some(now);
         Ok(())
     }
 
@@ -315,32 +359,53 @@ fn restore_stand_in(
     there.then(|| Entry::new(message, counter))
 }
 
-/// Returns the last request in the log.
-pub(crate) async fn load_last_sent(
+/// Reads the requests of the log that the next request depends on.
+pub(crate) async fn load_logged_state(
     store: &dyn Store,
     transcript: &Transcript,
     config: &SessionConfig,
     counter: &dyn TokenCounter,
     state: &mut StoredState,
-) -> Result<Option<Sent>, StoreError> {
+) -> Result<LoggedState, StoreError> {
     let id = transcript.id();
-    let Some(last) = store
-        .logged_requests(id)
-        .await?
-        .last()
-        .map(|summary| summary.number)
-    else {
-        return Ok(None);
+    let summaries = store.logged_requests(id).await?;
+    let Some(last) = summaries.last() else {
+        return Ok(LoggedState::default());
     };
-    let Some(LoggedRequest {
-        summary,
-        segments,
-        tools,
-        ..
-    }) = store.logged_request(id, last).await?
-    else {
-        return Ok(None);
+    let model = config.model.full_name();
+    let own = summaries
+        .iter()
+        .rfind(|summary| summary.model == model)
+        .filter(|_| last.model != model);
+    let own = match own {
+        Some(own) => store.logged_request(id, own.number).await?,
+        None => None,
     };
+    let own = own.map(|logged| TimedRequest {
+        at: logged.summary.sent_at,
+        sent: to_sent(logged, counter, config.policy.hash_for(&config.model), None),
+    });
+    let Some(last) = store.logged_request(id, last.number).await? else {
+        return Ok(LoggedState { last: None, own });
+    };
+    let policy = state.take().map_or_else(
+        || config.policy.hash_for(&config.model),
+        |SentPolicy(hash)| hash,
+    );
+    let edits = state.take().and_then(|SentEdits(hash)| hash);
+    Ok(LoggedState {
+        last: Some(to_sent(last, counter, policy, edits)),
+        own,
+    })
+}
+
+/// Converts a logged request to an outline. The log contains neither the policy nor the edits.
+fn to_sent(
+    logged: LoggedRequest,
+    counter: &dyn TokenCounter,
+    policy: ContentHash,
+    edits: Option<ContentHash>,
+) -> Sent {
     let segment = |segment: LoggedSegment| SentSegment {
         layer: segment.layer,
         owner: segment.owner.into(),
@@ -349,16 +414,13 @@ pub(crate) async fn load_last_sent(
         tokens: segment.tokens,
         boundary: segment.boundary,
     };
-    Ok(Some(Sent {
-        model: summary.model,
-        tools: ToolSet::new(tools, counter).hash,
-        policy: state.take().map_or_else(
-            || config.policy.hash_for(&config.model),
-            |SentPolicy(hash)| hash,
-        ),
-        edits: state.take().and_then(|SentEdits(hash)| hash),
-        segments: segments.into_iter().map(segment).collect(),
-    }))
+    Sent {
+        model: logged.summary.model,
+        tools: ToolSet::new(logged.tools, counter).hash,
+        policy,
+        edits,
+        segments: logged.segments.into_iter().map(segment).collect(),
+    }
 }
 
 #[cfg(test)]

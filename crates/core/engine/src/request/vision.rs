@@ -9,6 +9,7 @@ use haft_types::{ContentHash, Image};
 
 use super::compact::{Summary, send_side_request};
 use crate::error::EngineError;
+use crate::names::DESCRIPTION_HEADING;
 use crate::session::Session;
 use crate::turn::turn_io::TurnIo;
 
@@ -45,9 +46,7 @@ impl Session {
                 }
             }
             let text = self.image_descriptions.0.get(&hash);
-            texts.extend(
-                text.map(|text| format!("[The picture, described by another model:]\n{text}")),
-            );
+            texts.extend(text.map(|text| format!("{DESCRIPTION_HEADING}\n{text}")));
         }
         Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
     }

@@ -18,6 +18,7 @@ use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
 use super::model_opener::{ModelOpener, SideModels, Standby};
+use super::recorded_run::RecordedRun;
 use crate::agents::hub::Hub;
 use crate::budget::limits::TurnLimits;
 use crate::budget::shared_budget::SharedBudget;
@@ -183,6 +184,8 @@ pub struct ToolSettings {
     pub observers: Vec<Arc<dyn CallObserver>>,
     /// The environment variables of child processes.
     pub child_environment: Arc<Vec<(String, String)>>,
+    /// The record of the run that the session replays; `None` in every other session.
+    pub replayed: Option<Arc<RecordedRun>>,
 }
 
 /// The settings for permissions and for the masking of secrets.

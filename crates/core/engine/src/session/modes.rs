@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use haft_permission::PermissionRule;
-use haft_types::{Decision, PermissionMode, prompt};
+use haft_types::{Decision, PermissionMode};
 
 use super::Session;
 use crate::agents::parent::Rank;
 use crate::calls::permit::Permit;
 use crate::error::EngineError;
+use crate::names::{PLAN_ON_NOTE, PLAN_OVER_NOTE};
 
 /// Changes the permission mode and adds rules, even while a turn runs. The change applies to
 /// sub-agents too.
@@ -52,9 +53,9 @@ impl Session {
             return Ok(());
         }
         let text = if planning {
-            prompt!("../../prompts/plan_on")
+            PLAN_ON_NOTE
         } else {
-            prompt!("../../prompts/plan_over")
+            PLAN_OVER_NOTE
         };
         self.transcript
             .append_note(text.text(self.config.policy.prompt_language))

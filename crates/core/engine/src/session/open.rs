@@ -25,7 +25,7 @@ use crate::prompt::declared_tools::restore_descriptions;
 use crate::prompt::offered_tools::{Peers, select_subagent_tools, select_tools};
 use crate::prompt::prompt_context::{OfferedContext, PromptContext};
 use crate::prompt::redescribed_tool::translate_tools;
-use crate::request::sent_state::{SentState, load_last_sent};
+use crate::request::sent_state::{LoggedState, SentState, load_logged_state};
 use crate::stored_state::StoredState;
 
 /// The choice of a conversation to open.
@@ -301,12 +301,12 @@ impl Session {
         let prompt = PromptContext::open(offered, &config, history, &hooks, &mut state).await?;
         let store = shared.store.as_ref();
         let counter = shared.counter.as_ref();
-        let last = if resumed {
-            load_last_sent(store, &transcript, &config, counter, &mut state).await?
+        let logged = if resumed {
+            load_logged_state(store, &transcript, &config, counter, &mut state).await?
         } else {
-            None
+            LoggedState::default()
         };
-        let sent = SentState::restore(last, history, counter, &mut state);
+        let sent = SentState::restore(logged, history, counter, &mut state);
         let meter = Meter::new(
             config.task.limits,
             shared.budget.clone(),

@@ -5,13 +5,14 @@ use std::path::Path;
 use haft_context::{CHANGED_FILES_KEY, user_text};
 use haft_sandbox::release_free_memory;
 use haft_types::{
-    Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Prompt, Role,
-    ToolCall, TurnResult, prompt,
+    Envelope, EventBody, Image, ModelProfile, Origin, Outcome, PermissionMode, Role, ToolCall,
+    TurnResult,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::recorded_run::{ANSWER_PREFIX, PLAN_OVER_SUFFIX};
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
 use crate::calls::caches::is_in_cache;
@@ -19,7 +20,7 @@ use crate::calls::one_call::has_effects;
 use crate::calls::run_calls::{Interruption, interrupted_result};
 use crate::error::EngineError;
 use crate::hooks::HookEvent;
-use crate::names;
+use crate::names::{self, GOAL_INSTRUCTION};
 use crate::prompt::attachments::PreparedInput;
 use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
@@ -190,12 +191,8 @@ impl Session {
     /// Returns the result of a call that asked the user a question. `text` is the user's answer.
     fn envelope_from_answer(&self, call: &ToolCall, text: &str) -> Envelope {
         let over = call.name == names::PLAN_TOOL && self.mode() != PermissionMode::Plan;
-        let mode = if over {
-            "\n\nPlan mode is over: you can change files and run commands now."
-        } else {
-            ""
-        };
-        Envelope::success(format!("The user answered: {text}{mode}"))
+        let mode = if over { PLAN_OVER_SUFFIX } else { "" };
+        Envelope::success(format!("{ANSWER_PREFIX}{text}{mode}"))
     }
 
     /// Appends the user's input, after compacting the conversation if needed.
@@ -336,6 +333,3 @@ impl Session {
         }
     }
 }
-
-/// The instruction appended to the input that sets a goal.
-const GOAL_INSTRUCTION: Prompt = prompt!("../../prompts/goal");

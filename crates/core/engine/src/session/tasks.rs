@@ -17,13 +17,12 @@ use super::Session;
 use super::config::Leftovers;
 use super::secrets::mask_text;
 use crate::error::EngineError;
+use crate::names::ANNOUNCED_TASKS_KEY;
 use crate::stored_state::{EndedTasks, StoredState};
 use crate::turn::turn_io::{TurnIo, mask_event};
 
 /// The maximum number of tasks in one announcement.
 const MAX_ANNOUNCED_TASKS: usize = 64;
-/// The metadata key under which an announcement lists its tasks.
-const ANNOUNCED_TASKS_KEY: &str = "background_tasks";
 
 /// Observes the background tasks of a session, also while no turn runs. Ends no task and keeps none
 /// alive: once the session is closed, there are no tasks.

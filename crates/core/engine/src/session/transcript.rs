@@ -13,7 +13,7 @@ use haft_store::{Conversation, Fact, NewConversation, StoreError, WriteLock};
 use haft_text::Masker;
 use haft_types::{
     ConversationId, Entry, Envelope, Image, LlmMetadata, Message, MessageId, Metadata, Origin,
-    Outcome, Part, Role, ShortId, StopReason, ToolCall, ToolResult, Usage,
+    Outcome, Part, Role, ShortId, StopReason, Timestamp, ToolCall, ToolResult, Usage,
 };
 
 use super::config::SharedServices;
@@ -423,9 +423,14 @@ impl Transcript {
             .unwrap_or(StopReason::ToolUse)
     }
 
+    /// Returns the time of the model's newest reply.
+    pub(crate) fn last_reply_at(&self) -> Option<Timestamp> {
+        Some(self.newest_reply()?.message.created_at)
+    }
+
     /// Returns the time since the model's newest reply.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
-        let asked = self.newest_reply()?.message.created_at;
+        let asked = self.last_reply_at()?;
         self.services
             .clock
             .now()

@@ -104,6 +104,7 @@ impl<'a> SessionTurn<'a> {
         session.announce_tasks(io).await?;
         session.announce_ended_agents(io).await?;
         session.append_agent_messages(io).await?;
+        session.append_recorded_messages().await?;
         if self.replied {
             session.append_user_input(io).await?;
         }

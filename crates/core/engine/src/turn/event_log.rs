@@ -135,6 +135,7 @@ pub(crate) fn log_event(
             tokens,
             cost,
             index,
+            forecast: _,
             owner: _,
             message: _,
             message_id: _,

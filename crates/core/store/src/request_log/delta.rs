@@ -8,12 +8,11 @@
 //! with each request because they move.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use haft_types::{Api, ContentHash, Layer, MessageId, Segment, SentSegment};
 use serde::{Deserialize, Serialize};
 
-use super::SentRequest;
+use super::{SegmentList, SentRequest};
 
 /// The table that stores the message of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,19 +182,40 @@ impl RequestDelta {
         self.encoding
     }
 
-    /// Returns the outline of the request. `segments` must be the list to which this delta has been
-    /// applied.
-    pub(crate) fn outline(&self, segments: &[SegmentRef]) -> Vec<SentSegment> {
-        let boundaries: HashSet<usize> = self.boundaries.iter().copied().collect();
-        let outline = |(index, segment): (usize, &SegmentRef)| SentSegment {
+    /// Updates `list`, the outline of the previous request, to that of this request. `before`
+    /// contains the boundaries of the previous request. The delta must fit the list, which
+    /// [`Self::apply`] checks.
+    pub(crate) fn apply_to_outline(&self, list: &mut SegmentList, before: &[usize]) {
+        list.truncate(self.kept);
+        for relabel in &self.relabelled {
+            list.update(relabel.index, |segment| {
+                segment.layer = relabel.label.layer;
+                segment.owner.clone_from(&relabel.label.owner);
+                segment.tokens = relabel.label.tokens;
+            });
+        }
+        let gone = before
+            .iter()
+            .filter(|index| !self.boundaries.contains(index));
+        for index in gone {
+            list.update(*index, |segment| segment.boundary = false);
+        }
+        let came = self
+            .boundaries
+            .iter()
+            .filter(|index| !before.contains(index));
+        for index in came.filter(|index| **index < self.kept) {
+            list.update(*index, |segment| segment.boundary = true);
+        }
+        let added = self.added.iter().zip(self.kept..);
+        list.extend(added.map(|(segment, index)| SentSegment {
             layer: segment.label.layer,
-            owner: segment.label.owner.as_ref().to_owned().into(),
+            owner: segment.label.owner.clone(),
             message: segment.message_id,
             hash: segment.hash,
             tokens: segment.label.tokens,
-            boundary: boundaries.contains(&index),
-        };
-        segments.iter().enumerate().map(outline).collect()
+            boundary: self.boundaries.contains(&index),
+        }));
     }
 
     /// Updates `list`, which contains the segments of the previous request, to those of this

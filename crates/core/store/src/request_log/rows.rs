@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haft_types::{ContentHash, Message, Timestamp};
 
 use super::delta::{RequestDelta, SegmentRef};
-use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary};
+use super::{LoggedRequest, LoggedSegment, RequestOutline, RequestSummary, SegmentList};
 use crate::encoding::{DamagedRow, decode_count, decode_json, decode_time};
 
 /// The maximum number of conversations whose last request is kept in memory: enough for one agent
@@ -86,21 +86,6 @@ impl LoggedRow {
         })
     }
 
-    /// Returns the outline of the request that consists of `segments`.
-    fn outline(
-        &self,
-        segments: &[SegmentRef],
-        encoding: Option<Arc<str>>,
-    ) -> Result<RequestOutline, DamagedRow> {
-        let summary = self.summary()?;
-        Ok(RequestOutline {
-            summary,
-            segments: self.delta.outline(segments),
-            tools: self.delta.tools,
-            encoding,
-        })
-    }
-
     /// Builds the complete request from its segments and their messages, the stored list of tools,
     /// and the encoder settings.
     pub fn into_request(
@@ -136,6 +121,9 @@ impl LoggedRow {
 #[derive(Default)]
 pub struct OutlineReader {
     segments: Vec<SegmentRef>,
+    /// The outline of the last request, and the positions of its boundaries.
+    outline: SegmentList,
+    boundaries: Vec<usize>,
     /// The encoder settings by hash. Equal settings of several rows are read only once.
     encodings: HashMap<ContentHash, Arc<str>>,
     outlines: Vec<RequestOutline>,
@@ -159,7 +147,15 @@ impl OutlineReader {
             self.encodings.insert(hash, text.into());
         }
         let encoding = encoding.and_then(|hash| self.encodings.get(&hash).cloned());
-        self.outlines.push(row.outline(&self.segments, encoding)?);
+        row.delta
+            .apply_to_outline(&mut self.outline, &self.boundaries);
+        self.boundaries.clone_from(&row.delta.boundaries);
+        self.outlines.push(RequestOutline {
+            summary: row.summary()?,
+            segments: self.outline.clone(),
+            tools: row.delta.tools,
+            encoding,
+        });
         Ok(())
     }
 

@@ -60,7 +60,7 @@ pub fn check_requests(
                 "the tools of request {number} are gone"
             )));
         }
-        for segment in &outline.segments {
+        for segment in outline.segments.iter() {
             if seen.insert((segment.message, segment.hash))
                 && !lineage::has_original_content(connection, key, segment.message, segment.hash)?
                 && !is_text_stored(connection, segment.hash)?

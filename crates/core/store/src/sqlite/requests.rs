@@ -148,6 +148,18 @@ pub(super) fn list_requests(
         .collect()
 }
 
+/// Returns the number of a conversation's logged requests.
+pub(super) fn count_requests(
+    connection: &Connection,
+    id: &ConversationId,
+) -> Result<u64, SqliteFailure> {
+    let count = connection
+        .prepare_cached("SELECT requests FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?
+        .query_row([id.as_str()], |row| row.get(0))
+        .optional()?;
+    Ok(rows::decode_count(count.unwrap_or(0))?)
+}
+
 /// Returns the outlines of a conversation's logged requests. Reads the log in one pass, without the
 /// content of messages.
 pub(super) fn load_outlines(

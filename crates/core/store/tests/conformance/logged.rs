@@ -97,6 +97,10 @@ pub async fn assert_logged(store: &dyn Store, name: &str, number: u64, sent: &Se
 /// Asserts that the outline of a request agrees with the request itself.
 async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) {
     let outlines = store.request_outlines(&conversation(name)).await.unwrap();
+    assert_eq!(
+        store.count_requests(&conversation(name)).await.unwrap(),
+        outlines.len() as u64
+    );
     let outline = outlines
         .iter()
         .find(|outline| outline.summary.number == logged.summary.number)
@@ -119,6 +123,6 @@ async fn assert_outlined(store: &dyn Store, name: &str, logged: &LoggedRequest) 
     };
     assert_eq!(
         outline.segments,
-        logged.segments.iter().map(of_logged).collect::<Vec<_>>()
+        logged.segments.iter().map(of_logged).collect()
     );
 }

@@ -1,6 +1,8 @@
 use haft_context::{Placement, Policy, SafeZone};
 use haft_types::{CacheKind, CacheRule, Envelope, Message, Price, Role};
 
+use std::ops::ControlFlow;
+
 use super::*;
 use crate::testing::{Quarter, at, call, entry, id, model, named_result, system, text, tool_set};
 
@@ -91,6 +93,7 @@ fn run_model(
     };
     let replay = replay_recording(&recording, &variant, model, &Quarter, |_, request| {
         seen.push(request.clone());
+        ControlFlow::Continue(())
     });
     (replay, seen)
 }

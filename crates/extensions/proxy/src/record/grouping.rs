@@ -215,6 +215,13 @@ fn score_match(
     if other_session || one.has_tools() != has_tools(segments) {
         return None;
     }
+    let fixed = |segments: &[Segment]| segment_hashes(segments, |owner| !is_message(owner));
+    let same_prefix = fixed(&one.past.segments) == fixed(segments);
+    // Side requests repeat the history behind system messages of their own: one for a title, another
+    // one for a check. They have nothing else in common.
+    if one.is_side && !same_prefix {
+        return None;
+    }
     let shared = old
         .iter()
         .zip(&new)
@@ -223,8 +230,6 @@ fn score_match(
     if shared > 0 && shared == old.len() {
         return Some((3, shared));
     }
-    let fixed = |segments: &[Segment]| segment_hashes(segments, |owner| !is_message(owner));
-    let same_prefix = fixed(&one.past.segments) == fixed(segments);
     // Sessions of one program start with the same messages. A request with a reply of the model is
     // not the start of a session.
     let has_reply = segments.iter().any(|segment| segment.owner == "assistant");

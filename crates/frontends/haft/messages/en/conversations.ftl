@@ -78,3 +78,52 @@ conversations-purged =
         [one] 1 backup
        *[other] { $backups } backups
     }.
+conversations-replay-not = the run `{ $id }` cannot be replayed: { $reason }
+conversations-replay-subagent = it is the conversation of a sub-agent; replay the conversation that started it
+conversations-replay-revised =
+    { $count ->
+        [one] 1 message was revised
+       *[other] { $count } messages were revised
+    } (`haft conversations revise`), so its requests no longer belong to its messages
+conversations-replay-edited = its context was edited (`haft context edit`), and the record does not say before which request
+conversations-replay-imported = it was imported, so there is no log of its requests
+conversations-replay-no-log = there is no log of its requests
+conversations-replay-pruned = request { $number } is missing in the log
+conversations-replay-no-encoding = the log does not contain the settings of request { $number }: an older version or a proxy recorded it
+conversations-replay-bad-file = `{ $path }` is not a recorded run: { $problem }
+conversations-replay-other-format = it is not a file that `haft conversations replay --save` of this version wrote
+conversations-replay-bad-request = request { $number } is broken
+conversations-replay-saved = wrote { $path }
+conversations-replay-too-large = the files of `{ $project }` that git does not ignore are larger than 1 GB, too large for a copy; replay without `--live-tools`
+conversations-replay-comparison = COMPARISON
+conversations-replay-equal = equal
+conversations-replay-different = different: { $field }
+conversations-replay-not-sent = not sent
+conversations-replay-not-recorded = not in the record
+conversations-replay-calls =
+    { $calls ->
+        [one] 1 decision on a call was compared
+       *[other] { $calls } decisions on calls were compared
+    }{ $compared ->
+        [0] .
+        [one] , and 1 result.
+       *[other] , and { $compared } results.
+    }
+conversations-replay-all-equal = The run is equal to its record.
+conversations-replay-first =
+    { $count ->
+        [one] 1 difference
+       *[other] { $count } differences
+    }. The first one: { $place }, `{ $field }`
+conversations-replay-at-request = request { $number }
+conversations-replay-at-call = call `{ $tool }` ({ $id })
+conversations-replay-at-message = message { $id } ({ $role })
+conversations-replay-test-equal =
+    { $requests ->
+        [one] 1 request
+       *[other] { $requests } requests
+    } and { $calls ->
+        [one] 1 decision
+       *[other] { $calls } decisions
+    } are equal
+conversations-replay-test-different = { $place } differs: `{ $field }`

@@ -23,3 +23,4 @@ replay-none-in-folder =
     }
 replay-own-no-requests = the conversation has no requests yet
 replay-kept = { $kept } of { $all }
+replay-stopped = the comparison was stopped

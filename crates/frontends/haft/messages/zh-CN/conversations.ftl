@@ -47,3 +47,33 @@ conversations-purge-sure = 彻底删除这 { $count } 个会话及其附属的 {
 conversations-purge-really = 输入 { $id } 以确认彻底删除：
 conversations-purge-left = 没有删除任何内容
 conversations-purged = 已彻底删除 { $count } 个会话，并已从 { $backups } 个备份中清除。
+conversations-replay-not = 无法重放运行 `{ $id }`：{ $reason }
+conversations-replay-subagent = 这是子智能体的会话；请重放启动它的会话
+conversations-replay-revised = 有 { $count } 条消息被修订过（`haft conversations revise`），因此请求与消息不再对应
+conversations-replay-edited = 它的上下文被编辑过（`haft context edit`），而记录没有说明在哪个请求之前
+conversations-replay-imported = 它是导入的，因此没有请求日志
+conversations-replay-no-log = 没有请求日志
+conversations-replay-pruned = 日志中缺少请求 { $number }
+conversations-replay-no-encoding = 日志中没有请求 { $number } 的设置：它由旧版本或代理记录
+conversations-replay-bad-file = `{ $path }` 不是记录的运行：{ $problem }
+conversations-replay-other-format = 它不是由此版本的 `haft conversations replay --save` 写入的文件
+conversations-replay-bad-request = 请求 { $number } 已损坏
+conversations-replay-saved = 已写入 { $path }
+conversations-replay-too-large = `{ $project }` 中未被 git 忽略的文件超过 1 GB，太大而无法复制；请不带 `--live-tools` 重放
+conversations-replay-comparison = 比较
+conversations-replay-equal = 相同
+conversations-replay-different = 不同：{ $field }
+conversations-replay-not-sent = 未发送
+conversations-replay-not-recorded = 不在记录中
+conversations-replay-calls =
+    比较了 { $calls } 个关于调用的决定{ $compared ->
+        [0] 。
+       *[other] ，以及 { $compared } 个结果。
+    }
+conversations-replay-all-equal = 此次运行与记录相同。
+conversations-replay-first = { $count } 处不同。第一处：{ $place }，`{ $field }`
+conversations-replay-at-request = 请求 { $number }
+conversations-replay-at-call = 调用 `{ $tool }`（{ $id }）
+conversations-replay-at-message = 消息 { $id }（{ $role }）
+conversations-replay-test-equal = { $requests } 个请求和 { $calls } 个决定相同
+conversations-replay-test-different = { $place }不同：`{ $field }`

@@ -19,3 +19,4 @@ replay-skipped = 已跳过 `{ $file }`：{ $problem }
 replay-none-in-folder = `{ $folder }` 中没有会话：读取了 { $files } 个以 .json、.jsonl、.traj 或 .gz 结尾的文件
 replay-own-no-requests = 会话还没有请求
 replay-kept = { $kept }/{ $all }
+replay-stopped = 比较已停止

@@ -10,6 +10,7 @@ mod export_atif;
 mod import;
 mod list;
 mod purge;
+mod replay;
 mod revise;
 mod search;
 mod show;
@@ -35,6 +36,7 @@ use crate::wiring;
 pub(super) use change::find_message_id;
 #[cfg(all(feature = "imports", feature = "serve"))]
 pub(super) use import::find_session_roots;
+pub(super) use replay::check_run_file;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
@@ -74,6 +76,12 @@ pub(crate) enum ConversationsCommand {
     Fork(ForkArgs),
     /// Export a conversation as JSON, or all of them to a folder.
     Export(ExportArgs),
+    /// Replay a recorded run with today's tools, rules and prompts, and name the first difference.
+    ///
+    /// The model's replies come from the record, so nothing is sent. Compared are the body of each
+    /// request, byte for byte, and the decision on each call. The exit code is 0 if all are equal,
+    /// 1 if they differ, and 2 if the run cannot be replayed.
+    Replay(Box<replay::ReplayRunArgs>),
     /// Import conversations from exports of haft and from files of other agents.
     ///
     /// Importing twice adds only what is new. A folder is read file by file; its
@@ -335,6 +343,7 @@ pub(crate) fn run(haft: &Haft, command: ConversationsCommand) -> anyhow::Result<
         match command {
             #[cfg(feature = "imports")]
             ConversationsCommand::Import(args) => return import::run(haft, &args).await,
+            ConversationsCommand::Replay(args) => return replay::run(haft, &args).await,
             ConversationsCommand::New(args) => change::new(haft, args).await,
             ConversationsCommand::List(args) => list::list_conversations(haft, &args).await,
             ConversationsCommand::Show(args) if args.cost => cost::show_costs(haft, args).await,

@@ -4,18 +4,19 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::AddAssign;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use haft_agent::{HostEnvironment, RandomIds, WallClock, find_own_program};
 use haft_proxy::{
-    ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies, Upstreams,
-    serve,
+    CostInUnits, ProxyEvent, RecorderSetup, RequestExplanation, TrafficRecorder, UpstreamProxies,
+    Upstreams, serve,
 };
 use haft_sandbox::ProgramPath;
 use haft_text::format_thousands;
-use haft_types::{Api, Usage};
+use haft_types::{Api, ConversationId, Usage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -209,16 +210,29 @@ struct ExplanationLines {
     total: Arc<Mutex<RunTotal>>,
 }
 
-/// The totals of a run of the proxy.
+/// The totals of a run of the proxy: one for each conversation, in the order of their first
+/// requests, and one for all side requests together.
 #[derive(Default)]
 struct RunTotal {
+    conversations: Vec<(ConversationId, RequestTotal)>,
+    side: RequestTotal,
+}
+
+/// The totals of several requests.
+#[derive(Clone, Copy, Default)]
+struct RequestTotal {
     requests: u64,
     breaks: u64,
     uncached: u64,
     append_only_uncached: u64,
-    /// The cost in USD, and the cost for a client that only appends messages; `None` until a
-    /// request has a price.
-    cost: Option<(f64, f64)>,
+    /// The number of requests whose price is known.
+    priced: u64,
+    /// The cost of the priced requests in USD.
+    cost: f64,
+    /// The cost of the priced requests in USD for a client that only appends messages.
+    append_only_cost: f64,
+    /// The cost of the other requests, in units of an input token at full price.
+    units: CostInUnits,
 }
 
 impl ExplanationLines {
@@ -266,27 +280,92 @@ impl ExplanationLines {
                 .for_each(output::print_to_stderr);
         }
         let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
-        if total.requests > 0 {
-            output::print_to_stderr(&total.to_text());
+        for line in total.to_lines() {
+            output::print_to_stderr(&line);
         }
     }
 }
 
 impl RunTotal {
     fn add(&mut self, one: &RequestExplanation) {
+        if one.is_side {
+            self.side.add(one);
+            return;
+        }
+        let known = self
+            .conversations
+            .iter()
+            .position(|(id, _)| *id == one.conversation);
+        let index = known.unwrap_or_else(|| {
+            let total = RequestTotal::default();
+            self.conversations.push((one.conversation.clone(), total));
+            self.conversations.len() - 1
+        });
+        self.conversations[index].1.add(one);
+    }
+
+    /// Returns one line for each conversation, one for the side requests, and, if there are several
+    /// of these lines, one for everything. The ratio to an append-only client is a property of a
+    /// conversation, so the last line has none.
+    fn to_lines(&self) -> Vec<String> {
+        let mut all = self.side;
+        for (_, total) in &self.conversations {
+            all += *total;
+        }
+        let mut lines: Vec<_> = match self.conversations.as_slice() {
+            [(_, only)] => vec![only.to_text()],
+            several => several
+                .iter()
+                .map(|(id, total)| {
+                    text!(
+                        "proxy-conversation-total",
+                        conversation = id.short_prefix(),
+                        total = total.to_text()
+                    )
+                })
+                .collect(),
+        };
+        if self.side.requests > 0 {
+            lines.push(text!(
+                "proxy-side-total",
+                requests = self.side.requests,
+                uncached = format_thousands(self.side.uncached),
+                cost = self.side.format_cost()
+            ));
+        }
+        if lines.len() > 1 {
+            lines.push(text!(
+                "proxy-run-total",
+                requests = all.requests,
+                breaks = all.breaks,
+                cost = all.format_cost()
+            ));
+        }
+        lines
+    }
+}
+
+impl RequestTotal {
+    fn add(&mut self, one: &RequestExplanation) {
         self.requests += 1;
-        self.breaks += u64::from(one.broken.is_some());
+        // Side requests do not continue each other.
+        self.breaks += u64::from(one.broken.is_some() && !one.is_side);
         if let Some(usage) = one.billed {
             self.uncached += usage.input + usage.cache_write;
             self.append_only_uncached += one.append_only_uncached;
         }
         if let Some((cost, append_only)) = one.cost.zip(one.append_only_cost) {
-            let (before, before_append_only) = self.cost.unwrap_or_default();
-            self.cost = Some((before + cost, before_append_only + append_only));
+            self.priced += 1;
+            self.cost += cost;
+            self.append_only_cost += append_only;
+        }
+        if let Some(units) = one.units {
+            self.units.sent += units.sent;
+            self.units.append_only += units.append_only;
         }
     }
 
-    fn to_text(&self) -> String {
+    fn to_text(self) -> String {
         let ratio = self.uncached as f64 / self.append_only_uncached.max(1) as f64;
         text!(
             "proxy-total",
@@ -295,23 +374,57 @@ impl RunTotal {
             uncached = format_thousands(self.uncached),
             append_only = format_thousands(self.append_only_uncached),
             ratio = format_args!("{ratio:.2}"),
-            cost = format_cost(self.cost)
+            cost = self.format_cost()
         )
+    }
+
+    /// Formats the cost: in dollars with the number of priced requests if it is not all of them, or
+    /// in units if no request has a price.
+    fn format_cost(self) -> String {
+        if self.priced == 0 {
+            return format_units(self.units);
+        }
+        let mut text = format_dollar_cost(self.cost, self.append_only_cost);
+        if self.priced < self.requests {
+            text.push_str(&text!(
+                "proxy-priced",
+                priced = self.priced,
+                requests = self.requests
+            ));
+        }
+        text
+    }
+}
+
+impl AddAssign for RequestTotal {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.breaks += other.breaks;
+        self.uncached += other.uncached;
+        self.append_only_uncached += other.append_only_uncached;
+        self.priced += other.priced;
+        self.cost += other.cost;
+        self.append_only_cost += other.append_only_cost;
+        self.units.sent += other.units.sent;
+        self.units.append_only += other.units.append_only;
     }
 }
 
 /// Formats the actual cost, and the cost for a client that only appends messages.
-fn format_cost(paid: Option<(f64, f64)>) -> String {
-    match paid {
-        Some((cost, ideal)) => {
-            text!(
-                "proxy-cost",
-                cost = format_args!("${cost:.4}"),
-                append_only = format_args!("${ideal:.4}")
-            )
-        }
-        None => text!("proxy-no-price").to_owned(),
-    }
+fn format_dollar_cost(cost: f64, append_only: f64) -> String {
+    text!(
+        "proxy-cost",
+        cost = format_args!("${cost:.4}"),
+        append_only = format_args!("${append_only:.4}")
+    )
+}
+
+fn format_units(units: CostInUnits) -> String {
+    text!(
+        "proxy-units",
+        sent = format_thousands(units.sent.round() as u64),
+        append_only = format_thousands(units.append_only.round() as u64)
+    )
 }
 
 fn format_request(one: &RequestExplanation) -> String {
@@ -323,7 +436,8 @@ fn format_request(one: &RequestExplanation) -> String {
             at = broken.kept + 1,
             segments = broken.segments,
             owner = broken.owner,
-            cause = output::localize_text(broken.cause)
+            cause = output::localize_text(broken.cause),
+            tokens = format_thousands(broken.price.map_or(0, |price| price.tokens))
         ),
     };
     let read = |usage: Usage| format_thousands(usage.cached_input);
@@ -335,7 +449,11 @@ fn format_request(one: &RequestExplanation) -> String {
         ),
         None => text!("proxy-not-billed").to_owned(),
     };
-    let cost = format_cost(one.cost.zip(one.append_only_cost));
+    let cost = match (one.cost.zip(one.append_only_cost), one.units) {
+        (Some((cost, append_only)), _) => format_dollar_cost(cost, append_only),
+        (None, Some(units)) => format_units(units),
+        (None, None) => text!("proxy-no-cost").to_owned(),
+    };
     let mut line = text!(
         "proxy-request",
         conversation = one.conversation.short_prefix(),
@@ -356,4 +474,93 @@ fn format_request(one: &RequestExplanation) -> String {
         line.push_str(text!("proxy-cut"));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_context::{BreakPrice, Cause, PriceBasis};
+    use haft_proxy::RecordedBreak;
+
+    use super::*;
+
+    /// A request with 1,000 tokens that were not read from the cache, half of them new.
+    fn explanation(conversation: &str, number: u64) -> RequestExplanation {
+        RequestExplanation {
+            conversation: ConversationId::new(conversation),
+            number,
+            is_side: false,
+            model: "p/m".into(),
+            status: 200,
+            complete: true,
+            tokens: 9_000,
+            broken: None,
+            predicted: Usage::default(),
+            billed: Some(Usage {
+                input: 1_000,
+                cached_input: 8_000,
+                ..Usage::default()
+            }),
+            cost: None,
+            append_only_cost: None,
+            units: Some(CostInUnits {
+                sent: 1_800.0,
+                append_only: 1_350.0,
+            }),
+            append_only_uncached: 500,
+        }
+    }
+
+    fn lines(requests: &[RequestExplanation]) -> String {
+        let mut total = RunTotal::default();
+        for request in requests {
+            total.add(request);
+        }
+        total.to_lines().join("\n")
+    }
+
+    #[test]
+    fn total_of_one_conversation_is_one_line() {
+        let broken = RequestExplanation {
+            broken: Some(RecordedBreak {
+                kept: 1,
+                segments: 4,
+                owner: "user",
+                cause: Cause::RemindersMoved,
+                price: Some(BreakPrice {
+                    tokens: 500,
+                    cost: None,
+                    basis: PriceBasis::Billed,
+                }),
+            }),
+            ..explanation("a", 2)
+        };
+        insta::assert_snapshot!(
+            lines(&[explanation("a", 1), broken.clone()]),
+            @"2 requests, 1 break; 2,000 input tokens not read from the cache, an append-only client 1,000 (ratio 2.00); 3,600 units, append-only 2,700 (no price known; 1 unit is 1 input token at full price)"
+        );
+        insta::assert_snapshot!(
+            format_request(&broken),
+            @"a #2 p/m: 9,000 tokens, differs from segment 2 of 4 (user): the reminders moved, 500 tokens again; cached 0 predicted, 8,000 of 9,000 billed; 1,800 units, append-only 1,350 (no price known; 1 unit is 1 input token at full price)"
+        );
+    }
+
+    #[test]
+    fn total_has_a_line_for_each_conversation_and_the_side_requests() {
+        let side = RequestExplanation {
+            is_side: true,
+            cost: Some(0.0003),
+            append_only_cost: Some(0.0003),
+            units: None,
+            ..explanation("title", 1)
+        };
+        insta::assert_snapshot!(
+            lines(&[explanation("a", 1), side, explanation("b", 1), explanation("b", 2)]),
+            @"
+        a: 1 request, 0 breaks; 1,000 input tokens not read from the cache, an append-only client 500 (ratio 2.00); 1,800 units, append-only 1,350 (no price known; 1 unit is 1 input token at full price)
+        b: 2 requests, 0 breaks; 2,000 input tokens not read from the cache, an append-only client 1,000 (ratio 2.00); 3,600 units, append-only 2,700 (no price known; 1 unit is 1 input token at full price)
+        1 side request: 1,000 input tokens not read from the cache; $0.0003, append-only $0.0003
+        in all: 4 requests, 0 breaks; $0.0003, append-only $0.0003 (1 of 4 requests priced)
+        "
+        );
+    }
 }

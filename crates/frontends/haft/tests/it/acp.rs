@@ -836,7 +836,7 @@ fn conversations_match_between_all_front_ends() {
     let on_the_page = rig(script());
     let page = ServedPage::start(&on_the_page);
     let place = page.start_run(&on_the_page, "accept-edits", "Write one");
-    page.wait_for_page(&place, "Completed.");
+    page.wait_for_page(&place, ">Completed<");
     drop(page);
     let comparable_conversation = |rig: &Rig| {
         let project = rig.project().display().to_string();

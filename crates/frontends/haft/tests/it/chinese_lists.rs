@@ -16,7 +16,7 @@ const NAMES: &str = "haft token bug shell man git schema plan ask accept edits a
     openai chat openai-chat test path command help context inspect cost compact clear resume rewind undo redo commit diff model mode \
     files conversations agents commands rules mcp models permissions quit init exit touch add remove edit dry-run \
     stdout stderr running knowledge dialogue web true false null main code summary prune title index embedding vision \
-    planner designer input project master landlock min none front tail default execute";
+    planner designer input project master landlock min none front tail default recorded execute";
 
 /// Returns the English words of a text: lowercase, outside backticks, and not among `NAMES`.
 pub(crate) fn english_words(text: &str) -> Vec<String> {

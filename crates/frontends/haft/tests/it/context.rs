@@ -405,10 +405,18 @@ fn why_matches_the_prefix_break_events() {
                 (&one["cause"], &one["first"]["index"]),
                 (&told["cause"], &index)
             );
+            // The event is a forecast; the bill of every reply exists by now.
             assert_eq!(
-                (&one["tokens"], &one["cost"]),
-                (&told["tokens"], &told["cost"]),
-                "{one}"
+                (&one["basis"], &told["forecast"]),
+                (&json!("billed"), &json!(true))
+            );
+            let request = one["request"].as_u64().unwrap() as usize;
+            let bill = &events_of_type(&events, "usage")[request - 1]["usage"];
+            let unread = bill["input"].as_u64().unwrap() + bill["cache_write"].as_u64().unwrap();
+            let tokens = one["tokens"].as_u64().unwrap();
+            assert!(
+                tokens <= told["tokens"].as_u64().unwrap().min(unread),
+                "{one} {told} {bill}"
             );
         }
         let text = rig.run(&["context", "why"]).stdout();
@@ -417,6 +425,126 @@ fn why_matches_the_prefix_break_events() {
             "{text}"
         );
     }
+}
+
+/// The bill of a request, by class: fresh, read from the cache, written to it.
+fn bill(input: u64, cached_input: u64, cache_write: u64) -> Usage {
+    Usage {
+        input,
+        cached_input,
+        cache_write,
+        output: 5,
+        ..Usage::default()
+    }
+}
+
+#[test]
+fn why_bounds_the_price_of_a_break_by_the_bill() {
+    let replies = [
+        Reply::text("One.").with_usage(bill(2, 0, 9_000)),
+        Reply::text("Two.").with_usage(bill(2, 2_000, 7_100)),
+        Reply::text("Three.").with_usage(bill(2, 0, 9_200)),
+        Reply::text("Four.").with_usage(bill(2, 9_100, 200)),
+        Reply::text("Five.").with_usage(Usage::default()),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    rig.write("AGENTS.md", "Be brief.\n");
+    assert_eq!(rig.task(&["one"]).code(), 0);
+    rig.write("AGENTS.md", "Be very brief.\n");
+    assert_eq!(rig.task(&["-c", "two"]).code(), 0);
+    assert_eq!(rig.task(&["-c", "-m", "mock/other", "three"]).code(), 0);
+    // The cache of the first model still lives, so the switch back reads nearly everything.
+    let back = rig.task(&["-c", "-m", &format!("mock/{MODEL}"), "four"]);
+    assert_eq!(back.code(), 0, "{}", back.stderr());
+    let foreseen = events_of_type(&back.events(), "prefix_break")[0].clone();
+    rig.write("AGENTS.md", "Be brief again.\n");
+    assert_eq!(rig.task(&["-c", "five"]).code(), 0);
+
+    let why = rig.run(&["context", "why", "--json"]).json();
+    let found: Vec<_> = why["breaks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let text = |key: &str| one[key].as_str().unwrap().to_owned();
+            (
+                one["request"].as_u64().unwrap(),
+                text("cause"),
+                text("basis"),
+            )
+        })
+        .collect();
+    let expected = [
+        (2, "documents_changed", "billed"),
+        (3, "model_switched", "billed"),
+        (4, "model_switched", "billed"),
+        (5, "documents_changed", "forecast"),
+    ];
+    let expected = expected.map(|(request, cause, basis)| (request, cause.into(), basis.into()));
+    assert_eq!(found, expected);
+    let tokens = |index: usize| why["breaks"][index]["tokens"].as_u64().unwrap();
+    assert!((1..=7_102).contains(&tokens(0)), "{why}");
+    assert!((1..=9_202).contains(&tokens(1)), "{why}");
+    assert!(tokens(2) <= 202, "{why}");
+    let cost = why["breaks"][2]["cost"].as_f64().unwrap();
+    assert!(cost <= 202.0 * (3.75 - 0.3) / 1e6, "{why}");
+    // The event before the switch back foresees the same.
+    assert_eq!(foreseen["forecast"], true);
+    assert!(
+        foreseen["tokens"].as_u64().unwrap() < tokens(1) / 4,
+        "{foreseen} {why}"
+    );
+    let text = without_numbers(&rig.screen(&["context", "why"]));
+    insta::assert_snapshot!(text, @"
+    REQUEST  CAUSE  FIRST DIFFERENCE  SENT AGAIN  COST
+          N  a rules file or another document changed  segment N, document:rules ID  N tokens  $N
+          N  the model was switched  segment N, system ID  N tokens  -
+          N  the model was switched  segment N, system ID  N tokens  $N
+          N  a rules file or another document changed  segment N, document:rules ID  ≈N tokens  $N
+
+    N breaks in N requests: N tokens were resent.
+    Figures with ≈ are forecasts, because no bill is known for the request.
+    ");
+}
+
+/// When a break lets results be compressed, the compressed results count as sent before.
+#[test]
+fn why_counts_compressed_results_as_sent_before() {
+    let read = || Reply::call("read_file", json!({"path": "long.txt"}));
+    let replies = [
+        read(),
+        read(),
+        Reply::text("One.").with_usage(bill(2, 9_000, 4_000)),
+        Reply::text("Two.").with_usage(bill(2, 2_000, 8_000)),
+    ];
+    let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
+    rig.write("long.txt", "a line of the file\n".repeat(600));
+    rig.write("AGENTS.md", "Be brief.\n");
+    let compress = ["--set", "context.compress=round-end"];
+    assert_eq!(rig.task(&[&compress[..], &["one"]].concat()).code(), 0);
+    rig.write("AGENTS.md", "Be very brief.\n");
+    let second = rig.task(&[&compress[..], &["-c", "two"]].concat());
+    assert_eq!(second.code(), 0, "{}", second.stderr());
+    let shown = rig.run(&["context", "show", "--json"]).json();
+    let segments = shown["segments"].as_array().unwrap();
+    let compressed: u64 = segments
+        .iter()
+        .filter(|one| one["owner"] == "history:compressed")
+        .map(|one| one["tokens"].as_u64().unwrap())
+        .sum();
+    assert!(compressed > 0, "{shown}");
+    let why = rig.run(&["context", "why", "--json"]).json();
+    let last = why["breaks"].as_array().unwrap().last().unwrap().clone();
+    let whole: u64 = segments
+        .iter()
+        .filter(|one| one["layer"] == "history")
+        .map(|one| one["tokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(last["cause"], "documents_changed", "{why}");
+    assert!(
+        last["tokens"].as_u64().unwrap() > whole - compressed,
+        "{last}: {compressed} of {whole} compressed"
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn invalid_files_are_named_with_a_suggestion() {
         ),
         (
             "# nothing yet\n",
-            "checks.toml` states nothing: it needs a `[[rule]]`, a `[prefix]` or a `[[replay]]`",
+            "checks.toml` states nothing: it needs a `[[rule]]`, a `[prefix]`, a `[[replay]]` or a `[[run]]`",
         ),
         ("[prefix]\nmax_token = 1\n", "did you mean `max_tokens`?"),
         ("[prefx]\nmax_tokens = 1\n", "did you mean `prefix`?"),

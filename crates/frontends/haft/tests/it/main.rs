@@ -107,6 +107,7 @@ mod reading;
 mod replay;
 mod rewind;
 mod rig;
+mod run_replay;
 mod run_view;
 mod running;
 mod sandbox;

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 41] = [
+const SAME_IN_CHINESE: [&str; 44] = [
+    "serve-what-if-between",
     "config-reason",
     "config-reason-between",
     "app-agent-says",
@@ -23,7 +24,9 @@ const SAME_IN_CHINESE: [&str; 41] = [
     "app-tokens-out",
     "context-report-end",
     "context-report-heading",
+    "context-why-forecast-tokens",
     "context-why-tokens",
+    "proxy-conversation-total",
     "demo-end",
     "edits-edited",
     "edits-message",

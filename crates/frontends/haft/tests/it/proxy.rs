@@ -189,6 +189,16 @@ fn context_commands_read_recorded_requests() {
         "{}",
         replayed.stdout()
     );
+    let compared = rig.run(&["context", "replay", &id, "--json"]).json();
+    assert_eq!(
+        (
+            &compared["policies"][0]["policy"],
+            &compared["policies"][0]["breaks"],
+            &compared["model_source"]
+        ),
+        (&json!("recorded"), &json!(0), &json!("recorded")),
+        "{compared}"
+    );
     let report = rig
         .run(&["context", "report", &id, "--request", "2", "--json"])
         .json();

@@ -68,6 +68,51 @@ fn recorded_policy_reproduces_the_sent_bodies() {
 }
 
 #[test]
+fn default_policies_are_compared_with_the_sent_requests() {
+    let (rig, events) = run_twelve_requests(Api::Anthropic);
+    let told = replay(&rig, &[]);
+    let policies = told["policies"].as_array().unwrap();
+    let names: Vec<_> = policies.iter().map(|one| one["policy"].clone()).collect();
+    assert_eq!(
+        names,
+        [
+            "recorded",
+            "default",
+            "no-reminders",
+            "front",
+            "tail",
+            "cache-aware"
+        ]
+    );
+    let why = rig.run(&["context", "why", "--json"]).json();
+    assert_eq!(
+        policies[0]["breaks"],
+        why["breaks"].as_array().unwrap().len(),
+        "the row of the sent requests agrees with `context why`"
+    );
+    let billed: u64 = events
+        .iter()
+        .filter(|event| event["type"] == "usage")
+        .map(|event| {
+            let usage = &event["usage"];
+            ["input", "cached_input", "cache_write"]
+                .iter()
+                .map(|class| usage[class].as_u64().unwrap())
+                .sum::<u64>()
+        })
+        .sum();
+    assert_eq!(policies[0]["tokens"], billed);
+    let former = replay(&rig, &["--policy", "none"]);
+    assert_eq!(
+        (
+            &former["policies"][0]["tokens"],
+            &former["policies"][0]["cost"]
+        ),
+        (&policies[2]["tokens"], &policies[2]["cost"])
+    );
+}
+
+#[test]
 fn from_file_replays_deterministically_and_draws() {
     let rig = rig_with_unused_model();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -289,7 +334,7 @@ fn replay_without_a_model_names_the_assumed_one() {
         "default",
     ]);
     let table = String::from_utf8(ran.0.stdout).unwrap();
-    let line = "model assumed/model, because none is declared or recorded; `--model` names one: window 200,000";
+    let line = "model assumed/model, because none is declared, and the recording names none of the catalogue; `--model` names one: window 200,000";
     assert!(table.contains(line), "{table}");
 
     // The figures are equal if a model is configured and the assumed one is requested.

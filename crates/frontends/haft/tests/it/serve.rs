@@ -457,9 +457,11 @@ fn policy_what_if_accepts_imported_conversations() {
     let page = ServedPage::start(&rig);
     let html = page.get_page(&format!("/c/{id}/what-if?policies=none,tail%2Bprune:off"));
     assert!(
-        html.contains("tail+prune:off") && html.contains("<svg"),
+        html.contains("`none`, `tail+prune:off` send equal requests") && !html.contains("<svg"),
         "{html}"
     );
+    let alone = page.get_page(&format!("/c/{id}/what-if?policies=tail"));
+    assert!(alone.contains("<svg"), "{alone}");
     let unknown = page.get_page(&format!("/c/{id}/what-if?policies=nonsense"));
     assert!(
         unknown.contains("role=\"alert\"") && unknown.contains("nonsense"),

@@ -17,6 +17,7 @@ inspect-picture-title = { $name }: tokens of every request by layer
 inspect-picture-window = , { $window } of the window
 inspect-picture-summary = { $requests }, at most { $peak } tokens{ $share }, { $breaks } of the cached prefix
 inspect-picture-request = request { $number }: { $tokens } tokens
+inspect-picture-requests = requests { $first } to { $last }; shown is { $shown }
 inspect-picture-layer = { $layer }: { $kept } kept, { $new } new
 inspect-picture-cached = { $share } read from the cache
 inspect-picture-break = break: { $cause }

@@ -17,6 +17,7 @@ inspect-picture-title = { $name }：各请求每层的 token 数
 inspect-picture-window = ，占窗口的 { $window }
 inspect-picture-summary = { $requests }，最多 { $peak } token{ $share }，缓存前缀 { $breaks }
 inspect-picture-request = 请求 { $number }：{ $tokens } token
+inspect-picture-requests = 请求 { $first } 至 { $last }；图中为{ $shown }
 inspect-picture-layer = { $layer }：保留 { $kept }，新增 { $new }
 inspect-picture-cached = { $share } 读自缓存
 inspect-picture-break = 失效：{ $cause }

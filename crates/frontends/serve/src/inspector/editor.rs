@@ -5,11 +5,16 @@ use haft_context::Quote;
 use haft_store::Conversation;
 use haft_text::{format_dollars, format_thousands};
 
-use super::{Inspector, PageResult, build_page, conversation_path, render_navigation};
+use super::glance::BreakList;
+use super::page_frame::{ConversationTab, render_pager};
+use super::{Inspector, PageResult, conversation_path, to_sentence_case};
 use crate::PageError;
-use crate::actions::{EditQuery, EditQuote, EditableMessages, NextQuery, PageEdit};
-use crate::markup::Markup;
+use crate::actions::{EditQuery, EditQuote, EditableMessages, EditableQuery, NextQuery, PageEdit};
+use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, FormFields};
+
+/// The maximum number of messages on a page of the editor.
+const MESSAGES_PER_PAGE: usize = 200;
 
 /// The names of the edits that can be applied to selected messages.
 const ACTIONS: [&str; 5] = ["drop", "pin", "mask", "restore", "summarise"];
@@ -25,20 +30,33 @@ fn action_label(action: &str) -> &'static str {
 }
 
 impl Inspector {
-    /// Renders the context editor: the page that lists all messages and offers edits of selected
-    /// messages.
+    /// Renders the context editor: the page that lists messages and offers edits of selected
+    /// messages. `from` is the position of the first message; without it, the newest messages are
+    /// listed.
     pub(super) async fn render_editor(
         &self,
         conversation: Conversation,
         notice: Markup,
+        from: Option<usize>,
     ) -> PageResult<String> {
+        let messages = usize::try_from(conversation.messages).unwrap_or(usize::MAX);
+        let last_page = messages.saturating_sub(1) / MESSAGES_PER_PAGE * MESSAGES_PER_PAGE;
+        let from = from.unwrap_or(last_page);
+        let listed = (self.actions.messages)(EditableQuery {
+            conversation: conversation.clone(),
+            from,
+            count: MESSAGES_PER_PAGE,
+        });
+        // The requests are compared meanwhile, and the comparison is wanted until the page is done.
+        let (listed, _comparison) = tokio::join!(listed, self.analyze_log(&conversation));
         let EditableMessages {
             headings,
             rows,
+            all,
             edits,
-        } = (self.actions.messages)(conversation.clone()).await?;
+        } = listed?;
+        let headings: Vec<_> = headings.into_iter().map(to_sentence_case).collect();
         let to = conversation_path(&conversation.id, "/edit");
-        let name = &conversation.name;
         let rows = rows.into_iter().map(|cells| {
             let mut cells = cells.into_iter();
             let id = cells.next().unwrap_or_default();
@@ -53,28 +71,19 @@ impl Inspector {
                 .collect()
         });
         let buttons = ACTIONS.map(|action| Markup::button(action, action_label(action)));
-        let buttons = Markup::element("p", &[("class", "buttons")], buttons);
-        let table = Markup::table(&headings, rows);
+        let buttons = Markup::element("p", &[("class", "buttons sticky")], buttons);
+        let table = Markup::table(&describe_columns(&headings), rows);
+        let pager = render_pager(&to, from, MESSAGES_PER_PAGE, all);
         let pieces = [
-            Markup::text_element("h1", name),
+            self.render_glance(&conversation, BreakList::Closed).await,
             notice,
             Markup::text_element("p", text!("serve-edit-note")),
             self.render_undo_form(&to, edits),
+            pager.clone(),
             Markup::form(&to, &self.form_token, [buttons, table]),
-            Markup::element(
-                "p",
-                &[],
-                [Markup::link(
-                    &conversation_path(&conversation.id, "/next"),
-                    text!("serve-next"),
-                )],
-            ),
+            pager,
         ];
-        Ok(build_page(
-            name,
-            render_navigation(&conversation, "/edit"),
-            pieces,
-        ))
+        Ok(self.build_conversation_page(&conversation, ConversationTab::Editor, None, pieces))
     }
 
     fn render_undo_form(&self, to: &str, edits: usize) -> Markup {
@@ -120,7 +129,7 @@ impl Inspector {
             ))),
             Err(error) => {
                 let notice = self.render_alert(&error.to_one_line());
-                self.render_editor(conversation, notice)
+                self.render_editor(conversation, notice, None)
                     .await
                     .map(FormAnswer::Page)
             }
@@ -162,22 +171,20 @@ impl Inspector {
             );
             fields.push(Markup::element("p", &[("class", "field")], [label, area]));
         }
-        let mut buttons = vec![Markup::button("keep", text!("serve-edit-keep"))];
+        let mut buttons = vec![Markup::primary_button("keep", text!("serve-edit-keep"))];
         if summary.is_some() {
             buttons.push(Markup::button("summarise", text!("serve-edit-again")));
             buttons.push(Markup::button("ask", text!("serve-edit-ask")));
         }
         buttons.push(Markup::link(&to, text!("serve-edit-cancel")));
         fields.push(Markup::element("p", &[("class", "buttons")], buttons));
-        let name = &conversation.name;
         let pieces = [
-            Markup::text_element("h1", name),
-            Markup::text_element("h2", text!("serve-edit-quote")),
             Markup::text_element("pre", self.masker.mask(text)),
             Markup::text_element("p", describe_quote(quote)),
             Markup::form(&to, &self.form_token, fields),
         ];
-        build_page(name, render_navigation(conversation, "/edit"), pieces)
+        let title = text!("serve-edit-quote");
+        self.build_conversation_page(conversation, ConversationTab::Editor, Some(title), pieces)
     }
 
     /// Renders the page that shows the request that a conversation would send next. If `input` is
@@ -191,8 +198,9 @@ impl Inspector {
             conversation: conversation.clone(),
             input: Some(input.to_owned()).filter(|input| !input.trim().is_empty()),
         };
-        let details = (self.actions.next)(query).await?;
-        let name = &conversation.name;
+        let (details, _comparison) =
+            tokio::join!((self.actions.next)(query), self.analyze_log(&conversation));
+        let details = details?;
         let field = [("id", "input"), ("name", "input"), ("value", input)];
         let ask = Markup::element(
             "form",
@@ -207,15 +215,18 @@ impl Inspector {
                 Markup::element("button", &[], [Markup::text(text!("serve-next-show"))]),
             ],
         );
-        let headings = [
-            text!("serve-layer"),
-            text!("serve-owner"),
-            text!("serve-tokens"),
-            text!("serve-text"),
+        let columns = [
+            Column::text(text!("serve-layer")).explained(text!("serve-layer-meaning")),
+            Column::text(text!("serve-owner")).explained(text!("serve-owner-meaning")),
+            Column::figure(text!("serve-tokens")),
+            Column::prose(text!("serve-text")),
         ];
+        let all = details.segments.len();
+        // The newest segments are at the end.
         let rows = details
             .segments
             .into_iter()
+            .skip(all.saturating_sub(MESSAGES_PER_PAGE))
             .map(|cells| cells.map(Markup::text).to_vec());
         let summary = text!(
             "serve-next-body",
@@ -227,21 +238,28 @@ impl Inspector {
             [Markup::text(self.masker.mask(&details.body))],
         );
         let pieces = [
-            Markup::text_element("h1", format!("{name}: {}", text!("serve-next"))),
+            self.render_glance(&conversation, BreakList::Closed).await,
             ask,
-            Markup::table(&headings, rows),
-            Markup::element(
-                "details",
-                &[],
-                [Markup::text_element("summary", summary), body],
-            ),
+            Markup::table(&columns, rows),
+            Markup::details("", Markup::text(summary), [body]),
         ];
-        Ok(build_page(
-            name,
-            render_navigation(&conversation, "/next"),
-            pieces,
-        ))
+        Ok(self.build_conversation_page(&conversation, ConversationTab::Next, None, pieces))
     }
+}
+
+/// Returns the columns of the table of messages. The headings are those of `haft context edit
+/// list`: id, role, layer, tokens, age, cache, removing, saves, edited, text.
+fn describe_columns<'a>(headings: &'a [String]) -> Vec<Column<'a>> {
+    let column = |(index, heading): (usize, &'a String)| match index {
+        2 => Column::text(heading).explained(text!("serve-layer-meaning")),
+        3 | 4 => Column::figure(heading),
+        5 => Column::text(heading).explained(text!("serve-edit-cache-meaning")),
+        6 => Column::figure(heading).explained(text!("serve-edit-removing-meaning")),
+        7 => Column::figure(heading).explained(text!("serve-edit-saves-meaning")),
+        9 => Column::prose(heading),
+        _ => Column::text(heading),
+    };
+    headings.iter().enumerate().map(column).collect()
 }
 
 /// Parses the edit that a submitted form describes.
@@ -287,7 +305,9 @@ fn describe_quote(quote: &Quote) -> String {
         tokens = format_thousands(quote.usage.all_input()),
         otherwise = format_thousands(quote.otherwise.all_input()),
         cached = format_thousands(quote.usage.cached_input),
+        otherwise_cached = format_thousands(quote.otherwise.cached_input),
         written = format_thousands(quote.usage.cache_write),
+        otherwise_written = format_thousands(quote.otherwise.cache_write),
         extra
     )
 }

@@ -12,8 +12,9 @@ use haft_text::{format_dollars, format_thousands};
 use haft_types::{ConversationId, IdSource as _};
 use serde_json::{Value, json};
 
-use super::{Inspector, PageResult, build_page, conversation_path, render_folded, render_pager};
-use crate::markup::Markup;
+use super::page_frame::{SiteSection, render_open_pager};
+use super::{Inspector, PageResult, conversation_path, render_folded};
+use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, encode_path_segment};
 use crate::{PageError, localize_text};
 
@@ -86,18 +87,18 @@ impl Inspector {
             )
         });
         let headings = [
-            text!("serve-worker"),
-            text!("serve-slots"),
-            text!("serve-tasks"),
-            text!("serve-heard"),
-            text!("serve-problem"),
+            Column::text(text!("serve-worker")),
+            Column::figure(text!("serve-slots")),
+            Column::figure(text!("serve-tasks")),
+            Column::figure(text!("serve-heard")),
+            Column::prose(text!("serve-problem")),
         ];
         let costs = [
-            text!("serve-labels"),
-            text!("serve-tasks"),
-            text!("serve-tokens"),
-            text!("serve-cost"),
-            text!("serve-today"),
+            Column::text(text!("serve-labels")),
+            Column::figure(text!("serve-tasks")),
+            Column::figure(text!("serve-tokens")),
+            Column::figure(text!("serve-cost")),
+            Column::figure(text!("serve-today")),
         ];
         let label = |one: &LabelCost| {
             let mut cells: Vec<_> = one.table_cells().into_iter().map(Markup::text).collect();
@@ -121,7 +122,12 @@ impl Inspector {
             Markup::element("p", &[("class", "buttons")], states),
             Markup::element("div", &[], paused),
             self.render_task_table(shown),
-            render_pager(&to, from, TASKS_PER_PAGE, tasks.len()),
+            render_open_pager(
+                &to,
+                from,
+                TASKS_PER_PAGE,
+                tasks.len() > from + TASKS_PER_PAGE,
+            ),
             Markup::text_element("h2", text!("serve-workers")),
             Markup::table(
                 &headings,
@@ -132,13 +138,11 @@ impl Inspector {
             Markup::text_element("h2", text!("serve-costs")),
             Markup::table(&costs, statistics.labels.iter().map(label)),
         ];
-        let heading = Markup::text_element("h1", text!("serve-queue"));
         let live = Markup::element("section", &[("class", "live")], live);
-        let link = Markup::link("/queue", text!("serve-queue"));
-        Ok(Some(build_page(
+        Ok(Some(self.build_page(
+            SiteSection::Queue,
             text!("serve-queue"),
-            link,
-            [heading, live],
+            [live],
         )))
     }
 
@@ -214,12 +218,7 @@ impl Inspector {
         );
         let title = text!("serve-task-number", id);
         let live = Markup::element("section", &[("class", "live")], live);
-        let link = Markup::link("/queue", text!("serve-queue"));
-        Ok(Some(build_page(
-            &title,
-            link,
-            [Markup::text_element("h1", &title), live],
-        )))
+        Ok(Some(self.build_page(SiteSection::Queue, &title, [live])))
     }
 
     pub(super) async fn change_task(
@@ -283,15 +282,15 @@ impl Inspector {
 impl Inspector {
     fn render_task_table<'a>(&self, tasks: impl IntoIterator<Item = &'a QueuedTask>) -> Markup {
         let headings = [
-            text!("serve-task"),
-            text!("serve-run-status"),
-            text!("serve-labels"),
-            text!("serve-worker"),
-            text!("serve-cost"),
-            text!("serve-tries"),
-            text!("serve-added"),
-            text!("serve-repository"),
-            text!("serve-prompt"),
+            Column::figure(text!("serve-task")),
+            Column::text(text!("serve-run-status")),
+            Column::text(text!("serve-labels")),
+            Column::text(text!("serve-worker")),
+            Column::figure(text!("serve-cost")),
+            Column::figure(text!("serve-tries")),
+            Column::figure(text!("serve-added")),
+            Column::text(text!("serve-repository")),
+            Column::prose(text!("serve-prompt")),
         ];
         let row = |task: &QueuedTask| {
             let id = format!("task-{}", task.id);

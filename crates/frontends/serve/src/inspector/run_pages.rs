@@ -14,10 +14,10 @@ use haft_text::{format_thousands, reveal_controls};
 use haft_types::{ConversationId, PermissionMode};
 
 use super::conversation_tree::JobRow;
-use super::{
-    Inspector, PageResult, build_page, conversation_path, format_cost_suffix, render_navigation,
-};
-use crate::markup::Markup;
+use super::glance::BreakList;
+use super::page_frame::{ConversationTab, SiteSection};
+use super::{Inspector, PageResult, conversation_path, format_cost_suffix};
+use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, FormFields};
 
 /// The maximum number of messages that are shown below the state of a run. If there are more, the
@@ -79,37 +79,42 @@ impl Inspector {
             ),
             Markup::element(
                 "p",
-                &[],
-                [Markup::button("start", text!("serve-run-start"))],
+                &[("class", "buttons")],
+                [Markup::primary_button("start", text!("serve-run-start"))],
             ),
         ];
-        let rows = runs.tasks.known_tasks().into_iter().map(|task| {
-            let view = task.view();
-            let to = conversation_path(&task.id, "/live");
-            vec![
-                Markup::link(&to, run_name(&task)),
-                Markup::text(status_name(view.status)),
-                Markup::text(view.cwd),
-            ]
-        });
-        let headings = [
-            text!("serve-name"),
-            text!("serve-run-status"),
-            text!("serve-run-folder"),
+        let rows: Vec<_> = runs
+            .tasks
+            .known_tasks()
+            .into_iter()
+            .map(|task| {
+                let view = task.view();
+                let to = conversation_path(&task.id, "/live");
+                vec![
+                    Markup::link(&to, run_name(&task)),
+                    render_status(view.status),
+                    Markup::text(view.cwd),
+                ]
+            })
+            .collect();
+        let columns = [
+            Column::prose(text!("serve-name")),
+            Column::text(text!("serve-run-status")),
+            Column::text(text!("serve-run-folder")),
         ];
+        let table = if rows.is_empty() {
+            Markup::text_element("p", text!("serve-no-runs"))
+        } else {
+            Markup::table(&columns, rows)
+        };
         let pieces = [
-            Markup::text_element("h1", text!("serve-run-new")),
             notice,
             Markup::form("/run", &self.form_token, fields),
             Markup::text_element("h2", text!("serve-run-here")),
-            Markup::table(&headings, rows),
+            table,
             self.render_jobs((runs.jobs)()),
         ];
-        Some(build_page(
-            text!("serve-run-new"),
-            Markup::concat([]),
-            pieces,
-        ))
+        Some(self.build_page(SiteSection::Run, text!("serve-run-new"), pieces))
     }
 
     /// Starts a run. Redirects to the page of the run, or shows the error.
@@ -163,9 +168,6 @@ impl Inspector {
             || task.as_deref().map(run_name).unwrap_or_default(),
             |one| one.name.clone(),
         );
-        let navigation = stored
-            .as_ref()
-            .map_or_else(|| Markup::concat([]), |one| render_navigation(one, "/live"));
         let running_task = task.as_ref().filter(|task| task.state().is_running);
         let holder = if running_task.is_none() && stored.is_some() {
             self.find_lock_holder(id).await?
@@ -183,7 +185,8 @@ impl Inspector {
             (Some(task), None) => self.render_run_state(&to, task),
             (None, None) => Vec::new(),
         };
-        if stored.is_some() {
+        if let Some(stored) = &stored {
+            state.insert(0, self.render_glance(stored, BreakList::Closed).await);
             let messages = self.store.messages(id).await?;
             let from = messages.len().saturating_sub(MAX_LATEST_MESSAGES);
             state.push(Markup::text_element("h2", text!("serve-run-latest")));
@@ -194,12 +197,15 @@ impl Inspector {
             );
         }
         let mut pieces = vec![
-            Markup::text_element("h1", &name),
             notice,
             Markup::element("section", &[("id", "live"), ("class", "live")], state),
         ];
         if running_task.is_none() && holder.is_none() && self.runs.is_some() {
-            let send = Markup::element("p", &[], [Markup::button("send", text!("serve-run-send"))]);
+            let send = Markup::element(
+                "p",
+                &[("class", "buttons")],
+                [Markup::primary_button("send", text!("serve-run-send"))],
+            );
             pieces.push(Markup::form(
                 &to,
                 &self.form_token,
@@ -209,12 +215,17 @@ impl Inspector {
                 ],
             ));
         }
-        Ok(Some(build_page(&name, navigation, pieces)))
+        Ok(Some(match &stored {
+            Some(stored) => {
+                self.build_conversation_page(stored, ConversationTab::Run, None, pieces)
+            }
+            None => self.build_page(SiteSection::Run, &name, pieces),
+        }))
     }
 
     /// Returns a description of the process that holds the conversation's write lock, or `None` if
     /// the lock is free.
-    async fn find_lock_holder(&self, id: &ConversationId) -> PageResult<Option<String>> {
+    pub(super) async fn find_lock_holder(&self, id: &ConversationId) -> PageResult<Option<String>> {
         match self.store.try_lock(id).await {
             Ok(_) => Ok(None),
             Err(StoreError::LockTimeout {
@@ -240,11 +251,11 @@ impl Inspector {
             "p",
             &[("role", "status"), ("class", "status")],
             [
-                Markup::text_element("strong", status_name(view.status)),
+                render_status(view.status),
                 Markup::text(format!(
-                    " {} {}",
-                    self.masker.mask(&view.message),
-                    self.masker.mask(&activity)
+                    " {}",
+                    self.masker
+                        .mask(&describe_state(&view.message, &activity, runs))
                 )),
             ],
         )];
@@ -253,10 +264,11 @@ impl Inspector {
                 .iter()
                 .map(|approval| render_approval(to, &self.form_token, approval)),
         );
-        if !view.text.is_empty() && runs {
+        if runs {
+            // The script of the pages appends to this element while the model writes.
             pieces.push(Markup::element(
                 "pre",
-                &[("class", "said")],
+                &[("class", "said"), ("id", "stream")],
                 [Markup::text(self.masker.mask(&view.text))],
             ));
         }
@@ -381,12 +393,21 @@ impl Inspector {
                 .map(|one| one.approval_id.as_str())
                 .collect();
             format!(
-                "{runs} {} {} {activity} {}",
+                "{runs} {} {} {activity}",
                 status_name(view.status),
-                approval_ids.join(","),
-                view.text.len()
+                approval_ids.join(",")
             )
         })
+    }
+
+    /// Returns the text that the model of a running run is writing, masked. Returns `None` if the
+    /// run was not started by this server or has ended.
+    pub(super) fn run_text(&self, id: &ConversationId) -> Option<String> {
+        let task = self.runs.as_ref()?.tasks.known_task(id)?;
+        let state = task.state();
+        state
+            .is_running
+            .then(|| self.masker.mask(&state.view.text).into_owned())
     }
 }
 
@@ -409,7 +430,11 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
     } else {
         ""
     };
-    let mut buttons = vec![Markup::button("allow", text!("serve-approval-once"))];
+    let id_field = || Markup::hidden_field("approval", approval_id);
+    let mut buttons = vec![
+        id_field(),
+        Markup::primary_button("allow", text!("serve-approval-once")),
+    ];
     if !approval.remember.is_empty() {
         let rules = approval.remember.join(", ");
         buttons.push(Markup::button(
@@ -417,7 +442,6 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
             text!("serve-approval-always", rules),
         ));
     }
-    buttons.push(Markup::button("deny", text!("serve-approval-deny")));
     let why = format!("reason-{approval_id}");
     let label = Markup::element(
         "label",
@@ -425,10 +449,12 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
         [Markup::text(text!("serve-approval-reason"))],
     );
     let reply = Markup::element("input", &[("id", &why), ("name", "reason")], []);
-    let form = [
-        Markup::hidden_field("approval", approval_id),
-        Markup::element("p", &[("class", "field")], [label, reply]),
-        Markup::element("p", &[("class", "buttons")], buttons),
+    let deny = Markup::button("deny", text!("serve-approval-deny"));
+    // Enter in the field presses the first button of its form, which must not be the one that
+    // allows the call.
+    let forms = [
+        Markup::form(to, form_token, buttons),
+        Markup::form(to, form_token, [id_field(), deny, label, reply]),
     ];
     Markup::element(
         "section",
@@ -443,9 +469,44 @@ fn render_approval(to: &str, form_token: &str, approval: &TaskApproval) -> Marku
                 ),
             ),
             Markup::text_element("p", format!("{reason} {outside}")),
-            Markup::text_element("pre", subject),
-            Markup::form(to, form_token, form),
+            render_subject(subject),
+            Markup::concat(forms),
         ],
+    )
+}
+
+/// Renders what is approved. If it is the diff of a file, its lines are marked by kind.
+fn render_subject(subject: &str) -> Markup {
+    let mut lines = subject.lines();
+    let is_diff = lines.any(|line| line.starts_with("--- "))
+        && lines.next().is_some_and(|line| line.starts_with("+++ "));
+    if is_diff {
+        Markup::diff(subject)
+    } else {
+        Markup::text_element("pre", subject)
+    }
+}
+
+/// Describes what a run does, or the reason why it ended. The activity of a run that has ended only
+/// repeats its state.
+fn describe_state(message: &str, activity: &str, is_running: bool) -> String {
+    let parts = [message, if is_running { activity } else { "" }];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+/// Renders the state of a run as a badge.
+fn render_status(status: TaskStatus) -> Markup {
+    let class = match status {
+        TaskStatus::Running => "badge running",
+        TaskStatus::Waiting => "badge waiting",
+        TaskStatus::Completed => "badge done",
+        TaskStatus::Failed | TaskStatus::Aborted | TaskStatus::Exhausted => "badge bad",
+    };
+    Markup::element(
+        "strong",
+        &[("class", class)],
+        [Markup::text(status_name(status))],
     )
 }
 
@@ -541,9 +602,16 @@ mod tests {
 
     /// Returns the text that a browser shows for the only `pre` element of a page.
     fn read_preformatted(html: &str) -> String {
-        let (_, rest) = html.split_once("<pre>").unwrap();
+        let (_, rest) = html.split_once("<pre").unwrap();
+        let (_, rest) = rest.split_once('>').unwrap();
         let (text, _) = rest.split_once("</pre>").unwrap();
         let text = text.strip_prefix('\n').unwrap_or(text);
+        // The lines of a diff are elements.
+        let pieces = text.split('<').map(|piece| match piece.split_once('>') {
+            Some((_, text)) => text,
+            None => piece,
+        });
+        let text: String = pieces.collect();
         text.replace("&lt;", "<")
             .replace("&gt;", ">")
             .replace("&quot;", "\"")

@@ -10,8 +10,9 @@ use haft_imports::{
 use haft_store::Imported;
 use haft_text::format_thousands;
 
-use super::{Inspector, PageResult, build_page, conversation_path};
-use crate::markup::Markup;
+use super::page_frame::SiteSection;
+use super::{Inspector, PageResult, conversation_path};
+use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, encode_path_segment};
 use crate::{PageError, localize_text};
 
@@ -36,21 +37,20 @@ impl Inspector {
                 Markup::text(session.changed.strftime("%Y-%m-%d %H:%M").to_string()),
             ]
         });
-        let headings = [
-            text!("serve-name"),
-            text!("serve-agent"),
-            text!("serve-bytes"),
-            text!("serve-updated"),
+        let columns = [
+            Column::prose(text!("serve-name")),
+            Column::text(text!("serve-agent")),
+            Column::figure(text!("serve-bytes")),
+            Column::figure(text!("serve-updated")),
         ];
         let pieces = [
-            Markup::text_element("h1", text!("serve-sessions")),
             Markup::text_element(
                 "p",
                 text!("serve-sessions-note", folders = format_session_folders()),
             ),
-            Markup::table(&headings, rows),
+            Markup::table(&columns, rows),
         ];
-        build_page(text!("serve-sessions"), Markup::concat([]), pieces)
+        self.build_page(SiteSection::Sessions, text!("serve-sessions"), pieces)
     }
 
     /// Renders the page of one session of another agent. Returns `None` if the session does not
@@ -59,10 +59,12 @@ impl Inspector {
         let place = find_session(&self.session_roots, agent, path)?;
         let name = path.join("/");
         let mut pieces = Vec::new();
+        let mut title = name.clone();
         match read_session(&place) {
             Ok(read) => {
-                let named = read.first().map_or(&name, |one| &one.document.name);
-                pieces.push(Markup::text_element("h1", named));
+                if let Some(first) = read.first() {
+                    title.clone_from(&first.document.name);
+                }
                 pieces.push(self.render_import_form(agent, path, &place.file));
                 for one in &read {
                     if one.skipped > 0 {
@@ -71,28 +73,17 @@ impl Inspector {
                             text!("serve-session-skipped", skipped = one.skipped),
                         ));
                     }
-                    pieces.extend(
-                        one.document
-                            .messages
-                            .iter()
-                            .take(MAX_MESSAGES)
-                            .map(|message| self.render_message(None, message)),
-                    );
+                    let messages = one.document.messages.iter().take(MAX_MESSAGES);
+                    pieces.push(Markup::element(
+                        "div",
+                        &[("class", "dialogue")],
+                        messages.map(|message| self.render_message(None, message)),
+                    ));
                 }
             }
-            Err(problem) => {
-                let alert = [("class", "broken"), ("role", "alert")];
-                pieces.extend([
-                    Markup::text_element("h1", &name),
-                    Markup::element("p", &alert, [Markup::text(session_error_message(&problem))]),
-                ]);
-            }
+            Err(problem) => pieces.push(self.render_alert(&session_error_message(&problem))),
         }
-        Some(build_page(
-            &name,
-            Markup::link("/sessions", text!("serve-sessions")),
-            pieces,
-        ))
+        Some(self.build_page(SiteSection::Sessions, &title, pieces))
     }
 
     /// Renders a note that the session is not stored, with a button that imports it.

@@ -145,7 +145,7 @@ app-not-allowed-because = not allowed: { $reason }
 ## Tokens and cost
 app-nothing-sent = No request sent yet.
 app-tokens = { $used } of { $window } tokens
-app-prefix-break = { $message } ({ $tokens } tokens resent)
+app-prefix-break = { $message } (≈{ $tokens } tokens resent)
 app-last-prefix-break = Last cache break: { $last }
 app-no-prefix-break = No cache breaks.
 app-no-price = no price known

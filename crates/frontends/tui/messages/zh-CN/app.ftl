@@ -111,7 +111,7 @@ app-not-allowed-because = 已拒绝：{ $reason }
 ## Tokens and cost
 app-nothing-sent = 还没有发送请求
 app-tokens = { $used } / { $window } token
-app-prefix-break = { $message }（重新发送 { $tokens } token）
+app-prefix-break = { $message }（重新发送 ≈{ $tokens } token）
 app-last-prefix-break = 最近一次缓存失效：{ $last }
 app-no-prefix-break = 没有缓存失效。
 app-no-price = 价格未知

@@ -17,6 +17,7 @@ mod chunking;
 mod faults;
 mod kill;
 mod output;
+mod replays;
 mod swaps;
 
 const CAMPAIGNS: &[Campaign] = &[
@@ -24,6 +25,7 @@ const CAMPAIGNS: &[Campaign] = &[
     faults::CAMPAIGN,
     kill::CAMPAIGN,
     output::CAMPAIGN,
+    replays::CAMPAIGN,
     swaps::CAMPAIGN,
 ];
 

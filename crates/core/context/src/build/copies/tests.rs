@@ -270,7 +270,7 @@ fn copies_collapse_on_a_cold_prefix() {
         .as_ref()
         .unwrap();
     assert_eq!(
-        (broken.tokens, broken.cost),
+        (broken.price.tokens, broken.price.cost),
         (0, None),
         "nothing is lost that was not lost before"
     );

@@ -270,13 +270,16 @@ fn break_reports_its_place_and_cost() {
     // The reminders themselves and two blocks lie behind the old place of the reminders.
     let tokens = |entries: &[Arc<Entry>]| entries.iter().map(|entry| entry.tokens).sum::<u32>();
     let run = broken.first.tokens;
-    assert_eq!(broken.tokens, u64::from(tokens(&world.history[5..]) + run));
+    assert_eq!(
+        broken.price.tokens,
+        u64::from(tokens(&world.history[5..]) + run)
+    );
     // The block that now precedes the reminders is written to the cache; everything behind it is
     // not.
     let written = tokens(&world.history[5..7]);
     let fresh = tokens(&world.history[7..]) + run;
     let expected = (f64::from(written) * (3.75 - 0.3) + f64::from(fresh) * (3.0 - 0.3)) / 1e6;
-    assert!((broken.cost.unwrap() - expected).abs() < 1e-12);
+    assert!((broken.price.cost.unwrap() - expected).abs() < 1e-12);
 }
 
 #[test]

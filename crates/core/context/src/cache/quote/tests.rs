@@ -220,6 +220,35 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
+    fn removal_quotes_equal_single_quotes(
+        rule in prop::sample::select(&RULES),
+        sizes in prop::collection::vec(1_u64..900, 2..30),
+        sent in 1_usize..30,
+        idle in 0_u64..4_000,
+    ) {
+        let model = priced(rule, 1.3);
+        let piece = |(index, tokens): (usize, &u64)| CachePiece {
+            hash: ContentHash::from_content(&index.to_le_bytes()),
+            tokens: *tokens,
+            blocks: 1,
+            boundary: index % 4 == 3,
+        };
+        let pieces: Vec<_> = sizes.iter().enumerate().map(piece).collect();
+        let mut cache = PrefixCache::new(&model);
+        let earlier = &pieces[..sent.min(pieces.len())];
+        let layers = earlier[1..].iter().map(|_| Layer::History);
+        cache.record_pieces(Duration::ZERO, earlier.to_vec(), layers);
+        let idle = Duration::from_secs(idle);
+        let quotes = cache.removal_quotes(idle, &pieces, &model);
+        for first in 0..pieces.len() - 1 {
+            for end in first + 1..pieces.len() {
+                let single = cache.quote_removal(idle, &pieces, first..end, &model);
+                prop_assert_eq!(quotes.quote(first..end), single);
+            }
+        }
+    }
+
+    #[test]
     fn change_quotes_agree_with_the_simulator(
         history in whole_conversation(40),
         rule in prop::sample::select(&RULES),

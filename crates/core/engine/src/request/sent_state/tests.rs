@@ -7,12 +7,22 @@ use super::*;
 use crate::session::transcript::tests::transcript;
 
 fn empty() -> SentState {
-    SentState::restore(None, &[], &O200k, &mut StoredState::default())
+    SentState::restore(
+        LoggedState::default(),
+        &[],
+        &O200k,
+        &mut StoredState::default(),
+    )
 }
 
 async fn restored(store: &dyn Store, transcript: &Transcript) -> SentState {
     let mut state = StoredState::read(store, transcript.id()).await.unwrap();
-    SentState::restore(None, transcript.history(), &O200k, &mut state)
+    SentState::restore(
+        LoggedState::default(),
+        transcript.history(),
+        &O200k,
+        &mut state,
+    )
 }
 
 #[tokio::test]

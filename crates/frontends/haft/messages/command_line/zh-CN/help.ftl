@@ -290,6 +290,30 @@ help-conversations-import = 从 haft 的导出文件或其他智能体的文件�
         重复导入只添加新增的部分。目录会逐个文件读取；其中的 `current_conversations.json` 说明每个命名空间的当前会话。
     .paths = 文件或目录；`-` 表示标准输入；智能体的名称表示它的常用目录
     .format = 格式：document（haft 的导出）、openai-chat、claude-code、codex、codex-exec、gemini-cli、opencode、goose、kimi-cli、auto-coder、pi、openhands、swe-agent、cline、atif 或 trajectory；省略时按内容判断
+help-conversations-replay = 用现在的工具、规则和提示词重放一次记录的运行，并指出第一处不同
+    .long =
+        用现在的工具、规则和提示词重放一次记录的运行，并指出第一处不同。
+
+        模型的回复取自记录，因此不发送任何请求。逐字节比较每个请求的正文，以及对每个调用的决定。全部相同时退出码为 0，不同时为 1，无法重放时为 2。
+    .run = 会话：id、id 的开头或名称；或 `--save` 写入的文件；省略时为当前会话
+    .live_tools = 在项目的副本中再次执行调用，并比较结果
+    .save = 把这次运行写入一个文件，此命令可以在任何地方检查它
+    .cwd = 在此目录中重放；默认为会话所属的项目，对于文件则为当前目录
+    .permission_mode = 那次运行的权限模式：plan、ask、accept-edits、auto 或 yolo
+    .allow = 允许与此规则匹配的内容；可多次指定
+    .deny = 禁止与此规则匹配的内容；可多次指定
+    .agent = 使用此智能体的角色和工具
+    .allowed_tools = 只提供这些工具
+    .goal = 把任务当作目标；需要那次运行的限制
+    .json_schema = 要求回答是符合此模式的 JSON
+    .max_turns = 那次运行的回复次数限制
+    .max_total_tokens = 那次运行的 token 限制
+    .max_budget_usd = 那次运行的金额限制
+    .system_prompt = 那次运行的系统提示词
+    .system_prompt_file = 包含那次运行的系统提示词的文件
+    .append_system_prompt = 系统提示词末尾的文本
+    .add_dir = 允许工具访问此目录；可多次指定
+    .file = 任务的一个关注文件；可多次指定
 help-conversations-stats = 显示存储的统计信息
 help-conversations-namespaces = 列出命名空间（项目）及其当前会话
 help-conversations-backup = 创建、列出和恢复数据库备份

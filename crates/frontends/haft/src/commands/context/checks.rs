@@ -25,6 +25,7 @@ use serde_json::json;
 
 use super::next;
 use crate::cli::options::{JsonArgs, RunArgs};
+use crate::commands::conversations::check_run_file;
 use crate::commands::run;
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
@@ -45,6 +46,8 @@ struct ContextTestFile {
     prefix: Option<PrefixCheck>,
     #[serde(default)]
     replay: Vec<ReplayCheck>,
+    #[serde(default)]
+    run: Vec<RunCheck>,
 }
 
 /// Checks whether a document is part of the next request after a file is touched.
@@ -73,6 +76,14 @@ struct ReplayCheck {
     conversation: PathBuf,
     breaks: Option<usize>,
     causes: Option<Vec<Cause>>,
+}
+
+/// Checks that a run, in a file of `haft conversations replay --save`, replays without a
+/// difference.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunCheck {
+    file: PathBuf,
 }
 
 /// The outcome of one check from a check file.
@@ -117,6 +128,12 @@ pub(super) async fn run(haft: &Haft, args: &JsonArgs) -> anyhow::Result<ProcessE
         }
         for check in &file.replay {
             note(bench.check_replay(check)?);
+        }
+        for check in &file.run {
+            let shown = check.file.display();
+            let path = bench.project.root.join(&check.file);
+            let (holds, found) = check_run_file(haft, &path, &args.common).await?;
+            note((text!("context-test-run", shown), holds, found));
         }
     }
     let failed = outcomes.iter().filter(|one| !one.holds).count();
@@ -172,7 +189,11 @@ fn read_check_files(root: &Path) -> anyhow::Result<Vec<(PathBuf, ContextTestFile
         })?;
         let file: ContextTestFile =
             toml::from_str(&text).map_err(|error| error_in_file(&path, &text, &error))?;
-        if file.rule.is_empty() && file.prefix.is_none() && file.replay.is_empty() {
+        let is_empty = file.rule.is_empty()
+            && file.prefix.is_none()
+            && file.replay.is_empty()
+            && file.run.is_empty();
+        if is_empty {
             return Err(usage_error(text!(
                 "context-test-empty",
                 path = path.display()

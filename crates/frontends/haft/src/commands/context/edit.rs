@@ -500,24 +500,41 @@ fn price_text(quote: &Quote, model: &ModelSpec) -> String {
     text
 }
 
-/// Returns the table rows of all messages of a conversation, and the number of edits that are in
-/// effect.
+/// Rows of the table of messages, without its headings.
+#[cfg(feature = "serve")]
+pub(super) struct TableRows {
+    pub(super) rows: Vec<Vec<String>>,
+    /// The number of messages in the conversation.
+    pub(super) all: usize,
+    /// The number of edits that are in effect.
+    pub(super) edits: usize,
+}
+
+/// Returns the table rows of at most `count` messages of a conversation, starting at position
+/// `from`.
 #[cfg(feature = "serve")]
 pub(super) async fn list_table_rows(
     haft: &Haft,
     how: &EditOptions,
-) -> anyhow::Result<(Vec<Vec<String>>, usize)> {
+    from: usize,
+    count: usize,
+) -> anyhow::Result<TableRows> {
     let mut open = Box::pin(EditedConversation::open_unlocked(haft, how)).await?;
-    let lines = open
+    let page = open
         .session
-        .list_context_lines()
+        .list_context_page(from, count)
         .await
         .map_err(to_context_error)?;
     let now = WallClock.now();
-    Ok((
-        lines.iter().map(|line| table_cells(line, now)).collect(),
-        open.session.edits().edits_in_force().len(),
-    ))
+    Ok(TableRows {
+        rows: page
+            .lines
+            .iter()
+            .map(|line| table_cells(line, now))
+            .collect(),
+        all: page.all,
+        edits: open.session.edits().edits_in_force().len(),
+    })
 }
 
 /// Returns the headings of the table of messages.

@@ -9,8 +9,8 @@ use haft_inspect::message_opening;
 #[cfg(feature = "lab")]
 use haft_serve::{CompareQuery, PolicyTable};
 use haft_serve::{
-    EditQuery, EditQuote, EditableMessages, Inspector, InspectorActions, NextQuery,
-    NextRequestDetails, PageAction, PageEdit, PageError, PageRuns,
+    EditQuery, EditQuote, EditableMessages, EditableQuery, Inspector, InspectorActions, NextQuery,
+    NextRequestDetails, PageAction, PageComputations, PageEdit, PageError, PageRuns,
 };
 use haft_store::{Conversation, Store};
 use haft_text::format_thousands;
@@ -20,7 +20,7 @@ use super::edit::{self, EditKind, EditOptions, PreparedEdit, SummariseArgs};
 use super::next;
 use super::opened_log::print_note;
 #[cfg(feature = "lab")]
-use super::replay::{self, ReplayArgs};
+use super::replay::{self, BodyComparison, ReplayArgs};
 use crate::cli::options::Common;
 #[cfg(feature = "imports")]
 use crate::commands::conversations::find_session_roots;
@@ -48,6 +48,7 @@ pub(crate) fn build_inspector(
         session_roots: find_session_roots(haft.environment()),
         form_token,
         runs,
+        computations: PageComputations::default(),
         #[cfg(feature = "postgres")]
         open_queue: make_queue_opener(&settings.config),
         #[cfg(feature = "postgres")]
@@ -72,9 +73,7 @@ fn build_actions(haft: &Haft, common: &Common) -> InspectorActions {
     };
     let messages = {
         let source = source.clone();
-        wrap_session_action(move |conversation| {
-            list_editable_messages(source.clone(), conversation)
-        })
+        wrap_session_action(move |query| list_editable_messages(source.clone(), query))
     };
     let edit = {
         let source = source.clone();
@@ -109,7 +108,7 @@ where
     O: Send + 'static,
     W: Future<Output = anyhow::Result<O>>,
 {
-    Box::new(move |input| {
+    Arc::new(move |input| {
         let work = work.clone();
         Box::pin(async move {
             let runtime = tokio::runtime::Handle::current();
@@ -144,14 +143,15 @@ fn make_edit_options(common: Common, conversation: &Conversation) -> EditOptions
 
 async fn list_editable_messages(
     source: SessionSource,
-    conversation: Conversation,
+    query: EditableQuery,
 ) -> anyhow::Result<EditableMessages> {
-    let how = make_edit_options(source.common, &conversation);
-    let (rows, edits) = edit::list_table_rows(&source.haft, &how).await?;
+    let how = make_edit_options(source.common, &query.conversation);
+    let rows = edit::list_table_rows(&source.haft, &how, query.from, query.count).await?;
     Ok(EditableMessages {
         headings: edit::table_headings().to_vec(),
-        rows,
-        edits,
+        rows: rows.rows,
+        all: rows.all,
+        edits: rows.edits,
     })
 }
 
@@ -229,11 +229,21 @@ async fn compare_policies(
     source: SessionSource,
     query: CompareQuery,
 ) -> anyhow::Result<PolicyTable> {
+    let watch = query.watch;
     let args = ReplayArgs {
         policy: query.policies,
         ..ReplayArgs::for_conversation(query.conversation.id.to_string(), source.common)
     };
-    let compared = replay::compare_policies(&source.haft, &args).await?;
+    let progress = replay::ReplayProgress {
+        begin: &|requests| watch.set_total(requests),
+        advance: &|| {
+            watch.advance(1);
+            watch.is_wanted()
+        },
+        // The pages don't show whether bodies are equal, and comparing them takes most of the time.
+        bodies: BodyComparison::Skip,
+    };
+    let compared = replay::compare_policies(&source.haft, &args, &progress).await?;
     Ok(PolicyTable {
         rows: replay::table_rows(&compared.outcomes).collect(),
         title: compared.title,

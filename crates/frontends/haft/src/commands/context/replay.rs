@@ -10,6 +10,7 @@ mod stored;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -166,6 +167,32 @@ impl ReplayArgs {
     }
 }
 
+/// Reports the progress of a comparison, and decides how much is compared.
+pub(super) struct ReplayProgress<'a> {
+    /// Called with the number of requests that will be replayed.
+    pub(super) begin: &'a dyn Fn(u64),
+    /// Called for each replayed request. The comparison stops if it returns false.
+    pub(super) advance: &'a dyn Fn() -> bool,
+    pub(super) bodies: BodyComparison,
+}
+
+/// Whether replayed requests are compared with the bodies that were sent, byte for byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyComparison {
+    Compare,
+    #[cfg(feature = "serve")]
+    Skip,
+}
+
+impl ReplayProgress<'static> {
+    /// The progress of a comparison that is not watched.
+    pub(super) const UNWATCHED: Self = Self {
+        begin: &|_| (),
+        advance: &|| true,
+        bodies: BodyComparison::Compare,
+    };
+}
+
 /// The outcomes of policies for one set of conversations.
 pub(super) struct PolicyComparison {
     pub(super) title: String,
@@ -180,9 +207,10 @@ pub(super) struct PolicyComparison {
 pub(super) async fn compare_policies(
     haft: &Haft,
     args: &ReplayArgs,
+    progress: &ReplayProgress<'_>,
 ) -> anyhow::Result<PolicyComparison> {
     let settings = haft.load(&args.common)?;
-    let names: Vec<&str> = if args.policy.is_empty() {
+    let mut names: Vec<&str> = if args.policy.is_empty() {
         DEFAULT_POLICIES.to_vec()
     } else {
         args.policy.iter().map(String::as_str).collect()
@@ -196,10 +224,18 @@ pub(super) async fn compare_policies(
     let (mut conversations, own) = if args.from_file.is_some() || args.import.is_some() {
         (files::read_recordings(args)?, None)
     } else {
-        let (conversation, encoding) = stored::read_stored(haft, args).await?;
+        let (conversation, encoding) = stored::read_stored(haft, args, progress.bodies).await?;
         (vec![conversation], encoding)
     };
     let (encoding, source) = choose_model(args, &settings, own, &conversations)?;
+    if args.policy.is_empty()
+        && conversations
+            .iter()
+            .all(RecordedConversation::has_enough_counts)
+    {
+        // The other policies are compared with the requests that were really sent.
+        names.insert(0, RECORDED);
+    }
     if names.contains(&RECORDED) {
         remove_uncounted_conversations(&mut conversations)?;
     }
@@ -208,6 +244,9 @@ pub(super) async fn compare_policies(
         .iter()
         .map(|name| parse_policy(name, &settings.config, &encoding.spec));
     let variants = variants.collect::<anyhow::Result<Vec<_>>>()?;
+    let replayed = variants.iter().flatten().count();
+    let requests: usize = conversations.iter().map(|one| one.steps.len()).sum();
+    (progress.begin)((replayed * requests) as u64);
     let mut outcomes = Vec::with_capacity(variants.len());
     for (name, variant) in names.iter().zip(&variants) {
         outcomes.push(match variant {
@@ -222,9 +261,10 @@ pub(super) async fn compare_policies(
                         bodies.write(|| encoding.encode_request(request).to_vec());
                         sent.is_some_and(|sent| *sent == *encoding.encode_request(request))
                     },
+                    progress.advance,
                 );
                 bodies.finish()?;
-                outcome
+                outcome.ok_or_else(|| usage_error(text!("replay-stopped")))?
             }
             None => PolicyOutcome::from_provider_counts(name, &conversations, &encoding.spec),
         });
@@ -249,7 +289,7 @@ pub(super) async fn run(haft: &Haft, args: &ReplayArgs) -> anyhow::Result<()> {
         outcomes,
         encoding,
         source,
-    } = compare_policies(haft, args).await?;
+    } = compare_policies(haft, args, &ReplayProgress::UNWATCHED).await?;
     if let Some(path) = &args.plot {
         let words: haft_lab::Wording<'_> = &|text| output::localize_text(text);
         let html = path
@@ -304,7 +344,9 @@ pub(super) fn find_break_causes(file: &Path, settings: &Settings) -> anyhow::Res
             steps: &one.steps,
             beside: &beside,
         };
-        let replayed = haft_lab::replay_recording(&recording, &policy, &model, &O200k, |_, _| ());
+        let replayed = haft_lab::replay_recording(&recording, &policy, &model, &O200k, |_, _| {
+            ControlFlow::Continue(())
+        });
         causes.extend(replayed.requests.iter().filter_map(|request| request.cause));
     }
     Ok(causes)

@@ -90,7 +90,7 @@ pub(super) async fn run(haft: &Haft, args: &ReportArgs) -> anyhow::Result<()> {
             &outlines,
             &replies,
             &models,
-            &find_breaks(&outlines, &models, &messages),
+            &find_breaks(&outlines, &models, &messages, &replies),
         );
         std::fs::write(
             path,

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use haft_context::PriceBasis;
 use haft_inspect::{Countable, PrefixBreakReport, RequestLogReader, find_breaks, format_count};
 use haft_text::{format_dollars, format_thousands};
 use serde_json::{Value, json};
@@ -19,10 +20,12 @@ pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
         return Err(log.unknown_request(number).into());
     }
     let outlines = log.outlines().await?;
+    let messages = log.messages().await?;
     let mut breaks = find_breaks(
         &outlines,
         &log.find_models(&outlines)?,
-        &log.messages().await?,
+        &messages,
+        &log.reply_metadata(&outlines, &messages),
     );
     breaks.retain(|one| args.request.is_none_or(|number| number == one.request));
     if args.output.json {
@@ -32,9 +35,14 @@ pub(super) async fn run(haft: &Haft, args: &WhyArgs) -> anyhow::Result<()> {
 }
 
 fn sum_breaks(breaks: &[PrefixBreakReport]) -> (u64, Option<f64>) {
-    let tokens = breaks.iter().map(|one| one.found.tokens).sum();
+    let tokens = breaks.iter().map(|one| one.price().tokens).sum();
     // The total cost is unknown unless every break has a price.
-    (tokens, breaks.iter().map(|one| one.found.cost).sum())
+    let cost = breaks
+        .iter()
+        .map(|one| one.price().cost)
+        .sum::<Option<f64>>();
+    // The empty sum of floating-point numbers is -0.0.
+    (tokens, cost.map(|cost| cost + 0.0))
 }
 
 fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value {
@@ -51,8 +59,9 @@ fn breaks_to_json(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Value
                 "owner": one.found.first.owner,
                 "message_id": one.found.first.message,
             },
-            "tokens": one.found.tokens,
-            "cost": one.found.cost,
+            "tokens": one.price().tokens,
+            "cost": one.price().cost,
+            "basis": one.price().basis,
         })
     };
     json!({
@@ -84,8 +93,11 @@ fn breaks_to_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Strin
         text!("table-sent-again"),
         text!("table-cost"),
     ]);
+    let is_forecast = |one: &PrefixBreakReport| one.price().basis == PriceBasis::Forecast;
     for one in breaks {
         let first = &one.found.first;
+        let price = one.price();
+        let tokens = format_thousands(price.tokens);
         table.add_row(vec![
             one.request.to_string(),
             one.cause_text(),
@@ -95,13 +107,12 @@ fn breaks_to_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Strin
                 owner = output::localize_text(&first.owner),
                 message = first.message.short_id()
             ),
-            text!(
-                "context-why-tokens",
-                tokens = format_thousands(one.found.tokens)
-            ),
-            one.found
-                .cost
-                .map_or_else(|| "-".to_owned(), format_dollars),
+            if is_forecast(one) {
+                text!("context-why-forecast-tokens", tokens)
+            } else {
+                text!("context-why-tokens", tokens)
+            },
+            price.cost.map_or_else(|| "-".to_owned(), format_dollars),
         ]);
     }
     let (tokens, cost) = sum_breaks(breaks);
@@ -117,6 +128,9 @@ fn breaks_to_text(log: &RequestLogReader, breaks: &[PrefixBreakReport]) -> Strin
         cost
     );
     let mut text = format!("{table}\n{sum}\n");
+    if breaks.iter().any(is_forecast) {
+        text.extend([text!("context-why-forecast"), "\n"]);
+    }
     let unexplained: Vec<_> = breaks
         .iter()
         .filter(|one| one.cause.is_none())

@@ -99,10 +99,20 @@ fn conversation_page_shows_images_and_a_tree_of_sub_agents() {
         .split("Sub-agents")
         .nth(1)
         .unwrap_or_else(|| panic!("{html}"));
-    assert!(
-        tree.contains("<ul><li><a href=\"/c/first\">finder: first</a><ul><li><a href=\"/c/below\""),
-        "{tree}"
-    );
+    let rows: Vec<_> = tree
+        .split("<tr>")
+        .skip(2)
+        .map(|row| row.split("</tr>").next().unwrap())
+        .collect();
+    let row = |indent: &str, id: &str, messages: usize| {
+        format!(
+            "<th class=\"prose\" data-label=\"Name\" scope=\"row\">{indent}<a href=\"/c/{id}\">finder: {id}</a></th>\
+             <td data-label=\"State\"><strong class=\"badge bad\">Stopped</strong></td>\
+             <td class=\"num\" data-label=\"Messages\">{messages}</td>\
+             <td class=\"num\" data-label=\"Cost\"></td><td class=\"num\" data-label=\"Time\">0 s</td>"
+        )
+    };
+    assert_eq!(rows, [row("", "first", 1), row("\u{2003}", "below", 0)]);
     assert!(!tree.contains("finder: other"), "{tree}");
     let child = page.get_page("/c/first");
     assert!(

@@ -71,7 +71,7 @@ fn run_is_started_approved_and_continued() {
     assert!(!rig.project().join("a.txt").exists());
     let allowed = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
     assert!(allowed.starts_with("HTTP/1.1 303 "), "{allowed}");
-    let done = page.wait_for_page(&place, "Completed.");
+    let done = page.wait_for_page(&place, ">Completed<");
     assert!(
         done.contains("Done.") && done.contains("Changed files"),
         "{done}"
@@ -105,14 +105,16 @@ fn approval_text(html: &str) -> String {
         .split("<section class=\"approval\">")
         .nth(1)
         .unwrap_or_else(|| panic!("{html}"));
-    let pre = section
-        .split("<pre>")
-        .nth(1)
-        .unwrap()
-        .split("</pre>")
-        .next()
-        .unwrap();
-    pre.replace("&lt;", "<")
+    let (_, pre) = section.split_once("<pre").unwrap();
+    let (_, pre) = pre.split_once('>').unwrap();
+    let (pre, _) = pre.split_once("</pre>").unwrap();
+    // The lines of a diff are elements.
+    let pieces = pre.split('<').map(|piece| match piece.split_once('>') {
+        Some((_, text)) => text,
+        None => piece,
+    });
+    let text: String = pieces.collect();
+    text.replace("&lt;", "<")
         .replace("&gt;", ">")
         .replace("&quot;", "\"")
         .replace("&amp;", "&")
@@ -181,7 +183,7 @@ fn approval_shows_text_that_is_masked_elsewhere() {
         "{shown}"
     );
     deny("3");
-    page.wait_for_page(&place, "Completed.");
+    page.wait_for_page(&place, ">Completed<");
     assert!(!rig.project().join("ran").exists());
 }
 
@@ -215,7 +217,7 @@ fn run_is_denied_with_a_reason_and_stopped() {
         page.post(&place, &place, &[("do", "stop")])
             .starts_with("HTTP/1.1 303 ")
     );
-    page.wait_for_page(&place, "Stopped.");
+    page.wait_for_page(&place, ">Stopped<");
     assert!(!rig.project().join("a.txt").exists());
 }
 
@@ -328,7 +330,7 @@ fn run_forms_reject_foreign_requests_and_escape_text() {
         &place,
         &[("do", "deny"), ("approval", "1"), ("reason", HOSTILE)],
     );
-    safe(&page.wait_for_page(&place, "Completed."));
+    safe(&page.wait_for_page(&place, ">Completed<"));
     safe(&page.get_page("/run"));
     assert!(
         page.post("/run", "/c/nobody/live", &[("do", "stop")])

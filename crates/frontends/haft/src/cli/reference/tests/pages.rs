@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 41] = [
+const FOREIGN: [&str; 42] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
@@ -30,6 +30,7 @@ const FOREIGN: [&str; 41] = [
     "--ldflags",
     "--locked",
     "--memory-gb",
+    "--min-miss",
     "--no-default-features",
     "--one-folder",
     "--out",

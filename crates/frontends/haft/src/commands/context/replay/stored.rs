@@ -6,25 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_context::{Documents, Reminders};
-use haft_inspect::{collect_offered_tools, rebuild_request, recorded_model};
+use haft_inspect::{
+    collect_offered_tools, declare_unknown_model, find_breaks, rebuild_request, recorded_model,
+};
 use haft_lab::{ImaginedReminders, RecordedConversation, RecordedStep, RecordedSurroundings};
 use haft_model::{BodyEncoding, O200k};
-use haft_store::{LoggedRequest, LoggedSegment};
-use haft_types::{Entry, Layer, MessageId, ToolProtocol};
+use haft_store::{ChunkMaximum, LoggedRequest, LoggedSegment, RequestOutline};
+use haft_types::{Entry, Layer, SentSegment, ToolProtocol};
 
 use super::super::opened_log::open_any_log;
-use super::ReplayArgs;
+use super::{BodyComparison, ReplayArgs};
 use crate::exit::usage_error;
 use crate::haft::Haft;
 
-/// Reads the conversation, and the encoding of its last request if haft sent that request.
+/// Reads the conversation, and the encoding of its last request if the request was recorded.
 pub(super) async fn read_stored(
     haft: &Haft,
     args: &ReplayArgs,
+    compared: BodyComparison,
 ) -> anyhow::Result<(RecordedConversation, Option<BodyEncoding>)> {
     let log = open_any_log(haft, args.conversation.as_deref(), &args.common).await?;
     let messages = log.messages().await?;
     let outlines = log.outlines().await?;
+    let replies = log.reply_metadata(&outlines, &messages);
+    let breaks = find_breaks(&outlines, &log.find_models(&outlines)?, &messages, &replies);
+    let breaks = Some(breaks.len());
     let foreign = log.imported.is_some()
         || outlines
             .iter()
@@ -35,19 +41,25 @@ pub(super) async fn read_stored(
             changes: args.reminders.changes,
             from_first: false,
         };
+        let recorded = outlines
+            .last()
+            .and_then(|last| recorded_model(last.encoding.as_deref()));
+        let encoding = match recorded {
+            Some(spec) => {
+                let name = spec.full_name();
+                let declared = declare_unknown_model(haft.environment(), &name, spec.api)?;
+                let mut encoding = declared.body_encoding();
+                encoding.spec = spec;
+                Some(encoding)
+            }
+            None => None,
+        };
         let name = log.conversation.name;
-        let messages = messages;
         let read = RecordedConversation::from_messages(name, messages, imagined, &O200k)?;
-        return Ok((
-            read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?,
-            None,
-        ));
+        let read = read.ok_or_else(|| usage_error(text!("replay-own-no-requests")))?;
+        return Ok((RecordedConversation { breaks, ..read }, encoding));
     }
-    let made: Vec<_> = log
-        .reply_metadata(&outlines, &messages)
-        .into_iter()
-        .flatten()
-        .collect();
+    let made: Vec<_> = replies.into_iter().flatten().collect();
     let models = made.iter().map(|made| made.model_name.clone()).collect();
     let counted = made
         .into_iter()
@@ -67,22 +79,40 @@ pub(super) async fn read_stored(
     let mut bodies = Vec::new();
     let mut last: Option<BodyEncoding> = None;
     let begun = outlines.first().map(|outline| outline.summary.sent_at);
+    let mut newest_places = ChunkMaximum::default();
+    let mut before: Option<&RequestOutline> = None;
     for outline in &outlines {
-        let logged = log.request(Some(outline.summary.number)).await?;
-        let encoding = log.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
         let since = begun.and_then(|begun| {
-            Duration::try_from(logged.summary.sent_at.duration_since(begun)).ok()
+            Duration::try_from(outline.summary.sent_at.duration_since(begun)).ok()
+        });
+        let newest = newest_places.find(&outline.segments, |segment| {
+            places.get(&segment.message).copied()
         });
         steps.push(RecordedStep {
-            messages: count_messages(&logged, &places),
+            messages: newest.map_or(0, |newest| newest + 1),
             at: since.unwrap_or_default(),
         });
+        // Reading a request reads all its messages, so it is read only if it is needed.
+        let unchanged = before
+            .replace(outline)
+            .is_some_and(|before| has_equal_surroundings(before, outline));
+        if let Some(aside) = asides
+            .last()
+            .filter(|_| unchanged && compared != BodyComparison::Compare)
+        {
+            asides.push(aside.clone());
+            continue;
+        }
+        let logged = log.request(Some(outline.summary.number)).await?;
+        let encoding = log.find_encoding(logged.encoding.as_deref(), &logged.summary.model)?;
         let protocol = encoding.spec.tool_protocol;
-        bodies.push(
-            encoding
-                .encode_request(&rebuild_request(&logged, protocol))
-                .to_vec(),
-        );
+        if compared == BodyComparison::Compare {
+            bodies.push(
+                encoding
+                    .encode_request(&rebuild_request(&logged, protocol))
+                    .to_vec(),
+            );
+        }
         let aside = build_surroundings(&logged, protocol, asides.last());
         asides.push(aside);
         last = Some(encoding);
@@ -95,6 +125,7 @@ pub(super) async fn read_stored(
             steps,
             surroundings: asides,
             counted,
+            breaks,
             models,
             bodies,
         },
@@ -102,15 +133,22 @@ pub(super) async fn read_stored(
     ))
 }
 
-/// Returns the number of the conversation's messages up to and including the newest message in the
-/// request.
-fn count_messages(logged: &LoggedRequest, places: &HashMap<MessageId, usize>) -> usize {
-    let newest = logged
-        .segments
-        .iter()
-        .filter_map(|segment| places.get(&segment.message.message_id))
-        .max();
-    newest.map_or(0, |newest| newest + 1)
+/// True if two requests differ only in the conversation's messages.
+fn has_equal_surroundings(before: &RequestOutline, now: &RequestOutline) -> bool {
+    let beside = |outline: &'_ RequestOutline| {
+        let is_beside = |segment: &&SentSegment| match segment.layer {
+            Layer::System | Layer::Documents | Layer::Reminders => true,
+            Layer::History | Layer::Current => false,
+        };
+        let first = outline.segments.get(0).map(|segment| segment.hash);
+        let beside = outline.segments.iter().filter(is_beside);
+        let beside: Vec<_> = beside.map(|one| (one.layer, one.hash)).collect();
+        (first, beside)
+    };
+    before.tools == now.tools
+        && before.encoding == now.encoding
+        && before.summary.model == now.summary.model
+        && beside(before) == beside(now)
 }
 
 /// Returns the contents of a request besides the conversation's messages, such as the tools.
