@@ -518,7 +518,7 @@ fn why_counts_compressed_results_as_sent_before() {
         Reply::text("Two.").with_usage(bill(2, 2_000, 8_000)),
     ];
     let rig = Rig::new(Api::Anthropic, Script::replies(replies).unwrap());
-    rig.write("long.txt", "a line of the file\n".repeat(600));
+    rig.write("long.txt", "a line of the file\n".repeat(1_900));
     rig.write("AGENTS.md", "Be brief.\n");
     let compress = ["--set", "context.compress=round-end"];
     assert_eq!(rig.task(&[&compress[..], &["one"]].concat()).code(), 0);

@@ -17,7 +17,7 @@ use haft_tool::NoChangeRecords;
 use haft_types::{ConversationId, Event, Message, Origin, Part, PermissionMode, Role};
 use tokio_util::sync::CancellationToken;
 
-use super::ReplayOptions;
+use super::options::ReplayOptions;
 use super::record::StoredRun;
 use super::replayed_model::{ComparedRequest, ReplayedModel};
 use crate::cli::options::RunArgs;

@@ -19,7 +19,7 @@ use haft_types::{Message, MessageId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ReplayOptions;
+use super::options::ReplayOptions;
 use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::output;
