@@ -375,7 +375,15 @@ fn index_survives_a_kill_at_any_moment() {
         ),
     )
     .unwrap();
-    for wait in [5, 20, 40, 80, 160] {
+    let sizes = || -> Vec<u64> {
+        let files = fs::read_dir(rig.home().join("data/rag"))
+            .into_iter()
+            .flatten();
+        let sizes = files.map(|file| file.unwrap().metadata().map_or(0, |found| found.len()));
+        sizes.collect()
+    };
+    // The query is killed at the nth change of the index's files, or ends before.
+    for changes in [0, 1, 2, 4, 8] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_haft"))
             .args(["rag", "query", "zoo", "animal299"])
             .env_clear()
@@ -384,7 +392,12 @@ fn index_survives_a_kill_at_any_moment() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(wait));
+        for _ in 0..changes {
+            let before = sizes();
+            while sizes() == before && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+        }
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -398,7 +398,9 @@ impl DeadLine {
 fn postgres_worker_with_a_dead_line_ends_its_run_and_itself() {
     let replies = |shared: &Path| {
         let at = shared.display();
-        let work = format!("while true; do echo x >> {at}/work; sleep 0.05; done");
+        let work = format!(
+            "exec 9>{at}/lock; flock 9; while true; do echo x >> {at}/work; sleep 0.05; done"
+        );
         [
             reply_after(0, command_call(&work)),
             reply_after(1, Reply::text("Done.")),
@@ -417,7 +419,6 @@ fn postgres_worker_with_a_dead_line_ends_its_run_and_itself() {
     )
     .unwrap();
     let work = team.shared.path().join("work");
-    let size = || fs::metadata(&work).map_or(0, |found| found.len());
     team.add_task("work on", &[]);
     let mut worker = team
         .worker_command(host.path(), &["--drain", "1"])
@@ -425,14 +426,11 @@ fn postgres_worker_with_a_dead_line_ends_its_run_and_itself() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    team.wait_until("its command runs", |_| size() > 0);
+    team.wait_until("its command runs", |_| work.exists());
     line.is_frozen.store(true, Ordering::SeqCst);
-    let stopped = |_: &Team| {
-        let before = size();
-        std::thread::sleep(Duration::from_millis(500));
-        size() == before
-    };
-    team.wait_until("its command is ended", stopped);
+    // The command and its children hold this lock until the last of them has ended.
+    let lock = fs::File::open(team.shared.path().join("lock")).unwrap();
+    team.wait_until("its command is ended", |_| lock.try_lock().is_ok());
     send_signal(&worker, "-TERM");
     let asked = Instant::now();
     let ended = loop {
