@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::options::ReplayOptions;
+use crate::commands::conversations::export::load_document;
 use crate::exit::usage_error;
 use crate::haft::Settings;
 use crate::output;
@@ -117,7 +118,7 @@ pub(super) async fn load_stored_run(
         return refuse(text!("conversations-replay-edited"));
     }
     let image_descriptions = load_image_descriptions(store.as_ref(), &id).await?;
-    let document = super::super::export::load_document(store.as_ref(), &id).await?;
+    let document = load_document(store.as_ref(), &id).await?;
     let log = RequestLogReader::for_conversation(
         Arc::clone(&store),
         settings.environment().clone(),
