@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 42] = [
+const FOREIGN: [&str; 44] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
@@ -32,6 +32,8 @@ const FOREIGN: [&str; 42] = [
     "--memory-gb",
     "--min-miss",
     "--no-default-features",
+    "--no-requeue",
+    "--node-ip-address",
     "--one-folder",
     "--out",
     "--output",
