@@ -11,6 +11,7 @@ import sys
 TURNS = 25
 WINDOW = 32768
 PROFILES = ("small", "full")
+READING = ["read_file", "list_files", "search_files", "execute_command"]
 
 HAFT_CONFIG = """
 model = "local/model"
@@ -25,13 +26,17 @@ max_output_tokens = 2048
 
 
 def haft(run, binary, settings):
-    """`settings` are a tool protocol and a profile, either or both."""
+    """`settings` are a tool protocol, a profile, and `edit=TOOL`, any of them."""
     home = run.folder / "home"
-    home.mkdir()
-    more = "".join(f'{"profile" if one in PROFILES else "tool_protocol"} = "{one}"\n' for one in settings)
+    home.mkdir(exist_ok=True)
+    edits = [one.removeprefix("edit=") for one in settings if one.startswith("edit=")]
+    more = "".join(f'{"profile" if one in PROFILES else "tool_protocol"} = "{one}"\n' for one in settings if not one.startswith("edit="))
+    more += f"[tools]\noffer = {json.dumps(READING + edits)}\n" if edits else ""
     (home / "config.toml").write_text(HAFT_CONFIG.format(url=run.url, window=WINDOW, more=more))
+    if run.task.trusted:
+        start(run, [binary, "trust", str(run.workspace)], {"HAFT_HOME": str(home)})
     command = [binary, "run", "--output-format", "stream-json", "--permission-mode", "auto", "--max-turns", str(TURNS)]
-    command += ["--max-wall-time", str(run.seconds), "--", run.task.prompt]
+    command += ["--max-wall-time", str(run.seconds)] + (["--continue"] if run.is_second_try else []) + ["--", run.prompt]
     ended = start(run, command, {"HAFT_HOME": str(home)})
     results = [event for event in lines_of(ended["stdout"]) if event.get("type") == "result"]
     result = results[-1] if results else {}
@@ -42,20 +47,20 @@ def haft(run, binary, settings):
 
 def bare(run, setting):
     """The loop everybody writes first; see bare.py."""
-    command = [sys.executable, str(pathlib.Path(__file__).with_name("bare.py")), run.url, str(TURNS), run.task.prompt]
+    command = [sys.executable, str(pathlib.Path(__file__).with_name("bare.py")), run.url, str(TURNS), whole_prompt(run)]
     ended = start(run, command + ([setting] if setting else []), {})
     return {"answer": ended["stdout"], "ending": f"exit {ended['code']}", "claims": ended["code"] == 0, "marked": False}
 
 
 def codex(run, binary, wire):
     home = run.folder / "home"
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(
-        'model = "model"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
+        f'model = "model"\nmodel_provider = "local"\nmodel_context_window = {WINDOW}\n[model_providers.local]\nname = "local"\n'
         f'base_url = "{run.url}"\nwire_api = "{wire}"\n'
     )
     answer = run.folder / "last.txt"
-    command = [binary, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-o", str(answer), run.task.prompt]
+    command = [binary, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-o", str(answer), whole_prompt(run)]
     ended = start(run, command, {"CODEX_HOME": str(home)})
     said = answer.read_text(encoding="utf-8") if answer.exists() else ""
     return {"answer": said, "ending": f"exit {ended['code']}", "claims": ended["code"] == 0, "marked": False}
@@ -65,10 +70,16 @@ def goose(run, binary):
     environment = {
         "HOME": str(run.folder), "GOOSE_PROVIDER": "openai", "GOOSE_MODEL": "model", "OPENAI_API_KEY": "none", "GOOSE_MODE": "auto",
         "OPENAI_HOST": run.url.removesuffix("/v1"), "OPENAI_BASE_PATH": "v1/chat/completions", "GOOSE_DISABLE_KEYRING": "1",
+        "GOOSE_CONTEXT_LIMIT": str(WINDOW),
     }
-    command = [binary, "run", "--no-session", "--quiet", "--with-builtin", "developer", "--max-turns", str(TURNS), "-t", run.task.prompt]
+    command = [binary, "run", "--no-session", "--quiet", "--with-builtin", "developer", "--max-turns", str(TURNS), "-t", whole_prompt(run)]
     ended = start(run, command, environment)
     return {"answer": ended["stdout"], "ending": f"exit {ended['code']}", "claims": ended["code"] == 0, "marked": False}
+
+
+def whole_prompt(run):
+    """The prompt for agents whose second try is a new conversation."""
+    return f"{run.task.prompt}\n{run.prompt}" if run.is_second_try else run.prompt
 
 
 def start(run, command, environment):

@@ -6,6 +6,7 @@ import math
 import statistics
 
 KINDS = ["create", "change", "several", "find", "explain", "run"]
+SUITES = ["harness", "polyglot"]
 
 
 def interval(solved, of):
@@ -44,8 +45,26 @@ def print_page(runs, baseline, about):
             print(f"- {what}: {value}")
     print()
     print_tables(runs)
+    print_agents_in_pairs(runs)
     if baseline:
         print_pairs(runs, baseline)
+
+
+def print_agents_in_pairs(runs):
+    """Each agent beside the first one, on the tasks and seeds that both have."""
+    agents = by_agent(runs)
+    if len(agents) < 2:
+        return
+    (first, own), *others = agents.items()
+    print(f"\n## {first} compared with the others: same task and seed\n")
+    print(f"| other | pairs | solved by it | solved by {first} | only {first} | only the other | difference (95 %) | p |\n|" + " --- |" * 8)
+    done = {(run["task"], run["repetition"]): run for run in own}
+    for other, runs_of_it in others:
+        pairs = [(run, done[key]) for run in runs_of_it if (key := (run["task"], run["repetition"])) in done]
+        if pairs:
+            gained, lost, middle, low, high = difference(pairs)
+            solved = [sum(pair[side]["solved"] for pair in pairs) for side in (0, 1)]
+            print(f"| {other} | {len(pairs)} | {solved[0]} | {solved[1]} | {gained} | {lost} | {middle:+.0%} ({low:+.0%} to {high:+.0%}) | {exact_p(gained, lost):.3f} |")
 
 
 def paired(runs, baseline):
@@ -95,10 +114,11 @@ def per_solved(runs):
 
 def print_tables(runs):
     agents = by_agent(runs)
+    kinds = [] if {run["kind"] for run in runs} & set(SUITES) else KINDS
     print("## Solved, with 95 % intervals\n")
-    print("| agent | all | " + " | ".join(KINDS) + " |\n|" + " --- |" * (len(KINDS) + 2))
+    print("| " + " | ".join(["agent", "all", *kinds]) + " |\n|" + " --- |" * (len(kinds) + 2))
     for agent, own in agents.items():
-        cells = [share(own)] + [share([run for run in own if run["kind"] == kind]) for kind in KINDS]
+        cells = [share(own)] + [share([run for run in own if run["kind"] == kind]) for kind in kinds]
         print(f"| {agent} | " + " | ".join(cells) + " |")
     print("\n## What a run takes (medians), and how it goes wrong\n")
     print("| agent | requests | tokens in | tokens in per solved run | tokens out | seconds | same call after an error | claims success, changed nothing, not marked |")
@@ -110,6 +130,10 @@ def print_tables(runs):
         empty = sum(run["claims"] and run["must_change"] and not run["changed"] and not run["marked"] for run in own)
         asked = sum(run["must_change"] for run in own)
         print(f"| {agent} | {middle[0]:.0f} | {middle[1]:,.0f} | {per_solved(own)} | {middle[2]:,.0f} | {middle[3]:.1f} | {again} | {empty} of {asked} |")
+    if any(run["solved"] and not run.get("first_try", True) for run in runs):
+        print("\n## Solved with the first try\n")
+        for agent, own in agents.items():
+            print(f"- {agent}: {share([run | {'solved': run['first_try']} for run in own])}")
     print("\n## How runs ended, and malformed calls\n")
     for agent, own in agents.items():
         endings = collections.Counter(str(run["ending"]) for run in own)

@@ -19,6 +19,7 @@ class Task:
     check: str
     solution: str
     files: dict
+    trusted: bool = False
 
     def changes_files(self):
         return self.kind in ("create", "change", "several")
@@ -35,6 +36,9 @@ class Task:
         kept.write_text(answer, encoding="utf-8")
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "ANSWER": str(kept), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
         return shell(self.check, workspace, environment).returncode == 0
+
+    def second_prompt(self, workspace):
+        return None
 
     def solve(self, workspace):
         """The reference solution; gives its answer."""
@@ -61,9 +65,9 @@ def tasks(part=""):
 
 
 def fingerprint(workspace):
-    """What the files of a workspace hold, as one value; what running Python leaves behind does not count."""
+    """What the files of a workspace hold, as one value; what running Python and pytest leaves behind does not count."""
     digest = hashlib.sha256()
     for path in sorted(workspace.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts and ".git" not in path.parts:
+        if path.is_file() and not {"__pycache__", ".pytest_cache", ".git"} & set(path.parts):
             digest.update(str(path.relative_to(workspace)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
