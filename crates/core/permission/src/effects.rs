@@ -24,7 +24,7 @@ pub(crate) use risks::{
     shows_no_content, writes_named_files,
 };
 pub(crate) use trees::{TreeReading, detect_tree_reading};
-pub(crate) use versions::{VersionReading, detect_version_reading};
+pub(crate) use versions::{RepositoryChoice, VersionReading, detect_version_reading};
 
 use std::rc::Rc;
 

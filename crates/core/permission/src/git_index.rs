@@ -24,6 +24,31 @@ pub(super) struct Repository {
     folder: PathBuf,
 }
 
+impl Repository {
+    /// Returns the folder that linked work trees of the repository share.
+    fn common_folder(&self) -> PathBuf {
+        match fs::read_to_string(self.folder.join("commondir")) {
+            Ok(path) => self.folder.join(path.trim_end_matches('\n')),
+            Err(_) => self.folder.clone(),
+        }
+    }
+
+    /// Returns the folder with the commits and versions of files.
+    pub(super) fn objects_folder(&self) -> PathBuf {
+        self.common_folder().join("objects")
+    }
+
+    /// Returns the length of the hashes that name objects, in bytes.
+    pub(super) fn hash_length(&self) -> usize {
+        let config = fs::read_to_string(self.common_folder().join("config")).unwrap_or_default();
+        if config.to_ascii_lowercase().contains("sha256") {
+            SHA256_LENGTH
+        } else {
+            SHA1_LENGTH
+        }
+    }
+}
+
 /// The files that a repository tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TrackedFiles {
@@ -31,6 +56,19 @@ pub(super) enum TrackedFiles {
     Known(Vec<PathBuf>),
     /// The index could not be read or has an unknown format.
     Unknown,
+}
+
+/// True if git may use a repository without a work tree in the folder `start` or above it, where it
+/// meets one before any other repository.
+pub(super) fn is_in_bare_repository(start: &Path) -> bool {
+    start
+        .ancestors()
+        .take_while(|folder| !folder.join(".git").exists())
+        .any(|folder| {
+            ["HEAD", "objects", "refs"]
+                .iter()
+                .all(|name| folder.join(name).exists())
+        })
 }
 
 /// Finds the repository that git would use in the folder `start`.
@@ -62,13 +100,7 @@ pub(super) fn list_tracked_files(repository: &Repository) -> TrackedFiles {
     let Ok(bytes) = fs::read(&path) else {
         return TrackedFiles::Unknown;
     };
-    let config = fs::read_to_string(repository.folder.join("config")).unwrap_or_default();
-    let hash_length = if config.to_ascii_lowercase().contains("sha256") {
-        SHA256_LENGTH
-    } else {
-        SHA1_LENGTH
-    };
-    match parse_index(&bytes, hash_length) {
+    match parse_index(&bytes, repository.hash_length()) {
         Some(names) => TrackedFiles::Known(names),
         None => TrackedFiles::Unknown,
     }
@@ -124,7 +156,7 @@ fn parse_index(bytes: &[u8], hash_length: usize) -> Option<Vec<PathBuf>> {
 
 /// Parses the number of bytes by which a name of version 4 differs from the end of the previous
 /// one. Returns the number and its length.
-fn parse_offset(bytes: &[u8]) -> Option<(usize, usize)> {
+pub(super) fn parse_offset(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0_usize;
     for (at, byte) in bytes.iter().take(5).enumerate() {
         if at > 0 {

@@ -2,7 +2,8 @@
 //!
 //! A decision follows from the permission mode, the rules, the call, and the workspace. This crate
 //! must not run programs, ask the user, or store anything; the engine does that. It reads the disk
-//! only to resolve links, to expand file name patterns, and to find files that rules name.
+//! only to resolve links, to expand file name patterns, and to find files that rules name, also in
+//! the commits of a repository.
 //!
 //! A command line is parsed as bash parses it (`shell`) and split into all of its effects
 //! (`effects`). Every effect must be covered by a rule; a line that cannot be parsed needs an
@@ -98,7 +99,9 @@ mod effects;
 mod files;
 #[cfg(any(test, fuzzing))]
 mod fuzz_check;
+mod git_history;
 mod git_index;
+mod git_objects;
 mod hosts;
 mod line;
 mod pattern;

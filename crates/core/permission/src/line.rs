@@ -64,6 +64,7 @@ impl Permissions {
             tool,
             workspace,
             expands_patterns: looks_up_names,
+            names_git_variables: line.contains("GIT_"),
         };
         let script = match shell::parse_line(line) {
             Ok(script) => script,
@@ -117,6 +118,8 @@ struct LineJudge<'a> {
     /// True if file name patterns are expanded when a line is decided. This is safe only if denied
     /// files are hidden and no other process changes files.
     expands_patterns: bool,
+    /// True if the line may set a variable that leads git to another repository.
+    names_git_variables: bool,
 }
 
 impl LineJudge<'_> {
@@ -138,8 +141,9 @@ impl LineJudge<'_> {
     }
 
     /// Decides text that could not be parsed. Deny rules are matched as substrings. If any deny or
-    /// ask rule for commands exists, the text needs an approval, except in mode `yolo`. So does text
-    /// with git under a rule on reading files: the sandbox does not hide versions of files.
+    /// ask rule for commands exists, the text needs an approval, except in mode `yolo`. So does, under
+    /// a rule on reading files, text with git, and any text if the project's repository holds a
+    /// version of such a file: the sandbox does not hide versions.
     fn decide_unparsed(&self, text: &str, why: &str) -> Ruling {
         let stands = |rule: &&PermissionRule| {
             rule.command_pattern()
@@ -153,10 +157,13 @@ impl LineJudge<'_> {
                 .iter()
                 .any(|rule| rule.command_pattern().is_some())
         };
-        let may_print_versions =
+        let names_git =
             text.contains("git") && self.strict_path_rules(FileAccess::Read).next().is_some();
         let careful = self.permissions.mode != PermissionMode::Yolo
-            && (restricted(Decision::Deny) || restricted(Decision::Ask) || may_print_versions);
+            && (restricted(Decision::Deny)
+                || restricted(Decision::Ask)
+                || names_git
+                || self.project_may_hold_unreadable_version());
         if careful {
             return Ruling::new(Decision::Ask, why);
         }

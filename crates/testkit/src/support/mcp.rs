@@ -315,9 +315,15 @@ impl Shared {
                 text("grown".into())
             }
             "ask" => {
-                let question = json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": {
-                    "message": "Your name?",
-                    "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } } });
+                let question = match &request["params"]["arguments"]["url"] {
+                    Value::Null => json!({
+                        "message": "Your name?",
+                        "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } }),
+                    url => json!({
+                        "mode": "url", "message": "Your name?", "url": url, "elicitationId": "e1" }),
+                };
+                let question = json!({
+                    "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": question });
                 begin_stream(visitor)?;
                 write_event(visitor, &question)?;
                 let answer =

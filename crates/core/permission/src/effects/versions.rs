@@ -6,11 +6,46 @@ use super::tables::{NameList, ProgramTables, VersionsEntry, program_tables};
 use super::wrappers::find_options_end;
 use crate::shell::ShellWord;
 
+/// Subcommands with operands that may be the ids of folders and contents of files. Others take
+/// commits only.
+const TAKES_IDS: [&str; 18] = [
+    "archive",
+    "cat-file",
+    "checkout",
+    "diff",
+    "diff-index",
+    "diff-tree",
+    "difftool",
+    "fast-import",
+    "grep",
+    "merge-tree",
+    "mktree",
+    "read-tree",
+    "replace",
+    "restore",
+    "show",
+    "unpack-file",
+    "update-index",
+    "worktree",
+];
+
 /// The words of a git command that print versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VersionReading {
     /// The index of the first word after the subcommand.
     pub(crate) from: usize,
+    pub(crate) repository: RepositoryChoice,
+    /// True if an operand may be the id of an object that is in no commit.
+    pub(crate) takes_ids: bool,
+}
+
+/// The way in which git finds the repository of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RepositoryChoice {
+    /// From the working folder upwards, or from the folder of one `-C`.
+    Searched,
+    /// An option names the repository, or only the shell knows the options.
+    Named,
 }
 
 /// Returns a description of a command that prints versions of files, or `None` for any other
@@ -21,11 +56,16 @@ pub(crate) fn detect_version_reading(words: &[ShellWord]) -> Option<VersionReadi
         return None;
     }
     let at = find_git_subcommand(tables, words)?;
-    let Some(verb) = words.get(at)?.literal() else {
-        return Some(VersionReading { from: at + 1 });
+    let verb = words.get(at)?.literal();
+    let reading = VersionReading {
+        from: at + 1,
+        repository: detect_repository_choice(words.get(1..at).unwrap_or_default()),
+        takes_ids: verb.is_none_or(|verb| TAKES_IDS.contains(&verb)),
+    };
+    let Some(verb) = verb else {
+        return Some(reading);
     };
     let rest = words.get(at + 1..).unwrap_or_default();
-    let reading = VersionReading { from: at + 1 };
     // With `--work-tree`, any subcommand may write files to another folder.
     let is_elsewhere = words.iter().take(at).any(|word| {
         word.literal()
@@ -41,6 +81,22 @@ pub(crate) fn detect_version_reading(words: &[ShellWord]) -> Option<VersionReadi
     entries
         .any(|entry| entry.prints_content(rest))
         .then_some(reading)
+}
+
+fn detect_repository_choice(options: &[ShellWord]) -> RepositoryChoice {
+    let mut folders = 0;
+    for option in options {
+        match option.literal() {
+            Some("-C") => folders += 1,
+            Some(text) if text != "--bare" && !text.starts_with("--git-dir") => {}
+            Some(_) | None => return RepositoryChoice::Named,
+        }
+    }
+    if folders > 1 {
+        RepositoryChoice::Named
+    } else {
+        RepositoryChoice::Searched
+    }
 }
 
 /// Returns the index of git's subcommand, or of the first word if an option before the subcommand

@@ -114,7 +114,7 @@ impl LineJudge<'_> {
         };
         read.or_else(write)
             .or_else(|| self.find_uncertain_tree_ruling(run, &words, operands))
-            .or_else(|| self.find_tracked_ruling(run))
+            .or_else(|| self.find_stored_version_ruling(run))
     }
 
     /// Returns the ruling of a rule that may cover a file named by one of these words.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use haft_types::{Decision, PermissionMode};
 
@@ -239,4 +240,170 @@ fn tracked_files_that_may_not_be_read_ask_despite_rules_and_modes() {
         ..auto
     };
     assert_eq!(decide(&yolo, &project, "git diff").0, Decision::Allow);
+}
+
+/// Runs git commands in a project. Returns false if there is no git.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs of their own"
+)]
+fn run_git(root: &Path, script: &str) -> bool {
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no git");
+        return false;
+    }
+    let mut command = Command::new("sh");
+    command.current_dir(root).args(["-ec", script]);
+    for (name, value) in [
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_AUTHOR_NAME", "t"),
+        ("GIT_AUTHOR_EMAIL", "t@t"),
+        ("GIT_COMMITTER_NAME", "t"),
+        ("GIT_COMMITTER_EMAIL", "t@t"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {complaints}");
+    true
+}
+
+/// Permissions under which `git log -p` is allowed unless it prints a file that may not be read.
+fn lenient_permissions(deny: &[&str]) -> [Permissions; 2] {
+    let ruled = permissions(PermissionMode::Ask, &["execute_command(git:*)"], &[], deny);
+    let auto = Permissions {
+        confinement: Confinement::Sandbox,
+        ..permissions(PermissionMode::Auto, &[], &[], deny)
+    };
+    [ruled, auto]
+}
+
+/// Regression: the files of the index alone decided.
+#[test]
+fn files_of_older_commits_that_may_not_be_read_ask_despite_rules_and_modes() {
+    let project = project();
+    let script = "rm -r .git && git init -q && git add src secrets && git commit -qm one";
+    if !run_git(project.root(), script) {
+        return;
+    }
+    let all: Vec<_> = PRINTING.iter().chain(&FURTHER_PRINTING).collect();
+    let gone = "git rm -rq --cached secrets && git commit -qm two";
+    for script in [
+        gone,
+        "git gc -q",
+        // No branch leads to the commit any more.
+        "git checkout -q --orphan new && git commit -qm new && git branch -D main master 2>&1 || true",
+    ] {
+        run_git(project.root(), script);
+        for permissions in lenient_permissions(&["read_file(secrets/**)"]) {
+            for line in &all {
+                let (decision, reason) = decide(&permissions, &project, line);
+                assert_eq!(decision, Decision::Ask, "{script}: {line}: {reason}");
+            }
+            for line in QUIET {
+                let (decision, reason) = decide(&permissions, &project, line);
+                assert_eq!(decision, Decision::Allow, "{script}: {line}: {reason}");
+            }
+        }
+    }
+    // Other rules, and the mode that asks nothing.
+    for permissions in lenient_permissions(&["read_file(other/**)"]) {
+        for line in [
+            "git log -p",
+            "git show HEAD",
+            "git diff HEAD~1",
+            "git show HEAD:src/a.rs",
+        ] {
+            let (decision, reason) = decide(&permissions, &project, line);
+            assert_eq!(decision, Decision::Allow, "{line}: {reason}");
+        }
+    }
+    let [_, auto] = lenient_permissions(&["read_file(secrets/**)"]);
+    let yolo = Permissions {
+        mode: PermissionMode::Yolo,
+        ..auto
+    };
+    assert_eq!(decide(&yolo, &project, "git log -p").0, Decision::Allow);
+}
+
+/// A command may also print another repository, or content that is in no commit.
+#[test]
+fn versions_whose_paths_are_unknown_ask() {
+    let project = project();
+    let script = "rm -r .git && git init -q && git add src && git commit -qm one && git tag first";
+    if !run_git(project.root(), script) {
+        return;
+    }
+    let [_, auto] = lenient_permissions(&["read_file(secrets/**)"]);
+    let always_asked = [
+        "git --git-dir=/elsewhere/.git show",
+        "git --git-dir /elsewhere/.git log -p",
+        "git --bare show",
+        "git -C src -C .. show",
+        "GIT_DIR=/elsewhere git show",
+        "env GIT_OBJECT_DIRECTORY=/elsewhere git log -p",
+        "cd \"$x\" && git show",
+        "git show $x",
+        "echo x | xargs git show",
+    ];
+    let asked_with_loose_contents = [
+        "git cat-file --batch",
+        "git cat-file --batch-all-objects --batch",
+        "git diff-tree -p --stdin",
+    ];
+    let allowed = [
+        "git show first",
+        "git show HEAD",
+        "git log -p --since=2024-01-01",
+    ];
+    let assert_decisions = |lines: &[&str], expected: Decision| {
+        for line in lines {
+            let (decision, reason) = decide(&auto, &project, line);
+            assert_eq!(decision, expected, "{line}: {reason}");
+        }
+    };
+    assert_decisions(&always_asked, Decision::Ask);
+    assert_decisions(&asked_with_loose_contents, Decision::Allow);
+    assert_decisions(&allowed, Decision::Allow);
+    run_git(
+        project.root(),
+        "echo k > secrets/key && git add secrets && git rm -rq --cached secrets",
+    );
+    assert_decisions(&always_asked, Decision::Ask);
+    assert_decisions(&asked_with_loose_contents, Decision::Ask);
+    assert_decisions(&allowed, Decision::Allow);
+}
+
+/// Text that haft cannot see could print a version with git.
+#[test]
+fn scripts_ask_if_the_repository_holds_versions_that_may_not_be_read() {
+    let project = project();
+    let scripts = [
+        "eval \"$x\"",
+        "sh script.sh",
+        "$(echo g)it show",
+        "xargs sh",
+    ];
+    let [_, auto] = lenient_permissions(&["read_file(secrets/**)"]);
+    let [_, unrestricted] = lenient_permissions(&[]);
+    for line in scripts {
+        let (decision, reason) = decide(&auto, &project, line);
+        assert_eq!(decision, Decision::Allow, "{line}: {reason}");
+    }
+    // It could name the file itself.
+    assert_eq!(decide(&auto, &project, "eval \"$x\"").0, Decision::Ask);
+    let script = "rm -r .git && git init -q && git add . && git commit -qm one && git rm -rq --cached secrets && git commit -qm two";
+    if !run_git(project.root(), script) {
+        return;
+    }
+    for line in scripts {
+        let (decision, reason) = decide(&auto, &project, line);
+        assert_eq!(decision, Decision::Ask, "{line}: {reason}");
+        assert_eq!(decide(&unrestricted, &project, line).0, Decision::Allow);
+    }
+    for line in ["cargo test", "make", "ls src", "sh -c 'ls src'"] {
+        let (decision, reason) = decide(&auto, &project, line);
+        assert_eq!(decision, Decision::Allow, "{line}: {reason}");
+    }
 }

@@ -279,6 +279,30 @@ fn elicitation_is_declined_without_an_elicitor() {
     );
 }
 
+/// An elicitor that must not be asked.
+struct Unasked;
+
+#[async_trait]
+impl Elicitor for Unasked {
+    async fn fill_form(&self, form: Form) -> FormOutcome {
+        panic!("asked for {}", form.message)
+    }
+}
+
+#[test]
+fn question_on_a_web_page_is_declined() {
+    let state = tempfile::tempdir().unwrap();
+    let there = McpServer::start(Revision::Previous).unwrap();
+    let all = servers_with_elicitor(
+        state.path(),
+        vec![http("s", &there.url())],
+        Arc::new(Unasked),
+    );
+    let page = arguments(json!({"url": "https://example.com/form"}));
+    let declined = block_on(all.call_tool("s", "ask", page, nowhere(), &never())).unwrap();
+    assert_eq!(declined.joined_text(), r#"{"action":"decline"}"#);
+}
+
 /// An elicitor that cancels the call when asked, and never answers.
 struct Nobody(CancellationToken, Arc<Mutex<u32>>);
 

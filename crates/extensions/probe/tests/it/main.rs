@@ -9,6 +9,7 @@
     reason = "the functions that tests share are tests too"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -160,29 +161,81 @@ fn probing_stand_in() {
     assert_landlock_holds(&folder.join("landlock"));
 }
 
-/// Runs as nobody, with a copy of this program that every user can run.
+/// Where no user namespace can be made, commands run in Landlock or not at all.
 #[test]
-fn attempts_of_an_unprivileged_user_fail_only_in_the_sandbox() {
-    if !getuid().is_root() {
+#[ignore = "started by another test as a process of its own"]
+fn probing_stand_in_without_user_namespaces() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
         return;
+    };
+    let folder = Path::new(&folder);
+    for part in ["inside", "landlock"] {
+        fs::create_dir(folder.join(part)).unwrap();
     }
+    let confined = run_confined_attempts(&folder.join("inside"), ConfinementMethod::Namespace);
+    assert!(confined.is_none(), "namespaces are available");
+    assert_landlock_holds(&folder.join("landlock"));
+}
+
+/// Runs a test as nobody if this user is root, with a copy of this program that every user can run.
+/// The words of `wrapper` start the program.
+fn run_stand_in(test: &str, wrapper: &[&str]) {
     let shared = public_folder();
     let targets = public_folder();
     let program = copy_program(&std::env::current_exe().unwrap(), shared.path());
-    std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let output = Process::new(program)
-        .args(["probing_stand_in", "--exact", "--ignored"])
+    let mut words = wrapper.iter().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Process::new(words.next().unwrap());
+    command
+        .args(words)
+        .args([test, "--exact", "--ignored"])
         .env(FOLDER, targets.path())
         .env(PROBE, copy_program(&probe_program(), shared.path()))
-        .current_dir(targets.path())
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .output()
-        .unwrap();
+        .current_dir(targets.path());
+    if getuid().is_root() {
+        std::os::unix::fs::chown(targets.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
+        output.status.success() && text.contains("1 passed"),
+        "{text}{complaints}"
+    );
+}
+
+#[test]
+fn attempts_of_an_unprivileged_user_fail_only_in_the_sandbox() {
+    if getuid().is_root() {
+        run_stand_in("probing_stand_in", &[]);
+    }
+}
+
+/// Starts a program in a user namespace in which no other can be made, without capabilities.
+const WITHOUT_USER_NAMESPACES: [&str; 7] = [
+    "unshare",
+    "--user",
+    "--map-current-user",
+    "--keep-caps",
+    "sh",
+    "-ec",
+    "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all \"$0\" \"$@\"",
+];
+
+#[test]
+fn attempts_without_user_namespaces_fail_in_landlock() {
+    let mut wrapped = Process::new(WITHOUT_USER_NAMESPACES[0]);
+    wrapped.args(&WITHOUT_USER_NAMESPACES[1..]).arg("true");
+    if getuid().is_root() {
+        wrapped.uid(NOBODY).gid(NOBODY);
+    }
+    match wrapped.output() {
+        Ok(output) if output.status.success() => {}
+        _ => return print_skipped("a user namespace cannot be made with `unshare`"),
+    }
+    run_stand_in(
+        "probing_stand_in_without_user_namespaces",
+        &WITHOUT_USER_NAMESPACES,
     );
 }
 
@@ -190,7 +243,7 @@ fn attempts_of_an_unprivileged_user_fail_only_in_the_sandbox() {
     clippy::print_stderr,
     reason = "whoever runs the tests should know what was not tested"
 )]
-fn print_skipped(why: &SandboxError) {
+fn print_skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
@@ -252,7 +305,7 @@ fn run_confined_attempts(
     )) {
         Ok(finished) => finished,
         Err(error @ SandboxError::Confinement { .. }) => {
-            print_skipped(&error);
+            print_skipped(&error.to_string());
             return None;
         }
         Err(error) => panic!("{error}"),

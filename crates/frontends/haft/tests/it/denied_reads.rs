@@ -1,5 +1,7 @@
 //! A file that may not be read stays unread through the tools that change files.
 
+use std::process::Command;
+
 use haft_testkit::{Reply, Script, ScriptCall};
 use haft_types::Api;
 use serde_json::{Value, json};
@@ -82,6 +84,69 @@ fn edit_tools_neither_show_nor_move_a_denied_file() {
         );
         assert!(!rig.project().join("open.txt").exists(), "{mode}");
     }
+}
+
+/// The sandbox hides the file, and not the versions that the repository keeps of it.
+#[test]
+fn git_asks_before_it_prints_denied_files_of_older_commits() {
+    let lines = [
+        "git log -p",
+        "git log --oneline",
+        "git show HEAD~1",
+        "git status",
+        "git diff HEAD~1 HEAD",
+        "git diff --stat HEAD~1",
+        "sh look.sh",
+        "git log -p src/a.rs",
+    ];
+    let calls = lines.map(|line| {
+        Reply::call(
+            "execute_command",
+            json!({"command": line, "requires_approval": false}),
+        )
+    });
+    let replies = calls.into_iter().chain([Reply::text("Done.")]);
+    let rig = Rig::new(Api::OpenaiChat, Script::replies(replies).unwrap());
+    if !crate::sandbox::has_namespaces(&rig) {
+        return;
+    }
+    rig.write("secrets/key", SECRET);
+    rig.write("src/a.rs", "fn a() {}\n");
+    rig.write("look.sh", "git show HEAD~1\n");
+    let script = "git init -q && git add . && git commit -qm one && \
+                  git rm -rq --cached secrets && git commit -qm two && git gc -q";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(rig.project())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "t")))
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "t@t")))
+        .output()
+        .unwrap();
+    if !made.status.success() {
+        return eprintln!("skipped: {}", String::from_utf8_lossy(&made.stderr));
+    }
+    let ran = rig.run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "--deny",
+        "read_file(secrets/**)",
+        "look",
+    ]);
+    let results: Vec<_> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_result")
+        .collect();
+    let statuses: Vec<_> = results.iter().map(|result| &result["status"]).collect();
+    let expected = [
+        "error", "success", "error", "success", "error", "success", "error", "success",
+    ];
+    assert_eq!(statuses, expected, "{results:#?}");
+    assert!(!ran.stdout().contains("hunter2"), "{}", ran.stdout());
 }
 
 #[test]

@@ -180,6 +180,41 @@ impl Rig {
         (shared, command)
     }
 
+    /// Like [`Self::command`], as an ordinary user who can make no user namespace.
+    pub(crate) fn command_without_user_namespaces(
+        &self,
+        arguments: &[&str],
+    ) -> (Option<TempDir>, Command) {
+        let is_root = rustix::process::getuid().is_root();
+        let (shared, plain) = if is_root {
+            let (shared, command) = self.command_as_nobody(arguments);
+            (Some(shared), command)
+        } else {
+            (None, self.command(arguments))
+        };
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-current-user", "--keep-caps", "sh", "-ec"])
+            .arg(
+                "echo 0 > /proc/sys/user/max_user_namespaces; \
+                 exec setpriv --ambient-caps=-all --inh-caps=-all \"$0\" \"$@\"",
+            )
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(self.project.path())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        (shared, command)
+    }
+
     /// Like [`Self::command`], traced by strace with these options.
     pub(crate) fn command_under_strace(&self, options: &[&str], arguments: &[&str]) -> Command {
         let plain = self.command(arguments);

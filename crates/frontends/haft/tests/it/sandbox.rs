@@ -291,6 +291,62 @@ fn landlock_alone_asks_before_commands_that_write() {
     assert_eq!(project_entries(&rig), [".git"]);
 }
 
+/// As on a machine that forbids user namespaces to ordinary users.
+#[test]
+fn landlock_is_used_and_reported_without_user_namespaces() {
+    let rig = rig(
+        [
+            command_call("ls"),
+            command_call("echo x > made"),
+            Reply::text("Done."),
+        ],
+        "",
+    );
+    let run = |arguments: &[&str]| {
+        let (_shared, mut command) = rig.command_without_user_namespaces(arguments);
+        Ran(command.output().unwrap())
+    };
+    let status = run(&["sandbox", "status", "--json"]);
+    if status.code() != 0 || status.json()["layer"] == "none" {
+        return eprintln!("skipped: {}{}", status.stdout(), status.stderr());
+    }
+    assert_eq!(status.json()["layer"], "landlock");
+    let ran = run(&[
+        "run",
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+        "go",
+    ]);
+    let reasons = &reported_sandbox(&ran)["reasons"];
+    let reason = |place: usize| reasons[place].as_str().unwrap_or_default();
+    assert!(
+        reason(0).contains("namespaces cannot be had")
+            && reason(1).contains("commands that write are asked"),
+        "{reasons}"
+    );
+    let results = tool_results(&ran);
+    let statuses: Vec<_> = results.iter().map(|(status, _)| status.as_str()).collect();
+    assert_eq!(statuses, ["success", "error"], "{results:?}");
+    assert_eq!(project_entries(&rig), [".git"]);
+
+    // Commands never run in a weaker layer than the one requested.
+    let tested = run(&["sandbox", "test", "--json"]);
+    let layers = tested.json()["layers"].clone();
+    assert_eq!(tested.code(), 1);
+    let told = layers[0]["unavailable"].as_str().unwrap_or_default();
+    assert!(told.contains("was not run"), "{layers}");
+    assert_eq!(
+        (
+            &layers[1]["layer"],
+            &layers[1]["open"],
+            &layers[1]["closed"]
+        ),
+        (&json!("landlock"), &json!([]), &json!([]))
+    );
+}
+
 #[test]
 fn sandbox_off_asks_before_every_command_and_reports_it() {
     let rig = rig([command_call("ls"), Reply::text("Done.")], "mode = \"off\"");

@@ -457,6 +457,36 @@ fn ordinary_programs_that_meet_protected_names_go_on() {
     assert_eq!((exit, text.as_str()), (CommandExit::Code(0), "300\n"));
 }
 
+/// `cargo new` looks for a repository and for a workspace above the new package.
+#[test]
+fn cargo_new_succeeds_in_a_repository() {
+    let world = World::new();
+    if !can_confine(&world) {
+        return;
+    }
+    let cargo = env!("CARGO");
+    let has_programs = format!("'{cargo}' --version && git --version");
+    if world.run(&has_programs).0 != CommandExit::Code(0) {
+        return eprintln!("skipped: this user has no cargo or no git");
+    }
+    let project = world.path("project");
+    fs::remove_dir_all(project.join(".git")).unwrap();
+    let made = Process::new("git").arg("init").arg(&project).output();
+    assert!(made.unwrap().status.success());
+    fs::write(project.join("Cargo.toml"), "[workspace]\nmembers = []\n").unwrap();
+    let (exit, text) = world.run(&format!(
+        "CARGO_HOME=/tmp/cargo '{cargo}' new --edition 2021 app 2>&1"
+    ));
+    assert_eq!(exit, CommandExit::Code(0), "{text}");
+    assert!(exists(&world, "app/src/main.rs"), "{text}");
+    assert!(
+        !exists(&world, "app/.git"),
+        "the repository is found: {text}"
+    );
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("\"app\""), "{manifest}");
+}
+
 #[test]
 fn many_folders_do_not_crowd_out_protected_files() {
     let world = World::new();
