@@ -191,6 +191,9 @@ pub struct ToolsConfig {
     pub help_timeout: u32,
     /// The maximum time in seconds that a request waits for the help texts of new external tools.
     pub help_wait: u32,
+    /// True if the model may write external tools into the project's tools folder, each with the
+    /// user's approval.
+    pub model_written: bool,
 }
 
 impl Default for ToolsConfig {
@@ -200,6 +203,7 @@ impl Default for ToolsConfig {
             profiles: BTreeMap::new(),
             help_timeout: 5,
             help_wait: 2,
+            model_written: false,
         }
     }
 }

@@ -62,6 +62,7 @@ mod role;
 mod sandbox;
 mod store;
 mod wiring;
+mod written_tools;
 
 pub use agent::{Agent, InspectionMode, ModelSource, ReplaySetup};
 pub use clock::{RandomIds, WallClock};
@@ -116,3 +117,4 @@ pub use role::ExplicitChoices;
 pub use sandbox::{assess_confinement, set_up_sandbox};
 pub use store::open_store;
 pub use wiring::{UNKNOWN_VARIABLE_CODE, add_rules, load_permissions};
+pub use written_tools::WrittenToolsExtension;

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use haft_context::{ContextError, View};
 use haft_store::Conversation;
 use haft_tool::{ChangeWatch, StartedAgent};
+use haft_tools::{NewUsefulItem, StoredNotes, StoredUseful};
 use haft_types::{Entry, Image, ModelSpec};
 
 use crate::agents::hub::Mailbox;
@@ -59,6 +60,8 @@ pub struct Session {
     pub(crate) seq: u64,
     /// Images to send with the user's next input.
     pub(crate) attached: Vec<Image>,
+    /// File ranges that are stored as useful once the conversation is in the store.
+    pub(crate) waiting_ranges: Vec<NewUsefulItem>,
     pub(crate) planner: PlannerState,
     /// The stored descriptions of images, for models that accept no images.
     pub(crate) image_descriptions: ImageDescriptions,
@@ -119,6 +122,23 @@ impl Session {
     /// prefix.
     pub fn set_view(&mut self, view: View) {
         self.config.policy.view = view;
+    }
+
+    /// Returns the file ranges that every request of the conversation contains, or `None` if the
+    /// conversation is not in the store yet. See [`Self::waiting_ranges()`].
+    pub fn useful(&self) -> Option<&Arc<StoredUseful>> {
+        Some(&self.prompt.knowledge().useful).filter(|_| self.transcript.is_stored())
+    }
+
+    /// Returns the file ranges that wait for the first message, with which the conversation is
+    /// stored. The first request contains them.
+    pub fn waiting_ranges(&mut self) -> &mut Vec<NewUsefulItem> {
+        &mut self.waiting_ranges
+    }
+
+    /// Returns the notes on folders and files of the project.
+    pub fn notes(&self) -> &Arc<StoredNotes> {
+        &self.prompt.knowledge().notes
     }
 
     /// Returns the names of the tools offered to the model, in the order of the registry.

@@ -1,6 +1,8 @@
 //! Decides calls.
 
-use haft_tool::{Access, Intent, Workspace};
+use std::path::Path;
+
+use haft_tool::{Access, FileUse, Intent, Workspace};
 use haft_types::{Decision, PermissionMode};
 
 use super::verdict::{Ruling, Verdict};
@@ -138,6 +140,7 @@ impl Permissions {
             }
             Intent::Input(text) => self.decide_input(call.tool, text),
             Intent::Server { server, tool } => self.decide_server_tool(call.tool, server, tool),
+            Intent::Program(path) => self.decide_program(call.tool, path, workspace),
             // An undeclared effect can be anything.
             Intent::Files(_) | Intent::Unknown => {
                 self.decide_by_tool(call.tool, describe_undeclared_effect(call.access))
@@ -156,6 +159,23 @@ impl Permissions {
             Some(rule) => Ruling::by_rule(rule, Decision::Deny, "it").into(),
             None => self.decide_by_tool(tool, "types into a running program"),
         }
+    }
+
+    /// Decides whether a program may be written that the model may run later. Deny rules for the
+    /// file apply; otherwise the user is asked, in every mode.
+    fn decide_program(&self, tool: &str, path: &str, workspace: &Workspace) -> Verdict {
+        let what = "writes a program for later use";
+        if let Some(ruling) = self.deny_in_plan_mode(tool, what) {
+            return ruling.into();
+        }
+        let file = FileUse::Write(path.to_owned());
+        let by_file = self.decide_files(tool, &[file], workspace);
+        if by_file.decision == Decision::Deny {
+            return by_file;
+        }
+        let shown = workspace.display_path(Path::new(path));
+        let reason = format!("`{tool}` {what}, `{shown}`, which needs an approval in every mode");
+        Ruling::new(Decision::Ask, reason).into()
     }
 
     /// Decides a call of an MCP server's tool, whose effects are unknown. Rules name the tool as

@@ -45,6 +45,7 @@ pub(super) fn find_allow_rules(
         Intent::Input(_) => {
             return Err("no rule covers text that is typed into a running program".to_owned());
         }
+        Intent::Program(_) => return Err("no rule covers a program for later use".to_owned()),
         Intent::Nothing => Vec::new(),
         Intent::Unknown => vec![call.tool.to_owned()],
         Intent::Server { server, tool } => vec![format!("mcp__{server}__{tool}")],

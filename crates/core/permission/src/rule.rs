@@ -25,7 +25,7 @@ pub(super) const READ_TOOLS: [&str; 10] = [
     "useful_info_add",
 ];
 /// Tools that write the files named by their path argument.
-pub(super) const WRITE_TOOLS: [&str; 8] = [
+pub(super) const WRITE_TOOLS: [&str; 9] = [
     "ac_mod_write",
     "apply_patch",
     "edit_file",
@@ -34,6 +34,7 @@ pub(super) const WRITE_TOOLS: [&str; 8] = [
     "replace_in_file",
     "undo_edit",
     "write_to_file",
+    "write_tool",
 ];
 /// Tools that send requests to hosts; their pattern in a rule is `domain:example.com`.
 pub(super) const HOST_TOOLS: [&str; 3] = ["use_rag_tool", "web_crawl", "web_search"];

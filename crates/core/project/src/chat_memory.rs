@@ -23,30 +23,65 @@ pub struct ChatMemory {
     pub libraries: Vec<String>,
 }
 
-/// Returns the path of the file in which auto-coder's chat stores its memory of a project.
-pub fn memory_file(root: &Path) -> PathBuf {
-    root.join(compat::MEMORY_FILE)
+/// Returns the existing files in which auto-coder's chat stores its memory of a project, in order
+/// of precedence.
+pub fn list_memory_files(root: &Path) -> Vec<PathBuf> {
+    compat::MEMORY_FILES
+        .iter()
+        .chain(&compat::LIBRARY_LISTS)
+        .map(|name| root.join(name))
+        .filter(|path| path.is_file())
+        .collect()
 }
 
-/// Reads the memory file of a trusted project. Invalid content is reported and skipped.
+/// Reads the memory files of a trusted project. Invalid content is reported and skipped. The files
+/// in focus come from the first file that has any; the libraries of all files are merged.
 pub fn load_memory(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) -> ChatMemory {
-    let path = memory_file(&knowledge.root);
-    if !knowledge.trusted || !path.is_file() {
-        return ChatMemory::default();
+    let mut found = ChatMemory::default();
+    if !knowledge.trusted {
+        return found;
     }
-    let Some(read) = file_reading::read_file(knowledge, &path, problems) else {
-        return ChatMemory::default();
-    };
-    let memory: Value = match serde_json::from_str(&read.text) {
-        Ok(memory) => memory,
-        Err(error) => {
+    for path in list_memory_files(&knowledge.root) {
+        let Some(content) = read_memory_file(knowledge, &path, problems) else {
+            continue;
+        };
+        let is_list = compat::LIBRARY_LISTS
+            .iter()
+            .any(|name| path == knowledge.root.join(name));
+        let libraries = match content.get("libs") {
+            None if is_list => collect_names(Some(&content)),
+            libraries => collect_names(libraries),
+        };
+        for library in libraries {
+            if !found.libraries.contains(&library) {
+                found.libraries.push(library);
+            }
+        }
+        if found.focus_files.is_empty() {
+            found.focus_files = find_focus_files(knowledge, &content);
+        }
+    }
+    found
+}
+
+fn read_memory_file(
+    knowledge: &KnowledgePaths,
+    path: &Path,
+    problems: &mut Vec<FileProblem>,
+) -> Option<Value> {
+    let read = file_reading::read_file(knowledge, path, problems)?;
+    serde_json::from_str(&read.text)
+        .map_err(|error| {
             problems.push(FileProblem::new(
-                &path,
+                path,
                 format!("it is not JSON and is left out: {error}"),
             ));
-            return ChatMemory::default();
-        }
-    };
+        })
+        .ok()
+}
+
+/// Returns the files in focus that exist in the project, relative to its root.
+fn find_focus_files(knowledge: &KnowledgePaths, memory: &Value) -> Vec<String> {
     let real_root = knowledge
         .root
         .canonicalize()
@@ -63,14 +98,11 @@ pub fn load_memory(knowledge: &KnowledgePaths, problems: &mut Vec<FileProblem>) 
     let files = memory
         .get("current_files")
         .map(|files| files.get("files").unwrap_or(files));
-    ChatMemory {
-        focus_files: collect_names(files)
-            .into_iter()
-            .filter_map(inside)
-            .take(MAX_FOCUS_FILES)
-            .collect(),
-        libraries: collect_names(memory.get("libs")),
-    }
+    collect_names(files)
+        .into_iter()
+        .filter_map(inside)
+        .take(MAX_FOCUS_FILES)
+        .collect()
 }
 
 /// Returns the strings in a JSON list, or the keys of a JSON object.
@@ -107,14 +139,15 @@ mod tests {
             load_memory(&knowledge, &mut Vec::new()),
             ChatMemory::default()
         );
-        fs::create_dir_all(memory_file(&root).parent().unwrap()).unwrap();
+        let file = root.join(compat::MEMORY_FILES[0]);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(root.join("a.py"), "").unwrap();
         let absolute = root.join("a.py").display().to_string();
         let memory = serde_json::json!({
             "current_files": {"files": [absolute, "gone.py", "/etc/passwd"], "groups": {"g": []}},
             "libs": {"flask": {}, "a/requests": {}}, "conf": {"model": "x"},
         });
-        fs::write(memory_file(&root), memory.to_string()).unwrap();
+        fs::write(&file, memory.to_string()).unwrap();
         let read = load_memory(&knowledge, &mut Vec::new());
         assert_eq!(
             (read.focus_files, read.libraries),
@@ -130,12 +163,58 @@ mod tests {
         );
         knowledge.trusted = true;
         for odd in ["{", "[]", "{\"libs\": 3, \"current_files\": null}"] {
-            fs::write(memory_file(&root), odd).unwrap();
+            fs::write(&file, odd).unwrap();
             assert_eq!(
                 load_memory(&knowledge, &mut Vec::new()),
                 ChatMemory::default(),
                 "{odd}"
             );
         }
+    }
+
+    #[test]
+    fn load_merges_the_libraries_of_all_memory_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let knowledge = KnowledgePaths {
+            root: root.clone(),
+            cwd: root.clone(),
+            trusted: true,
+            user: "/u".into(),
+            home: None,
+        };
+        for name in ["a.py", "b.py"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        for (name, content) in [
+            (
+                compat::MEMORY_FILES[0],
+                r#"{"libs": {"flask": {}}, "current_files": {"files": []}}"#,
+            ),
+            (
+                compat::MEMORY_FILES[1],
+                r#"{"libs": ["flask", "requests"], "current_files": ["b.py", "a.py"]}"#,
+            ),
+            (compat::LIBRARY_LISTS[0], r#"{"u/numpy": {"added": 1}}"#),
+            (compat::LIBRARY_LISTS[1], r#"{"libs": {"attrs": {}}}"#),
+        ] {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        assert_eq!(
+            load_memory(&knowledge, &mut Vec::new()),
+            ChatMemory {
+                focus_files: vec!["b.py".into(), "a.py".into()],
+                libraries: ["flask", "requests", "u/numpy", "attrs"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            }
+        );
+        fs::write(root.join(compat::LIBRARY_LISTS[1]), "[").unwrap();
+        let mut problems = Vec::new();
+        assert_eq!(load_memory(&knowledge, &mut problems).libraries.len(), 3);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].path, root.join(compat::LIBRARY_LISTS[1]));
     }
 }

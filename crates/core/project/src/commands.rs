@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::command_template::CommandVariables;
+use crate::compat;
 use crate::file_reading;
 use crate::front_matter;
 use crate::knowledge::{KnowledgeFolder, KnowledgeKind, KnowledgePaths, Level};
@@ -22,12 +24,22 @@ pub struct CommandPrompt {
     /// A hint about the arguments, shown after the name.
     pub argument_hint: Option<String>,
     pub text: String,
+    pub syntax: CommandSyntax,
     /// The path of the file that defines the command.
     pub path: PathBuf,
     pub level: Level,
 }
 
 named!(CommandPrompt);
+
+/// The syntax of the places in a command's text that its arguments fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandSyntax {
+    /// `$ARGUMENTS`, `$1` to `$9`, and `` !`command` ``.
+    Placeholders,
+    /// A Jinja template, as in auto-coder's folders.
+    Template(CommandVariables),
+}
 
 /// A piece of an expanded prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +56,19 @@ const COMMAND_MARKS: [char; 2] = ['\u{E010}', '\u{E011}'];
 
 impl CommandPrompt {
     /// Expands the prompt and splits it into pieces. Only command lines in the file become
-    /// [`PromptPiece::Command`]; text in `arguments` that resembles a command line stays literal.
-    pub fn expand_to_pieces(&self, arguments: &str) -> Vec<PromptPiece> {
+    /// [`PromptPiece::Command`]; text in `arguments` that resembles a command line stays literal. A
+    /// template has no command lines.
+    pub fn expand_to_pieces(&self, arguments: &str) -> Result<Vec<PromptPiece>, FileProblem> {
+        match &self.syntax {
+            CommandSyntax::Placeholders => Ok(self.expand_placeholders(arguments)),
+            CommandSyntax::Template(variables) => variables
+                .render(&self.text, arguments)
+                .map(|text| vec![PromptPiece::Text(text)])
+                .map_err(|(what, line)| FileProblem::new(&self.path, what).at_line(line)),
+        }
+    }
+
+    fn expand_placeholders(&self, arguments: &str) -> Vec<PromptPiece> {
         let strip_marks = |text: &str| text.replace(COMMAND_MARKS, "");
         let marked = Self {
             text: mark_command_lines(&strip_marks(&self.text)),
@@ -210,22 +233,48 @@ fn read_folder(
             .map(|stem| stem.to_string_lossy().into_owned())
             .unwrap_or_default();
         let parted = front_matter::split_file::<CommandFrontMatter>(&path, &read.text, problems);
-        let text = parted.body.trim().to_owned();
-        let first_line = text
+        // The text of a template is kept as it is, so that errors name the line in the file.
+        let text = if compat::has_command_templates(&top.path) {
+            parted.body
+        } else {
+            parted.body.trim().to_owned()
+        };
+        let (syntax, shown) = if compat::has_command_templates(&top.path) {
+            let read = CommandVariables::find(&text).and_then(|variables| {
+                let shown = variables.render(&text, "")?;
+                Ok((CommandSyntax::Template(variables), shown))
+            });
+            match read {
+                Ok(read) => read,
+                Err((what, line)) => {
+                    problems.push(FileProblem::new(&path, what).at_line(line));
+                    continue;
+                }
+            }
+        } else {
+            (CommandSyntax::Placeholders, text.clone())
+        };
+        let first_line = shown
             .lines()
             .next()
             .unwrap_or_default()
             .trim_start_matches('#')
             .trim()
             .to_owned();
+        let of_variables = match &syntax {
+            CommandSyntax::Placeholders => None,
+            CommandSyntax::Template(variables) => variables.describe_arguments(),
+        };
+        let hint = parted.head.argument_hint.map(|list| list.0.join(", "));
         found.add(CommandPrompt {
             name: format!("{prefix}{stem}"),
             description: parted
                 .head
                 .description
                 .map_or(first_line, |text| text.trim().to_owned()),
-            argument_hint: parted.head.argument_hint.map(|list| list.0.join(", ")),
+            argument_hint: hint.or(of_variables),
             text,
+            syntax,
             path,
             level: top.level,
         });
@@ -265,7 +314,7 @@ mod tests {
                 text: text.into(),
                 ..empty_command()
             }
-            .expand_to_pieces(arguments);
+            .expand_placeholders(arguments);
             let lines = pieces.iter().filter_map(|piece| match piece {
                 PromptPiece::Command(line) => Some(line.clone()),
                 PromptPiece::Text(_) => None,
@@ -299,7 +348,7 @@ mod tests {
             text: "a !`b` c".into(),
             ..empty_command()
         }
-        .expand_to_pieces("");
+        .expand_placeholders("");
         let text = |text: &str| PromptPiece::Text(text.to_owned());
         assert_eq!(
             whole,
@@ -313,6 +362,7 @@ mod tests {
             description: String::new(),
             argument_hint: None,
             text: String::new(),
+            syntax: CommandSyntax::Placeholders,
             path: PathBuf::new(),
             level: Level::User,
         }

@@ -81,8 +81,16 @@ pub(crate) const INSTRUCTION_FILES: [&str; 3] =
 /// that of `.haft/active-context`.
 pub(crate) const ACTIVE_CONTEXT: &str = auto_coder::ACTIVE_CONTEXT;
 
-/// The file in which auto-coder's chat stores its memory of a project.
-pub(crate) const MEMORY_FILE: &str = auto_coder::MEMORY_FILE;
+/// The files in which auto-coder's chat stores its memory of a project, in order of precedence.
+pub(crate) const MEMORY_FILES: [&str; 2] = auto_coder::MEMORY_FILES;
+
+/// The files in which auto-coder stores only the libraries in use.
+pub(crate) const LIBRARY_LISTS: [&str; 2] = auto_coder::LIBRARY_LISTS;
+
+/// True if the commands in `folder`, a folder of commands, are Jinja templates.
+pub(crate) fn has_command_templates(folder: &Path) -> bool {
+    folder.ends_with(auto_coder::COMMANDS_FOLDER)
+}
 
 /// The folder of a project in which auto-coder stores library documentation.
 pub(crate) const LIBRARIES_FOLDER: &str = auto_coder::LIBRARIES_FOLDER;

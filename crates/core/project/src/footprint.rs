@@ -28,7 +28,6 @@ use crate::{compat, hooks};
 const FOOTPRINT_PATHS: &[&str] = &[
     ".haft/config.toml",
     ".haft/hooks",
-    ".haft/workflows",
     ".mcp.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
@@ -36,11 +35,12 @@ const FOOTPRINT_PATHS: &[&str] = &[
 ];
 
 /// The kinds of knowledge whose folders belong to the footprint with all their files.
-const FOOTPRINT_KINDS: [KnowledgeKind; 4] = [
+const FOOTPRINT_KINDS: [KnowledgeKind; 5] = [
     KnowledgeKind::Tools,
     KnowledgeKind::Commands,
     KnowledgeKind::Agents,
     KnowledgeKind::Skills,
+    KnowledgeKind::Workflows,
 ];
 
 /// Returns the files and folders of the footprint, relative to the project's root.
@@ -189,6 +189,14 @@ impl Footprint {
                 None => self.is_complete = false,
             }
         }
+    }
+
+    /// Returns the hash of a regular file with this content.
+    pub(crate) fn hash_file_content(content: &[u8]) -> ContentHash {
+        let mut hasher = Hasher::default();
+        hasher.update(&(content.len() as u64).to_le_bytes());
+        hasher.update(content);
+        hasher.finish()
     }
 
     fn add_file(&mut self, path: &Path, name: &str, size: u64) {

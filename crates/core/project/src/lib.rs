@@ -35,6 +35,7 @@
 pub mod active_context;
 pub mod agents;
 pub mod chat_memory;
+mod command_template;
 pub mod commands;
 mod compat;
 pub mod external;

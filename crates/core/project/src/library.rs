@@ -4,7 +4,7 @@
 //! A folder of the user contains the checked-out repository and a list of the libraries that each
 //! project uses. This module only reads and writes files; its callers fetch the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +93,34 @@ pub struct LibraryDocument {
     pub text: String,
 }
 
+/// A library that a project uses, with its documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedLibrary {
+    /// The full name of the library, in the form `domain/user/library`.
+    pub name: String,
+    pub origin: LibraryOrigin,
+    pub documents: Vec<LibraryDocument>,
+}
+
+/// The program whose list contains a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryOrigin {
+    /// `haft lib add`.
+    Added,
+    /// The memory of auto-coder's chat, in the project.
+    AutoCoder,
+}
+
+impl LibraryOrigin {
+    /// Returns the name of the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Added => "haft",
+            Self::AutoCoder => "auto-coder",
+        }
+    }
+}
+
 impl Libraries {
     /// Creates a handle for the libraries in `folder`, which need not exist.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
@@ -169,13 +197,27 @@ impl Libraries {
         Ok(LibraryChange::Changed)
     }
 
-    /// Reads the documents of all libraries that a project uses, in the order in which the
-    /// libraries were added. The documents of a library are sorted by path.
+    /// Reads the documents of all libraries that a project uses, in the order in which they are
+    /// sent.
     pub fn read_documents(
         &self,
         knowledge: &KnowledgePaths,
         problems: &mut Vec<FileProblem>,
     ) -> Vec<LibraryDocument> {
+        self.read_used_libraries(knowledge, problems)
+            .into_iter()
+            .flat_map(|library| library.documents)
+            .collect()
+    }
+
+    /// Reads all libraries that a project uses: the added ones in the order in which they were
+    /// added, then those of auto-coder's chat. The documents of a library are sorted by path. A
+    /// document is only read once.
+    pub fn read_used_libraries(
+        &self,
+        knowledge: &KnowledgePaths,
+        problems: &mut Vec<FileProblem>,
+    ) -> Vec<UsedLibrary> {
         let added = match self.project_libraries(&knowledge.root) {
             Ok(added) => added,
             Err(error) => {
@@ -183,17 +225,28 @@ impl Libraries {
                 return Vec::new();
             }
         };
-        let mut found: Vec<_> = added
-            .iter()
-            .flat_map(|library| self.read_library_documents(library, knowledge, problems))
-            .collect();
-        let more = read_auto_coder_documents(knowledge, problems);
-        let new: Vec<_> = more
+        let mut used: Vec<_> = added
             .into_iter()
-            .filter(|new| !found.iter().any(|one| one.heading == new.heading))
+            .map(|name| UsedLibrary {
+                documents: self.read_library_documents(&name, knowledge, problems),
+                origin: LibraryOrigin::Added,
+                name,
+            })
             .collect();
-        found.extend(new);
-        found
+        for mut library in read_auto_coder_libraries(knowledge, problems) {
+            let sent: BTreeSet<_> = used
+                .iter()
+                .flat_map(|library: &UsedLibrary| &library.documents)
+                .map(|document| document.heading.as_str())
+                .collect();
+            library
+                .documents
+                .retain(|document| !sent.contains(document.heading.as_str()));
+            if !library.documents.is_empty() {
+                used.push(library);
+            }
+        }
+        used
     }
 
     /// Reads the documents of one library.
@@ -229,25 +282,27 @@ impl Libraries {
     }
 }
 
-/// Reads the documents of the libraries that auto-coder's chat uses in a project.
-pub fn read_auto_coder_documents(
+/// Reads the libraries that auto-coder's chat uses in a trusted project. A library whose
+/// documentation auto-coder has not checked out in the project is reported.
+pub fn read_auto_coder_libraries(
     knowledge: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
-) -> Vec<LibraryDocument> {
+) -> Vec<UsedLibrary> {
     let repository = knowledge.root.join(compat::LIBRARIES_FOLDER);
-    let mut found = Vec::new();
+    let mut found: Vec<UsedLibrary> = Vec::new();
     for name in chat_memory::load_memory(knowledge, problems).libraries {
         match find_in_repository(&repository, &name) {
-            Ok(library) => found.extend(read_documents_in(
-                &repository,
-                &library,
-                knowledge,
-                problems,
-            )),
-            Err(error) => problems.push(FileProblem::new(
-                chat_memory::memory_file(&knowledge.root),
-                error.to_string(),
-            )),
+            Ok(name) if found.iter().any(|library| library.name == name) => {}
+            Ok(name) => {
+                let documents = read_documents_in(&repository, &name, knowledge, problems);
+                let origin = LibraryOrigin::AutoCoder;
+                found.push(UsedLibrary {
+                    name,
+                    origin,
+                    documents,
+                });
+            }
+            Err(error) => problems.push(FileProblem::new(&repository, error.to_string())),
         }
     }
     found

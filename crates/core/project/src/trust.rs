@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::Footprint;
 
 /// The version of the footprint format that is recorded in new entries. Version 2 added the files
-/// named by hooks and servers.
-const FOOTPRINT_VERSION: u32 = 2;
+/// named by hooks and servers, version 3 the commands and workflows of auto-coder.
+const FOOTPRINT_VERSION: u32 = 3;
 
 /// The maximum size of the list of trusted folders, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -182,6 +182,20 @@ impl TrustList {
     /// `root` is the canonical path of the folder.
     pub fn trust_folder(&self, root: &Path, now: Timestamp) -> Result<Footprint, TrustError> {
         self.trust_and_grant(root, now, self.find_record(root)?.servers)
+    }
+
+    /// Records that the user has approved the content of one file of a trusted folder. `name` is the
+    /// path of the file relative to `root`. If the file has another content, or other files have
+    /// changed, the folder is not trusted. Does nothing for a folder that was never trusted.
+    pub fn record_file(&self, root: &Path, name: &str, content: &[u8]) -> Result<(), TrustError> {
+        let mut stored = self.read_list()?;
+        let mut entries = stored.folder.iter_mut();
+        let Some(entry) = entries.find(|entry| entry.path == root) else {
+            return Ok(());
+        };
+        let hash = Footprint::hash_file_content(content);
+        entry.runs.insert(name.to_owned(), hash);
+        self.write_list(&stored)
     }
 
     /// Like [`Self::trust_folder`], but replaces the grants to the folder's servers.
@@ -409,7 +423,7 @@ mod tests {
         list.trust_folder(&root, now()).unwrap();
         let older = fs::read_to_string(&path)
             .unwrap()
-            .replace("edition = 2\n", "");
+            .replace("edition = 3\n", "");
         fs::write(&path, &older).unwrap();
         assert_eq!(
             list.trust_state(&root).unwrap(),
@@ -422,6 +436,34 @@ mod tests {
             TrustState::Outdated {
                 files: vec!["s.sh".into()]
             }
+        );
+    }
+
+    #[test]
+    fn record_trusts_exactly_the_approved_content() {
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let root = project.path().canonicalize().unwrap();
+        let list = TrustList::at_path(state.path().join("trust.toml"));
+        let tools = root.join(".haft/tools");
+        fs::create_dir_all(&tools).unwrap();
+        let name = ".haft/tools/a.sh";
+        list.record_file(&root, name, b"x").unwrap();
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Untrusted);
+        list.trust_folder(&root, now()).unwrap();
+        fs::write(tools.join("a.sh"), "echo 1\n").unwrap();
+        list.record_file(&root, name, b"echo 1\n").unwrap();
+        assert_eq!(list.trust_state(&root).unwrap(), TrustState::Trusted);
+        fs::write(tools.join("a.sh"), "echo 2\n").unwrap();
+        let changed = |file: &str| TrustState::Changed {
+            files: vec![file.to_owned()],
+        };
+        assert_eq!(list.trust_state(&root).unwrap(), changed(name));
+        fs::write(tools.join("a.sh"), "echo 1\n").unwrap();
+        fs::write(tools.join("b.sh"), "").unwrap();
+        assert_eq!(
+            list.trust_state(&root).unwrap(),
+            changed(".haft/tools/b.sh")
         );
     }
 

@@ -26,6 +26,9 @@ pub enum Intent {
         /// The tool's name within the server.
         tool: String,
     },
+    /// The call writes this file, a program that the model may run later. The call needs an approval
+    /// in every mode, and no rule or hook replaces the approval.
+    Program(String),
     /// The call needs no permission: it inspects or ends something permitted earlier, affects only
     /// haft's own data of the conversation, or lacks an argument, which the tool itself will
     /// report.

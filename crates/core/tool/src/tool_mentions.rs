@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The names of all of haft's tools, including those of extensions. A test compares this list with
 /// the tools that exist.
-pub const ALL_TOOL_NAMES: [&str; 46] = [
+pub const ALL_TOOL_NAMES: [&str; 47] = [
     "ac_mod_list",
     "ac_mod_read",
     "ac_mod_write",
@@ -57,6 +57,7 @@ pub const ALL_TOOL_NAMES: [&str; 46] = [
     "web_crawl",
     "web_search",
     "write_to_file",
+    "write_tool",
 ];
 
 /// The names of the tools that a model can use: offered tools, and deferred tools that

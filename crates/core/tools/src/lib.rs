@@ -107,6 +107,7 @@ pub use files::edit::blocks::{BlockAnchor, BlockLine, EditBlock};
 pub use files::edit::fuzz_check::{check_edit_blocks, check_search_replace};
 pub use files::excerpt::{ExcerptError, read_excerpt};
 pub use files::read_file::image::encode_image;
+pub use files::write_to_file::write_whole_file;
 pub use knowledge::kept_document::{DocumentOwner, KeptDocument};
 pub use knowledge::model_tokens::ModelTokens;
 pub use knowledge::notes::{Note, StoredNotes};

@@ -276,7 +276,7 @@ fn detect_value_format(value: &Value) -> Option<ImportFormat> {
         {
             return Some(ImportFormat::Opencode);
         }
-        if has("conversation_id") && auto_coder::has_auto_coder_metadata(messages) {
+        if has("conversation_id") && auto_coder::has_auto_coder_marks(messages) {
             return Some(ImportFormat::AutoCoder);
         }
         let own = |message: &Value| message.get("message_id").is_some();

@@ -11,6 +11,7 @@
 //! [`WorkflowRun`] (runs the steps), [`WorkflowRuns`] (stores the state of runs), and
 //! [`WorkflowObserver`] (receives the events).
 
+mod auto_coder;
 mod check;
 mod error;
 mod observer;
@@ -28,4 +29,4 @@ pub use observer::WorkflowObserver;
 pub use record::{HeldRun, RecordListener, RunRecord, StepRecord, WorkflowRuns};
 pub use schedule::{WorkflowReport, WorkflowRun};
 pub use select::{SelectError, StepModelError, WorkflowInputError, select_workflow};
-pub use workflow::{Workflow, WorkflowStep, load_workflows};
+pub use workflow::{Workflow, WorkflowOrigin, WorkflowStep, load_workflows};

@@ -9,7 +9,7 @@ use haft_agent::{Places, Project, SetupError, find_knowledge_and_trust, resolve_
 use haft_project::agents::{self, AgentDefinition};
 use haft_project::{FileProblem, KnowledgePaths, NamedItems};
 
-use crate::workflow::{Workflow, load_workflows};
+use crate::workflow::{Workflow, WorkflowOrigin, load_workflows};
 
 /// The reason why a workflow cannot be run in a project.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,10 @@ pub fn select_workflow(
     model: Option<&str>,
 ) -> Result<(Workflow, NamedItems<AgentDefinition>), SelectError> {
     let (paths, _) = find_knowledge_and_trust(places, project)?;
-    let (workflow, agents) = find_workflow(&paths, name)?;
+    let (mut workflow, agents) = find_workflow(&paths, name)?;
+    if workflow.origin == WorkflowOrigin::AutoCoder {
+        replace_unknown_models(&mut workflow, &agents, model, places, config);
+    }
     check_models(&workflow, &agents, model, places, config)?;
     Ok((workflow, agents))
 }
@@ -117,11 +120,47 @@ fn find_workflow(
         });
     };
     let agents = agents::load_agents(paths, &mut Vec::new());
+    let mut workflow = workflow.clone();
+    workflow.resolve_agent_files(&agents);
     let wrong = workflow.find_agent_problems(&agents);
     if !wrong.is_empty() {
         return Err(invalid_workflow_error(paths, name, &wrong));
     }
-    Ok((workflow.clone(), agents))
+    Ok((workflow, agents))
+}
+
+/// Replaces the models of auto-coder that haft does not know with the model that runs steps without
+/// a model, and adds a notice for each of them.
+fn replace_unknown_models(
+    workflow: &mut Workflow,
+    agents: &NamedItems<AgentDefinition>,
+    model: Option<&str>,
+    places: &Places,
+    config: &Config,
+) {
+    let default = model
+        .map(str::to_owned)
+        .or_else(|| haft_agent::configured_model(config));
+    let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for step in &mut workflow.steps {
+        let Some(named) = step.choose_model(agents, None) else {
+            continue;
+        };
+        if resolve_model(&places.environment, config, &named).is_err() {
+            let steps = unknown.entry(named).or_default();
+            steps.push(format!("`{}`", step.name));
+            step.model.clone_from(&default);
+        }
+    }
+    let path = workflow.path.clone();
+    let used = default.unwrap_or_else(|| "-".to_owned());
+    let notice = |(named, steps): (String, Vec<String>)| {
+        let steps = steps.join(", ");
+        let what =
+            format!("haft does not know the model `{named}`; the steps {steps} use `{used}`");
+        FileProblem::new(&path, what)
+    };
+    workflow.notices.extend(unknown.into_iter().map(notice));
 }
 
 fn check_models(

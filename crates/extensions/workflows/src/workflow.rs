@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use haft_project::agents::AgentDefinition;
 use haft_project::{FileProblem, KnowledgeKind, KnowledgePaths, Level, Named, NamedItems};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use crate::{check, template};
+use crate::{auto_coder, check, template};
 
 /// A workflow without errors, loaded from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,17 @@ pub struct Workflow {
     pub path: PathBuf,
     /// The level of the folder that contains the file, such as the project's or the user's.
     pub level: Level,
+    pub origin: WorkflowOrigin,
+    /// The parts of the file that have no counterpart in haft and are left out.
+    pub notices: Vec<FileProblem>,
+}
+
+/// The format of a workflow file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkflowOrigin {
+    Haft,
+    /// A file of auto-coder, which was converted.
+    AutoCoder,
 }
 
 impl Named for Workflow {
@@ -99,33 +111,49 @@ pub(crate) struct StepEntry {
 }
 
 /// Loads the workflows of all levels. A file with errors is skipped, and its errors are added to
-/// `problems`.
+/// `problems`, like the notices about converted files.
 pub fn load_workflows(
     paths: &KnowledgePaths,
     problems: &mut Vec<FileProblem>,
 ) -> NamedItems<Workflow> {
-    haft_project::load_files(
+    let found = haft_project::load_files(
         paths,
         KnowledgeKind::Workflows,
         &["yaml", "yml"],
         problems,
         parse_workflow,
-    )
+    );
+    let notices = found.items.iter().flat_map(|workflow| &workflow.notices);
+    problems.extend(notices.cloned());
+    found
 }
 
-fn parse_workflow(path: &Path, level: Level, text: String) -> Result<Workflow, Vec<FileProblem>> {
-    let written: WorkflowFile = serde_saphyr::from_str(&text).map_err(|error| {
-        let line = error
-            .location()
-            .map_or(1, |location| location.line() as usize);
-        let message = error.without_snippet().to_string();
-        let message = message.lines().next().unwrap_or("it is not YAML");
-        // The line is removed, because [`FileProblem`] shows it before the message.
-        let message = message
-            .rsplit_once(" at line ")
-            .map_or(message, |(message, _)| message);
-        vec![FileProblem::new(path, format!("it cannot be read: {message}")).at_line(line)]
-    })?;
+pub(crate) fn parse_workflow(
+    path: &Path,
+    level: Level,
+    text: String,
+) -> Result<Workflow, Vec<FileProblem>> {
+    let document: Option<Value> = serde_saphyr::from_str(&text).ok();
+    let (written, origin, notices) = match document {
+        Some(document) if auto_coder::is_auto_coder_file(&document) => {
+            let converted = auto_coder::convert_file(&text, &document).map_err(|problems| {
+                let problem = |(what, line): (String, usize)| {
+                    FileProblem::new(path, haft_text::sanitize(&what)).at_line(line)
+                };
+                problems.into_iter().map(problem).collect::<Vec<_>>()
+            })?;
+            let notices = converted.notices.into_iter();
+            let notices = notices
+                .map(|what| FileProblem::new(path, haft_text::sanitize(&what)))
+                .collect();
+            (converted.file, WorkflowOrigin::AutoCoder, notices)
+        }
+        Some(_) | None => (
+            parse_own_file(path, &text)?,
+            WorkflowOrigin::Haft,
+            Vec::new(),
+        ),
+    };
     let problems = check::find_problems(path, &text, &written);
     if !problems.is_empty() {
         return Err(problems);
@@ -158,6 +186,24 @@ fn parse_workflow(path: &Path, level: Level, text: String) -> Result<Workflow, V
         text,
         path: path.to_owned(),
         level,
+        origin,
+        notices,
+    })
+}
+
+/// Parses a file in haft's own format.
+fn parse_own_file(path: &Path, text: &str) -> Result<WorkflowFile, Vec<FileProblem>> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let line = error
+            .location()
+            .map_or(1, |location| location.line() as usize);
+        let message = error.without_snippet().to_string();
+        let message = message.lines().next().unwrap_or("it is not YAML");
+        // The line is removed, because [`FileProblem`] shows it before the message.
+        let message = message
+            .rsplit_once(" at line ")
+            .map_or(message, |(message, _)| message);
+        vec![FileProblem::new(path, format!("it cannot be read: {message}")).at_line(line)]
     })
 }
 
@@ -179,6 +225,22 @@ pub(crate) fn first_content_line(text: &Spanned<String>, file: &str) -> usize {
 }
 
 impl Workflow {
+    /// Replaces the names of files with the names of the agents in these files. A workflow of
+    /// auto-coder names files.
+    pub(crate) fn resolve_agent_files(&mut self, agents: &NamedItems<AgentDefinition>) {
+        if self.origin != WorkflowOrigin::AutoCoder {
+            return;
+        }
+        for name in self.steps.iter_mut().filter_map(|step| step.agent.as_mut()) {
+            let has_file = |agent: &&AgentDefinition| {
+                agent.path.file_stem().is_some_and(|stem| *stem == **name)
+            };
+            if let Some(agent) = agents.items.iter().find(has_file) {
+                name.clone_from(&agent.name);
+            }
+        }
+    }
+
     /// Returns a problem for each step whose agent does not exist or has no role definition.
     pub fn find_agent_problems(&self, agents: &NamedItems<AgentDefinition>) -> Vec<FileProblem> {
         let wrong = |step: &WorkflowStep| {

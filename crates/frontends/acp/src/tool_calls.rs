@@ -39,8 +39,10 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     match tool {
         "read_file" | "Read" | "list_files" | "LS" | "extract_to_text" | "count_tokens"
         | "use_skill" | "recall" => ToolKind::Read,
-        "write_to_file" | "edit_file" | "replace_in_file" | "multi_edit" | "apply_patch"
-        | "undo_edit" | "Write" | "Edit" | "str_replace" | "MultiEdit" => ToolKind::Edit,
+        "write_to_file" | "write_tool" | "edit_file" | "replace_in_file" | "multi_edit"
+        | "apply_patch" | "undo_edit" | "Write" | "Edit" | "str_replace" | "MultiEdit" => {
+            ToolKind::Edit
+        }
         "search_files"
         | "glob"
         | "Grep"

@@ -4,11 +4,13 @@
 //! user's operations, and sends the results back. Invariant: while a turn runs, an interrupt and
 //! quitting take effect at once.
 
+mod agent_switch;
 mod commit_question;
 mod context_edits;
 mod context_parts;
 mod history;
 mod inspect_page;
+mod knowledge_commands;
 mod lists;
 mod occupied;
 mod pasted_images;
@@ -27,9 +29,10 @@ mod view_switch;
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::{Project, PromptSources, find_knowledge_and_trust};
+use haft_agent::{ExplicitChoices, Project, PromptSources, find_knowledge_and_trust};
 use haft_engine::{ConversationChoice, Leftovers, Session};
 use haft_project::{KnowledgePaths, commands};
+use haft_tools::NewUsefulItem;
 use haft_tui::{
     Ended, HostActions, ListRequest, Operation, Palette, Setup, TuiConfig, UiHandle, UiMessage,
 };
@@ -48,7 +51,7 @@ use trust_prompt::TrustQuestion;
 use crate::cli::options::Common;
 use crate::cli::options::{RunArgs, is_at_terminal};
 use crate::commands::demo::{self, DemoArgs};
-use crate::commands::run::{apply_agent, images, load_run_settings, lower_args, to_usage_error};
+use crate::commands::run::{images, load_run_settings, lower_args, to_usage_error};
 use crate::commands::{init, permissions};
 use crate::exit::{ProcessExit, usage_error};
 use crate::haft::{Haft, Settings};
@@ -145,7 +148,9 @@ pub(crate) fn run(
     let chosen = SessionChoices {
         mode: plan.mode,
         model: None,
+        agent: args.agent.clone(),
         focus: plan.prompt.focus_files,
+        useful: Vec::new(),
     };
     let project = plan.project;
     let mut session = TuiSession {
@@ -273,7 +278,11 @@ enum Continuation {
 struct SessionChoices {
     mode: PermissionMode,
     model: Option<String>,
+    /// The main agent; `None` for haft's own.
+    agent: Option<String>,
     focus: Vec<String>,
+    /// The file ranges that wait for the next conversation.
+    useful: Vec<NewUsefulItem>,
 }
 
 struct TuiSession<'a> {
@@ -378,6 +387,9 @@ impl TuiSession<'_> {
                     self.use_view(&name);
                     Ok(())
                 }
+                Operation::Agent(name) => self.use_agent(&name).await,
+                Operation::Useful(arguments) => self.handle_useful(&arguments).await,
+                Operation::Notes(arguments) => self.handle_notes(&arguments).await,
                 Operation::Mode(mode) => {
                     self.chosen.mode = mode;
                     self.set_session_mode(mode)
@@ -442,6 +454,7 @@ impl TuiSession<'_> {
                 self.offer_view(&name);
                 return Ok(());
             }
+            ListRequest::Agent(name) => return self.offer_agent(&name).await,
             ListRequest::Undo => self.undo_list().await?,
             ListRequest::Redo => self.redo_list().await?,
             ListRequest::Trust => return self.ask_for_trust(),
@@ -511,7 +524,13 @@ impl TuiSession<'_> {
         let project = self.project.clone();
         let args = without_empty_resume(self.args);
         let mut plan = lower_args(&args, &self.settings, project, Some(prompt))?;
-        apply_agent(&mut plan, self.args, &self.settings.places)?;
+        if let Some(agent) = &self.chosen.agent {
+            let chosen = ExplicitChoices {
+                model: self.args.model.is_some() || self.chosen.model.is_some(),
+                tools: self.args.allowed_tools.is_some(),
+            };
+            plan.apply_agent_role(&self.settings.places, agent, chosen)?;
+        }
         plan.which = which;
         plan.task.leftovers = Leftovers::Keep;
         plan.mode = self.chosen.mode;
@@ -532,7 +551,7 @@ impl TuiSession<'_> {
         self.title_update = None;
         session.attach_images(std::mem::take(&mut self.images));
         self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));
-        Ok(())
+        self.add_waiting_ranges().await
     }
 
     /// Shows the name of the open conversation, its last messages, and a note if its last turn was

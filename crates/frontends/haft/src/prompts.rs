@@ -68,7 +68,9 @@ pub(crate) fn expand_with_problems(
             .iter()
             .filter(|problem| problem.path == command.path);
         return Ok((
-            command.expand_to_pieces(arguments),
+            command
+                .expand_to_pieces(arguments)
+                .map_err(|problem| usage_error(output::localize_text(problem)))?,
             problems.map(ToString::to_string).collect(),
         ));
     }

@@ -18,7 +18,9 @@ use std::sync::Arc;
 )))]
 use haft_agent::AbsentExtension;
 use haft_agent::config::{Config, Section};
-use haft_agent::{ConfigError, Contribution, Extension, HostEnvironment, PolicyExtension};
+use haft_agent::{
+    ConfigError, Contribution, Extension, HostEnvironment, PolicyExtension, WrittenToolsExtension,
+};
 use haft_log::LogLevel;
 use haft_tool::Tool;
 use haft_tui::TuiConfig;
@@ -69,6 +71,7 @@ pub(crate) fn list_extensions() -> Vec<Arc<dyn Extension>> {
 pub(crate) fn list_extensions_for_client(client: ClientParts) -> Vec<Arc<dyn Extension>> {
     vec![
         Arc::new(PolicyExtension),
+        Arc::new(WrittenToolsExtension),
         Arc::new(readers::ReaderExtension),
         #[cfg(feature = "mcp")]
         Arc::new(haft_mcp::McpExtension::new(client.servers)),

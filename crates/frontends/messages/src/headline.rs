@@ -114,6 +114,7 @@ impl CallHeadline {
             "ac_mod_list" => (text!("headline-list-modules"), text("path")),
             "ac_mod_read" => (text!("headline-read-module"), text("path")),
             "ac_mod_write" => (text!("headline-write-module"), text("path")),
+            "write_tool" => (text!("headline-write-tool"), text("name")),
             _ => return Self::from_parts(tool, list_arguments(arguments)),
         };
         Self::from_parts(verb, object)

@@ -224,6 +224,12 @@ pub enum Operation {
     Model(String),
     /// Lay out the next requests in the view with this name.
     View(String),
+    /// Continue with the agent with this name.
+    Agent(String),
+    /// List or change the file ranges that requests contain. The text holds the arguments.
+    Useful(String),
+    /// List or change the notes on files and folders. The text holds the arguments.
+    Notes(String),
     /// Switch to this permission mode.
     Mode(PermissionMode),
     /// Compact the conversation now. The text names facts that the summary must contain; it may be
@@ -287,6 +293,9 @@ pub enum ListRequest {
     /// The views of a conversation. With a name, a confirmation of the switch to the view with
     /// this name, with the cost of the switch.
     View(String),
+    /// The agents that can continue the conversation. With a name, a confirmation of the switch to
+    /// the agent with this name, with the cost of the switch.
+    Agent(String),
     /// The question whether to trust the project.
     Trust,
 }

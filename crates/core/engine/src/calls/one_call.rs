@@ -45,6 +45,7 @@ pub(crate) fn start_call(
         | Intent::Hosts(_)
         | Intent::Input(_)
         | Intent::Server { .. }
+        | Intent::Program(_)
         | Intent::Nothing
         | Intent::Unknown => Vec::new(),
     };

@@ -99,6 +99,15 @@ pub(crate) enum Opinion {
 }
 
 impl Opinion {
+    /// Returns the opinion as far as it counts for a call with this intent: a hook never replaces
+    /// the approval of a program for later use.
+    fn limit_to(self, intent: &Intent) -> Self {
+        match (self, intent) {
+            (Self::Allow, Intent::Program(_)) => Self::None,
+            (opinion, _) => opinion,
+        }
+    }
+
     /// Applies this opinion to a verdict of the rules. A deny rule is never overruled.
     fn apply_to(self, mut verdict: Verdict) -> Verdict {
         match (verdict.decision, self) {
@@ -161,6 +170,7 @@ impl Permit {
             project_files,
             ..PermissionRequest::for_tool(tool, arguments)
         };
+        let opinion = opinion.limit_to(&call.intent);
         let (verdict, mode) = self.rule_verdict(&call);
         let mut verdict = opinion.apply_to(verdict);
         self.log_verdict(&call, &verdict, mode);
@@ -200,6 +210,9 @@ impl Permit {
                     verdict,
                 )
                 .await
+            }
+            (Decision::Ask, None) if matches!(call.intent, Intent::Program(_)) => {
+                Err(unattended_program_denial(call.tool))
             }
             (Decision::Ask, None) => {
                 let ways = {
@@ -470,6 +483,7 @@ fn program_names(call: &PermissionRequest<'_>) -> Option<String> {
         | Intent::Hosts(_)
         | Intent::Input(_)
         | Intent::Server { .. }
+        | Intent::Program(_)
         | Intent::Nothing
         | Intent::Unknown => None,
     }
@@ -522,6 +536,17 @@ fn unattended_denial(
     }
     let message = format!(
         "`{tool}` needs the user's permission ({reason}), and nobody can be asked in this run (permission mode `{mode}`). The user can allow it with {ways}."
+    );
+    Denied {
+        envelope: Envelope::failure("permission_denied", message),
+        needs_user: true,
+    }
+}
+
+/// Returns the denial of a call that writes a program for later use, in a run without a user.
+fn unattended_program_denial(tool: &str) -> Denied {
+    let message = format!(
+        "`{tool}` writes a program only after a person has read and approved it, and nobody can be asked in this run. No rule and no mode allows it; the user can answer at a terminal: `haft`, or `haft run --ask`. Do without the tool, or say what it would do."
     );
     Denied {
         envelope: Envelope::failure("permission_denied", message),

@@ -336,6 +336,7 @@ impl Session {
             agents,
             seq: 0,
             attached: Vec::new(),
+            waiting_ranges: Vec::new(),
             planner: PlannerState::Idle,
             image_descriptions,
         };

@@ -98,9 +98,22 @@ impl Session {
         if !stored {
             self.emit_start_events(io);
         }
+        self.store_waiting_ranges(io).await;
         let mut driven = SessionTurn::new(self);
         let end = driven.drive(turn, position?, io).await?;
         Ok((end, driven.never_valid))
+    }
+
+    /// Stores the file ranges that waited for the conversation to be in the store.
+    async fn store_waiting_ranges(&mut self, io: &mut TurnIo<'_>) {
+        if !self.transcript.is_stored() {
+            return;
+        }
+        for range in std::mem::take(&mut self.waiting_ranges) {
+            if let Err(error) = self.prompt.knowledge().useful.add(range).await {
+                io.emit_error("store", error.to_string());
+            }
+        }
     }
 
     fn emit_start_events(&mut self, io: &mut TurnIo<'_>) {

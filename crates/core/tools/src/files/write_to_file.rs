@@ -48,7 +48,11 @@ pub(crate) fn define_tool() -> impl Tool {
 }
 
 /// Writes a whole file, on behalf of another tool.
-pub(crate) fn write_whole_file(scope: &FileScope, path: &str, content: &str) -> CallResult {
+pub fn write_whole_file(
+    scope: &FileScope,
+    path: &str,
+    content: &str,
+) -> Result<ToolOutput, ToolFailure> {
     write_file(
         scope,
         &WriteToFileParameters {

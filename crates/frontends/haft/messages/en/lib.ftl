@@ -2,6 +2,7 @@
 
 lib-removed = Removed { $name }
 lib-not-used = this project does not use `{ $name }`; `haft lib list` shows what it uses
+lib-of-auto-coder = `{ $name }` is in auto-coder's memory of this project (`.auto-coder`); remove it there
 lib-refreshed = The documentation is up to date.
 lib-bad-source = `{ $source }` is not the URL or path of a git repository
 lib-added = Added { $library }; it is sent from the next request on

@@ -2,6 +2,7 @@
 
 lib-removed = 已移除 { $name }
 lib-not-used = 本项目没有使用 `{ $name }`；用 `haft lib list` 查看正在使用的库
+lib-of-auto-coder = `{ $name }` 在 auto-coder 对本项目的记忆（`.auto-coder`）中；请在那里移除
 lib-refreshed = 文档已是最新。
 lib-bad-source = `{ $source }` 不是 git 仓库的 URL 或路径
 lib-added = 已添加 { $library }；从下一次请求起发送

@@ -8,7 +8,9 @@ use clap::{Args, Subcommand};
 use haft_agent::{Project, find_knowledge_and_trust, set_up_sandbox};
 use haft_files::Durability;
 use haft_model::O200k;
-use haft_project::library::{Libraries, LibraryChange, LibraryError};
+use haft_project::library::{
+    Libraries, LibraryChange, LibraryError, UsedLibrary, read_auto_coder_libraries,
+};
 use haft_sandbox::{GitError, GitProgram, GitReach};
 use haft_types::{PermissionMode, TokenCounter};
 use serde_json::json;
@@ -79,6 +81,9 @@ pub(crate) fn run(haft: &Haft, command: Option<LibCommand>) -> anyhow::Result<Pr
                 .map_err(|error| to_usage_error(&error))?
             {
                 LibraryChange::Changed => format!("{}\n", text!("lib-removed", name)),
+                LibraryChange::Unchanged if find_of_auto_coder(&place, &name)?.is_some() => {
+                    return Err(usage_error(text!("lib-of-auto-coder", name)));
+                }
                 LibraryChange::Unchanged => {
                     return Err(usage_error(text!("lib-not-used", name)));
                 }
@@ -161,49 +166,74 @@ fn add_library(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
 fn list_libraries(place: &LibraryContext, as_json: bool) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
-    let added = libraries
+    // The list is read first so that an unreadable list is an error instead of a warning.
+    libraries
         .project_libraries(&place.project.root)
         .map_err(|error| to_usage_error(&error))?;
     let mut problems = Vec::new();
-    let counted: Vec<_> = added
-        .iter()
-        .map(|library| {
-            let documents = libraries.read_library_documents(library, &paths, &mut problems);
-            let tokens: u32 = documents
-                .iter()
-                .map(|document| O200k.count_text(&document.text))
-                .sum();
-            (library, documents.len(), tokens)
-        })
-        .collect();
+    let used = libraries.read_used_libraries(&paths, &mut problems);
+    let count_tokens = |library: &UsedLibrary| -> u32 {
+        let texts = library.documents.iter().map(|document| &document.text);
+        texts.map(|text| O200k.count_text(text)).sum()
+    };
     for problem in &problems {
         output::print_to_stderr(&haft_text::sanitize(&format!("warning: {problem}")));
     }
     if as_json {
-        let one = |(name, files, tokens): &(&String, usize, u32)| json!({"name": name, "files": files, "tokens": tokens});
-        return output::print_json(&json!(counted.iter().map(one).collect::<Vec<_>>()));
+        let one = |library: &UsedLibrary| {
+            json!({
+                "name": library.name,
+                "files": library.documents.len(),
+                "tokens": count_tokens(library),
+                "from": library.origin.name(),
+            })
+        };
+        return output::print_json(&json!(used.iter().map(one).collect::<Vec<_>>()));
     }
-    if counted.is_empty() {
+    if used.is_empty() {
         return output::print_text_line(text!("lib-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-library"),
         text!("table-files"),
         text!("table-tokens"),
+        text!("table-from"),
     ]);
-    for (name, files, tokens) in counted {
-        table.add_row(vec![name.clone(), files.to_string(), tokens.to_string()]);
+    for library in used {
+        table.add_row(vec![
+            library.name.clone(),
+            library.documents.len().to_string(),
+            count_tokens(&library).to_string(),
+            library.origin.name().to_owned(),
+        ]);
     }
     output::print_text(&table.to_string())
+}
+
+/// Returns the library of auto-coder's chat with this full or short name.
+fn find_of_auto_coder(place: &LibraryContext, name: &str) -> anyhow::Result<Option<UsedLibrary>> {
+    let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
+    let short = format!("/{name}");
+    Ok(read_auto_coder_libraries(&paths, &mut Vec::new())
+        .into_iter()
+        .find(|library| library.name == name || library.name.ends_with(&short)))
 }
 
 fn print_docs(place: &LibraryContext, name: &str) -> anyhow::Result<()> {
     let libraries = &place.libraries;
     let (paths, _) = find_knowledge_and_trust(&place.settings.places, &place.project)?;
-    let library = libraries
-        .find_library(name)
-        .map_err(|error| to_usage_error(&error))?;
-    let documents = libraries.read_library_documents(&library, &paths, &mut Vec::new());
+    let (library, documents) = match libraries.find_library(name) {
+        Ok(library) => {
+            let documents = libraries.read_library_documents(&library, &paths, &mut Vec::new());
+            (library, documents)
+        }
+        Err(error) => match find_of_auto_coder(place, name)? {
+            Some(library) if matches!(error, LibraryError::Unknown(_)) => {
+                (library.name, library.documents)
+            }
+            Some(_) | None => return Err(to_usage_error(&error)),
+        },
+    };
     if documents.is_empty() {
         return Err(usage_error(text!("lib-no-documents", library)));
     }

@@ -87,8 +87,13 @@ async fn list_notes(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
     if args.json {
         return output::print_json(&serde_json::to_value(&notes)?);
     }
+    output::print_text(&format_notes(notes))
+}
+
+/// Formats notes as a table for people.
+pub(crate) fn format_notes(notes: Vec<Note>) -> String {
     if notes.is_empty() {
-        return output::print_text_line(text!("notes-none"));
+        return format!("{}\n", text!("notes-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-id"),
@@ -110,7 +115,7 @@ async fn list_notes(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
             updated_at.strftime("%Y-%m-%d %H:%M").to_string(),
         ]);
     }
-    output::print_text(&table.to_string())
+    table.to_string()
 }
 
 async fn show_notes(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result<()> {
@@ -134,18 +139,38 @@ async fn show_notes(haft: &Haft, given: &str, args: &JsonArgs) -> anyhow::Result
 }
 
 async fn add_note(haft: &Haft, given: &str, text: &str, args: &JsonArgs) -> anyhow::Result<()> {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.is_empty() {
-        return Err(usage_error(text!("notes-empty")));
-    }
     let (project, notes) = open_notes(haft, &args.common).await?;
-    let missing = || usage_error(text!("notes-no-path", given));
-    let path = path_in_project(&project, given)?.ok_or_else(missing)?;
-    let note = notes.add(&path, &text).await.map_err(to_command_error)?;
+    let note = store_note(&project, &notes, given, text).await?;
     if args.json {
         return output::print_json(&serde_json::to_value(&note)?);
     }
     output::print_text(&text!("notes-added", note = format_note(&note)))
+}
+
+/// Adds a note on a file or folder, and returns a sentence about it.
+pub(crate) async fn add_to_notes(
+    project: &Project,
+    notes: &StoredNotes,
+    given: &str,
+    text: &str,
+) -> anyhow::Result<String> {
+    let note = store_note(project, notes, given, text).await?;
+    Ok(text!("notes-added", note = format_note(&note)))
+}
+
+async fn store_note(
+    project: &Project,
+    notes: &StoredNotes,
+    given: &str,
+    text: &str,
+) -> anyhow::Result<Note> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        return Err(usage_error(text!("notes-empty")));
+    }
+    let missing = || usage_error(text!("notes-no-path", given));
+    let path = path_in_project(project, given)?.ok_or_else(missing)?;
+    notes.add(&path, &text).await.map_err(to_command_error)
 }
 
 /// Returns the path of a file or folder relative to the project, as notes name it, or `None` if the
@@ -171,12 +196,12 @@ fn path_in_project(project: &Project, given: &str) -> anyhow::Result<Option<Stri
     }))
 }
 
-fn format_note(note: &Note) -> String {
+pub(crate) fn format_note(note: &Note) -> String {
     format!("{} `{}`: {}\n", note.id, note.path, note.note)
 }
 
 /// Converts an error about an unknown name into a usage error. Other errors stay failures.
-pub(super) fn to_command_error(error: PortError) -> anyhow::Error {
+pub(crate) fn to_command_error(error: PortError) -> anyhow::Error {
     match error {
         PortError::Unknown { .. } => usage_error(text!("notes-unknown", error)),
         PortError::Store(_) => error.into(),

@@ -190,9 +190,10 @@ fn find_instruction_files(places: &Places, project: &Project) -> Vec<String> {
         .iter()
         .map(|folder| folder.join(module_documents::DOCUMENT_FILE))
         .filter(|path| path.is_file());
-    let memory = Some(chat_memory::memory_file(&project.root)).filter(|path| path.is_file());
-    let libraries = library::read_auto_coder_documents(&knowledge, &mut problems)
+    let memory = chat_memory::list_memory_files(&project.root);
+    let libraries = library::read_auto_coder_libraries(&knowledge, &mut problems)
         .into_iter()
+        .flat_map(|library| library.documents)
         .map(|one| one.path);
     let all = named
         .chain(memory)

@@ -117,7 +117,9 @@ pub(crate) fn run(haft: &Haft, command: Option<UsefulCommand>) -> anyhow::Result
                 output: JsonArgs { json, common },
             } => {
                 let (conversation, useful) = open_ranges(haft, &of, &common).await?;
-                let new = locate_range(haft, &conversation, &path, lines, &description)?;
+                let cwd = haft.project(None)?.cwd;
+                let root = Path::new(&conversation.namespace);
+                let new = locate_range(&cwd, root, &path, lines, &description)?;
                 let added = useful.add(new).await.map_err(to_command_error)?;
                 if json {
                     output::print_json(&serde_json::to_value(&added)?)
@@ -159,8 +161,13 @@ async fn list_ranges(haft: &Haft, of: &ConversationArg, args: &JsonArgs) -> anyh
     if args.json {
         return output::print_json(&serde_json::to_value(&items)?);
     }
+    output::print_text(&format_ranges(items))
+}
+
+/// Formats ranges as a table for people.
+pub(crate) fn format_ranges(items: Vec<UsefulItem>) -> String {
     if items.is_empty() {
-        return output::print_text_line(text!("useful-none"));
+        return format!("{}\n", text!("useful-none"));
     }
     let mut table = TextTable::new(&[
         text!("table-number"),
@@ -183,7 +190,7 @@ async fn list_ranges(haft: &Haft, of: &ConversationArg, args: &JsonArgs) -> anyh
             description,
         ]);
     }
-    output::print_text(&table.to_string())
+    table.to_string()
 }
 
 async fn show_range(
@@ -212,11 +219,11 @@ async fn show_range(
     )))
 }
 
-/// Reads the range from the file and returns it as a new item. The path is relative to the
-/// conversation's project if the file lies in the project.
-fn locate_range(
-    haft: &Haft,
-    conversation: &Conversation,
+/// Reads the range from the file `given`, a path relative to `cwd`, and returns it as a new item.
+/// The path of the item is relative to the project's `root` if the file lies in the project.
+pub(crate) fn locate_range(
+    cwd: &Path,
+    root: &Path,
     given: &str,
     lines: LineSpan,
     description: &str,
@@ -225,9 +232,7 @@ fn locate_range(
     if description.is_empty() {
         return Err(usage_error(text!("useful-no-description")));
     }
-    let project = haft.project(None)?;
-    let path = project
-        .cwd
+    let path = cwd
         .join(given)
         .canonicalize()
         .map_err(|error| usage_error(format!("`{given}`: {error}")))?;
@@ -238,7 +243,7 @@ fn locate_range(
     let shown = u32::try_from(text.lines().count())?;
     Ok(NewUsefulItem {
         path: path
-            .strip_prefix(Path::new(&conversation.namespace))
+            .strip_prefix(root)
             .unwrap_or(&path)
             .display()
             .to_string(),
@@ -248,7 +253,7 @@ fn locate_range(
     })
 }
 
-fn added_range_to_text(added: &AddedRange) -> String {
+pub(crate) fn added_range_to_text(added: &AddedRange) -> String {
     let AddedRange {
         item,
         merged,
@@ -264,7 +269,7 @@ fn added_range_to_text(added: &AddedRange) -> String {
     sanitize_text(&text)
 }
 
-fn format_item(item: &UsefulItem) -> String {
+pub(crate) fn format_item(item: &UsefulItem) -> String {
     let UsefulItem {
         number,
         path,

@@ -119,6 +119,10 @@ fn run_workflow(haft: &Haft, args: WorkflowRunArgs) -> anyhow::Result<ProcessExi
         args.model.as_deref(),
     )
     .map_err(print_and_convert_error)?;
+    for notice in &workflow.notices {
+        let notice = output::localize_text(notice);
+        output::print_to_stderr(&haft_text::sanitize(&format!("haft: {notice}")));
+    }
     let runs = WorkflowRuns::new(settings.places.workflows_folder());
     let namespace = project.namespace();
     let held = if args.resume {

@@ -296,6 +296,9 @@ impl TurnControl<'_> {
                 | Operation::Rewind { .. }
                 | Operation::Model(_)
                 | Operation::View(_)
+                | Operation::Agent(_)
+                | Operation::Useful(_)
+                | Operation::Notes(_)
                 | Operation::Compact(_)
                 | Operation::EditContext(_)
                 | Operation::Focus(_)

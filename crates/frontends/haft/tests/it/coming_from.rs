@@ -589,6 +589,11 @@ fn left_column_is_typed_except_for_files() {
     auto-coder: .autocoderrules/style.md: the path of a file of the row
     auto-coder: .autocoderagents/reviewer.md: the path of a file of the row
     auto-coder: .auto-coder/autocoderrules/style.md: the path of a file of the row
+    auto-coder: .autocodercommands/check.md: the path of a file of the row
+    auto-coder: {{ query }}: text in a file of the row
+    auto-coder: .autocoderworkflow/look.yaml: the path of a file of the row
+    auto-coder: .auto-coder/memory.json: the path of a file of the row
+    auto-coder: .auto-coder/memory/libs.json: the path of a file of the row
     auto-coder: AGENTS.md: the path of a file of the row
     "#);
 }

@@ -117,3 +117,82 @@ fn undo_reverts_what_a_deferred_tool_wrote() {
         "alpha\nbeta\n"
     );
 }
+
+/// Returns the sentence of the system message about tools that fill reminders.
+fn sentence_about_reminders(rig: &Rig, request: usize) -> Option<String> {
+    let body: Value = rig.server.generation_requests()[request].json().unwrap();
+    let system = body["messages"][0]["content"].as_str().unwrap();
+    let start = ["Through `use_tool`", "通过 `use_tool`"]
+        .iter()
+        .find_map(|words| system.find(words))?;
+    let rest = &system[start..];
+    let end = ['.', '。'].iter().filter_map(|sign| rest.find(*sign)).min();
+    Some(rest[..end.unwrap_or(rest.len())].to_owned())
+}
+
+#[test]
+fn prompt_names_deferred_tools_that_fill_reminders() {
+    let range =
+        json!({"path": "pay.rs", "start_line": 1, "end_line": 1, "description": "the rates"});
+    let note = json!({"path": "src", "note": "Amounts are in cents."});
+    let through = |name: &str, arguments: &Value| {
+        Reply::call("use_tool", json!({"name": name, "arguments": arguments}))
+    };
+    let rig = Rig::new(
+        Api::OpenaiChat,
+        Script::replies([
+            through("useful_info_add", &range),
+            through("note_add", &note),
+            Reply::call("read_file", json!({"path": "src/a.rs"})),
+            Reply::text("Done."),
+        ])
+        .unwrap(),
+    );
+    rig.write("pay.rs", "const RATE: u32 = 19;\n");
+    rig.write("src/a.rs", "fn a() {}\n");
+    let ran = rig.task(&["keep the rates in view"]);
+    let done = ran.events();
+    assert_eq!(
+        results(&done),
+        [
+            ("useful_info_add", "success"),
+            ("note_add", "success"),
+            ("read_file", "success")
+        ]
+    );
+    assert_eq!(
+        sentence_about_reminders(&rig, 0).as_deref(),
+        Some(
+            "Through `use_tool`, `useful_info_add` adds to the useful information and `note_add` to the folder notes"
+        )
+    );
+    // What the tools stored is in the reminders of the last request.
+    let requests = rig.server.generation_requests();
+    let sent = |request: usize| requests[request].decode().unwrap().to_string();
+    let shown = ["const RATE: u32 = 19;", "### `src`"];
+    assert_eq!(shown.map(|text| sent(0).contains(text)), [false, false]);
+    assert_eq!(shown.map(|text| sent(3).contains(text)), [true, true]);
+}
+
+#[test]
+fn prompt_names_no_tools_that_are_described_or_out_of_reach() {
+    for (set, sentence) in [
+        (
+            "context.prompt_language=zh-CN",
+            Some("通过 `use_tool`，`useful_info_add` 可添加有用信息，`note_add` 可添加目录笔记"),
+        ),
+        ("tools.offer=[\"*\"]", None),
+        ("tools.offer=[\"read_file\"]", None),
+    ] {
+        let rig = Rig::new(
+            Api::OpenaiChat,
+            Script::replies([Reply::text("Done.")]).unwrap(),
+        );
+        assert_eq!(rig.task(&["--set", set, "go"]).code(), 0);
+        assert_eq!(
+            sentence_about_reminders(&rig, 0).as_deref(),
+            sentence,
+            "{set}"
+        );
+    }
+}

@@ -569,7 +569,8 @@ fn all_tool_names_lists_every_tool() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap().to_owned())
         .collect();
-    // These tools need agents, skills, plan mode, deferred tools, servers, collections or the web.
+    // These tools need agents, skills, plan mode, deferred tools, servers, collections, the web or a
+    // setting.
     for more in [
         "plan_mode_respond",
         "run_named_subagents",
@@ -582,6 +583,7 @@ fn all_tool_names_lists_every_tool() {
         "use_tool",
         "web_crawl",
         "web_search",
+        "write_tool",
     ] {
         if !names.iter().any(|name| name == more) {
             names.push(more.to_owned());

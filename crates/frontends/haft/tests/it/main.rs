@@ -20,6 +20,7 @@ mod advisories;
 mod agents;
 mod architecture;
 mod attacks;
+mod auto_coder;
 mod bad_input;
 mod broken;
 mod budgets;
@@ -159,4 +160,5 @@ mod workflows;
 mod worktrees;
 #[cfg(all(feature = "mcp", feature = "rag", feature = "web"))]
 mod write_sets;
+mod written_tools;
 mod zoo;

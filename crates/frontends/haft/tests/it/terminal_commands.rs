@@ -6,6 +6,7 @@ use haft_testkit::{Reply, Script, ScriptCall};
 use haft_types::Api;
 use serde_json::{Value, json};
 
+use crate::hooks::add_hooks;
 use crate::hostile::{CASES, write_case};
 use crate::rig::{MODEL, Rig};
 use crate::terminal::{Terminal, slow_reply, write_a};
@@ -244,6 +245,69 @@ fn text_after_a_mode_command_is_sent_in_that_mode() {
         "{}",
         sent(3)
     );
+    quit(terminal);
+}
+
+#[test]
+fn mode_commands_of_other_agents_send_the_rest_as_typed() {
+    let typed = [
+        ("/auto  go on  slowly", "auto", "go on  slowly"),
+        (
+            "/architect /etc/hosts: what is it?",
+            "plan",
+            "/etc/hosts: what is it?",
+        ),
+        ("/code \"quoted\" fix", "ask", "\"quoted\" fix"),
+        ("/chat @none.txt why?", "plan", "@none.txt why?"),
+        ("/act /plan nested", "plan", "nested"),
+        ("/endplan done", "ask", "done"),
+    ];
+    let answer = |number: usize| format!("Answer {number}.");
+    let rig = rig_in_order((0..typed.len()).map(|number| Reply::text(answer(number))));
+    let mut terminal = Terminal::start(&rig, &[], (100, 40));
+    terminal.until_text("> ");
+    for (number, (input, mode, sent)) in typed.into_iter().enumerate() {
+        terminal.press(&format!("{input}\r"));
+        terminal.until_text(&answer(number));
+        if mode == "plan" {
+            close_plan_choice(&mut terminal);
+        } else {
+            terminal.until_text(&format!("{mode}: "));
+        }
+        terminal.until_idle();
+        let body = request_body(&rig, number);
+        let newest = body["messages"].as_array().unwrap().last().unwrap();
+        let prompt = newest["content"].to_string();
+        let escaped = json!(sent).to_string();
+        assert!(
+            prompt.contains(&escaped[1..escaped.len() - 1]),
+            "{input}: {prompt}"
+        );
+        let command = input.split_whitespace().next().unwrap();
+        assert!(!prompt.contains(command), "{input}: {prompt}");
+    }
+    quit(terminal);
+}
+
+#[test]
+fn existing_path_that_begins_like_a_command_is_a_prompt() {
+    let rig = rig_in_order([Reply::text("It builds the index.")]);
+    rig.write("index/build/main.rs", "fn main() {}\n");
+    let mut terminal = Terminal::start(&rig, &[], (100, 40));
+    terminal.until_text("> ");
+    terminal.press("/index/rebuild x\r");
+    terminal.until_text("nothing has to be indexed");
+    send_prompt(
+        &mut terminal,
+        "/index/build/main.rs: what does it do?",
+        "It builds the index.",
+    );
+    let sent = request_body(&rig, 0)["messages"].to_string();
+    assert!(
+        sent.contains("/index/build/main.rs: what does it do?"),
+        "{sent}"
+    );
+    assert_eq!(rig.server.generation_requests().len(), 1);
     quit(terminal);
 }
 
@@ -733,7 +797,7 @@ fn files_command_lists_documents_and_focus_files() {
 
 #[test]
 fn view_command_shows_its_price_and_lays_out_the_next_request() {
-    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    let rig = rig_in_order(["Hello.", "Again.", "Layered."].map(Reply::text));
     let mut terminal = Terminal::start(&rig, &["--", "hi"], (100, 30));
     terminal.until_text("Hello.");
     terminal.until_idle();
@@ -752,6 +816,255 @@ fn view_command_shows_its_price_and_lays_out_the_next_request() {
     send_prompt(&mut terminal, "again", "Again.");
     let shown = |request| request_body(&rig, request).to_string();
     assert!(!shown(0).contains("<dialogue>") && shown(1).contains("<dialogue>"));
+    terminal.press("/view /layered\r");
+    terminal.until_text("Switch to the view `layered`?");
+    terminal.until_text("▸ switch");
+    terminal.press("\r");
+    terminal.until_text("view: layered");
+    send_prompt(&mut terminal, "once more", "Layered.");
+    assert!(!shown(2).contains("<dialogue>"), "{}", shown(2));
+    quit(terminal);
+}
+
+#[test]
+fn view_command_applies_before_the_first_prompt_for_free() {
+    let rig = rig_in_order([Reply::text("Hello.")]);
+    let mut terminal = Terminal::start(&rig, &[], (100, 30));
+    terminal.until_text("> ");
+    terminal.press("/view execute\r");
+    terminal.until_text("view: execute");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    let sent = request_body(&rig, 0).to_string();
+    assert!(sent.contains("<dialogue>"), "{sent}");
+    quit(terminal);
+}
+
+#[test]
+fn useful_command_changes_the_next_request() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    rig.write("a b.txt", "one\ntwo\nthree\nfour\n");
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/useful add 'a b.txt' 2-3 the user's middle\r");
+    terminal.until_text("the user's middle");
+    terminal.press("/useful add 'a b.txt' 9-1 x\r");
+    terminal.until_text("/useful remove NUMBER");
+    terminal.press("/useful add ../gone.txt 1 x\r");
+    terminal.until_text("`../gone.txt`");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    terminal.press("/useful add 'a b.txt' 4 the end\r");
+    terminal.until_text("lines 2-4");
+    terminal.press("/useful\r");
+    terminal.until_text("DESCRIPTION");
+    terminal.press("/useful remove 7\r");
+    terminal.until_text("no range has the number 7");
+    let first = request_body(&rig, 0).to_string();
+    assert!(
+        first.contains("the user's middle") && first.contains("three"),
+        "{first}"
+    );
+    assert!(!first.contains("four"), "{first}");
+    terminal.press("/useful remove 2\r");
+    terminal.until_text("No longer in view");
+    send_prompt(&mut terminal, "again", "Again.");
+    let body = request_body(&rig, 1);
+    let newest = body["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .to_string();
+    assert!(!newest.contains("four"), "{newest}");
+    quit(terminal);
+    let listed = rig.run(&["useful", "list", "--json"]).json();
+    assert_eq!(
+        listed,
+        json!([]),
+        "the session and the command line see one list"
+    );
+}
+
+#[test]
+fn waiting_ranges_outlive_a_stopped_prompt_and_a_new_agent() {
+    let rig = rig_in_order([Reply::text("Reviewed."), Reply::text("Again.")]);
+    rig.write("a.txt", "alpaca\nbadger\ncoyote\n");
+    add_reviewer(&rig);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let stop = "grep -q SECRET && { echo 'not this' >&2; exit 2; } || true";
+    add_hooks(&rig, &[("user_prompt_submit", "", stop)]);
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/useful add a.txt 1 \"the start\"\r");
+    terminal.until_text("the start");
+    terminal.press("/useful add a.txt 3 the \"end\"\r");
+    terminal.until_text("the \"end\"");
+    terminal.press("/useful remove 1\r");
+    terminal.until_text("No longer in view");
+    terminal.press("SECRET\r");
+    terminal.until_text("not this");
+    terminal.until_idle();
+    // The prompt was not stored, so there is still no conversation.
+    terminal.press("/useful /add a.txt 2 the middle\r");
+    terminal.until_text("the middle");
+    terminal.press("/agent reviewer\r");
+    terminal.until_text("agent: reviewer");
+    send_prompt(&mut terminal, "look", "Reviewed.");
+    let body = request_body(&rig, 0);
+    assert!(
+        body["system"].to_string().contains("nothing else"),
+        "{body}"
+    );
+    let sent = body["messages"].to_string();
+    let lines = ["alpaca", "badger", "coyote"].map(|line| sent.contains(line));
+    assert_eq!(lines, [false, true, true], "{sent}");
+    quit(terminal);
+    let listed = rig.run(&["useful", "list", "--json"]).json();
+    assert_eq!(
+        listed.as_array().unwrap().len(),
+        1,
+        "the lines touch: {listed}"
+    );
+}
+
+#[test]
+fn waiting_ranges_go_to_a_resumed_conversation() {
+    let rig = rig_in_order([Reply::text("Hello."), Reply::text("Again.")]);
+    rig.write("a.txt", "alpaca\nbadger\n");
+    assert_eq!(rig.task(&["hi"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/useful add a.txt 2 why\r");
+    terminal.until_text("why");
+    terminal.press("/resume\r");
+    terminal.until_text("▸ hi");
+    terminal.press("\r");
+    terminal.until_text("Hello.");
+    send_prompt(&mut terminal, "again", "Again.");
+    let sent = request_body(&rig, 1)["messages"].to_string();
+    assert!(
+        sent.contains("badger") && !sent.contains("alpaca"),
+        "{sent}"
+    );
+    quit(terminal);
+}
+
+/// Adds an agent with one tool and a role.
+fn add_reviewer(rig: &Rig) {
+    rig.write(
+        ".haft/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: Reviews changes\ntools: [read_file]\n---\nYou review, and nothing else.\n",
+    );
+}
+
+#[test]
+fn agent_command_applies_before_the_first_prompt() {
+    let rig = rig_in_order(["Hello.", "Mine."].map(Reply::text));
+    add_reviewer(&rig);
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/agent /reviewer\r");
+    terminal.until_text("agent: reviewer");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    terminal.press("/clear\r");
+    terminal.press("/agent main\r");
+    terminal.until_text("agent: main");
+    send_prompt(&mut terminal, "hi", "Mine.");
+    let system = [0, 1].map(|request| request_body(&rig, request)["system"].to_string());
+    assert_eq!(
+        system.map(|text| text.contains("nothing else")),
+        [true, false]
+    );
+    quit(terminal);
+}
+
+#[test]
+fn notes_command_works_before_and_in_a_conversation() {
+    let rig = rig_in_order([
+        Reply::text("Hello."),
+        Reply::call("read_file", json!({"path": "src/pay.rs"})),
+        Reply::text("Read."),
+    ]);
+    rig.write("src/pay.rs", "fn pay() {}\n");
+    let mut terminal = Terminal::start(&rig, &[], (110, 40));
+    terminal.until_text("> ");
+    terminal.press("/notes\r");
+    terminal.until_text("No notes yet");
+    terminal.press("/notes add src money is in cents\r");
+    terminal.until_text("`src`: money is in cents");
+    send_prompt(&mut terminal, "hi", "Hello.");
+    terminal.press("/notes add src/pay.rs \"tested by hand\"\r");
+    terminal.until_text("`src/pay.rs`: tested by hand");
+    terminal.press("/notes add /etc secret\r");
+    terminal.until_text("is not part of the project");
+    terminal.press("/notes add src\r");
+    terminal.until_text("the note is empty");
+    terminal.press("/notes add\r");
+    terminal.until_text("/notes remove ID");
+    terminal.press("/notes remove nothing\r");
+    terminal.until_text("`list` shows all notes");
+    send_prompt(&mut terminal, "read it", "Read.");
+    let sent = request_body(&rig, 2).to_string();
+    assert!(sent.contains("money is in cents"), "{sent}");
+    assert!(sent.contains("tested by hand"), "{sent}");
+    let id = rig.run(&["notes", "list", "--json"]).json()[0]["id"].clone();
+    terminal.press(&format!("/notes /remove {}\r", id.as_str().unwrap()));
+    terminal.until_text("Deleted note");
+    quit(terminal);
+    let left = rig.run(&["notes", "list", "--json"]).json();
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+}
+
+#[test]
+fn agent_command_switches_role_and_tools_at_a_quoted_price() {
+    let rig = rig_in_order(["Hello.", "Reviewed.", "Back."].map(Reply::text));
+    add_reviewer(&rig);
+    rig.write(
+        ".haft/agents/empty.md",
+        "---\nname: empty\ndescription: Has no role\n---\n",
+    );
+    assert_eq!(rig.run(&["trust"]).code(), 0);
+    let mut terminal = Terminal::start(&rig, &["--", "hi"], (110, 40));
+    terminal.until_text("Hello.");
+    terminal.until_idle();
+    terminal.press("/agent nobody\r");
+    terminal.until_text("no agent `nobody`; there are: empty, reviewer, main");
+    terminal.press("/agent empty\r");
+    terminal.until_text("the agent `empty` has no role");
+    terminal.press("/agent\r");
+    terminal.until_text("▸ main (current)");
+    terminal.press(DOWN);
+    terminal.press(DOWN);
+    terminal.until_text("▸ reviewer");
+    terminal.press("\r");
+    terminal.until_text("Continue with the agent `reviewer`?");
+    terminal.until_text("▸ switch");
+    assert!(terminal.text().contains("($0."), "{}", terminal.text());
+    terminal.press("\r");
+    terminal.until_text("agent: reviewer");
+    send_prompt(&mut terminal, "look", "Reviewed.");
+    terminal.press("/agent main\r");
+    terminal.until_text("Continue with the agent `main`?");
+    terminal.until_text("▸ switch");
+    terminal.press("\r");
+    terminal.until_text("agent: main");
+    send_prompt(&mut terminal, "and now", "Back.");
+    let tools = |request| {
+        request_body(&rig, request)["tools"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!((tools(0), tools(1)), (tools(2), 1));
+    let system = |request| request_body(&rig, request)["system"].to_string();
+    assert!(!system(0).contains("nothing else") && system(1).contains("nothing else"));
+    assert!(!system(2).contains("You review, and nothing else"));
+    assert!(
+        request_body(&rig, 2)["messages"]
+            .to_string()
+            .contains("Reviewed."),
+        "one conversation"
+    );
     quit(terminal);
 }
 

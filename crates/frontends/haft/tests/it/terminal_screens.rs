@@ -345,7 +345,7 @@ fn command_menu_is_aligned_and_ordered_by_use() {
       /cost           show tokens and cost so far
       /diff           show the file changes of this conversation
       /undo           undo the last file changes
-      1 of 26
+      1 of 29
     ");
     terminal.press("cost\r");
     terminal.until_text("No request sent yet.");

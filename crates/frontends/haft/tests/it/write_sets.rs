@@ -457,7 +457,7 @@ fn writing_calls() -> Vec<(&'static str, Value)> {
 }
 
 /// Tools that run programs, have their own test below, or only end the turn.
-const UNTESTED_TOOLS: [&str; 8] = [
+const UNTESTED_TOOLS: [&str; 9] = [
     "execute_command",
     "greedy",
     "session_start",
@@ -466,6 +466,7 @@ const UNTESTED_TOOLS: [&str; 8] = [
     "ask_followup_question",
     "attempt_completion",
     "plan_mode_respond",
+    "write_tool",
 ];
 
 /// Reads the files that must be read, then calls the tool.

@@ -46,6 +46,7 @@ headline-recall = Recall message
 headline-list-modules = List modules
 headline-read-module = Read module
 headline-write-module = Write the document of module
+headline-write-tool = Write the tool
 headline-search-in = "{ $pattern }" in { $place }
 headline-range = { $path }, lines { $first } to { $last }
 headline-range-from = { $path }, from line { $first }

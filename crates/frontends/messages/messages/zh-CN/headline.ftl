@@ -46,6 +46,7 @@ headline-recall = 找回消息
 headline-list-modules = 列出模块
 headline-read-module = 读取模块
 headline-write-module = 写入模块文档
+headline-write-tool = 写入工具
 headline-search-in = “{ $pattern }”，位置 { $place }
 headline-range = { $path } 第 { $first } 至 { $last } 行
 headline-range-from = { $path } 第 { $first } 行起

@@ -126,6 +126,12 @@ impl App {
         if command == SessionCommand::Model && arguments.starts_with('/') {
             return effects.push(request_haft_run("models", arguments));
         }
+        if command == SessionCommand::Useful && !is_session_verb(arguments) {
+            return effects.push(request_haft_run("useful", arguments));
+        }
+        if command == SessionCommand::Notes && !is_session_verb(arguments) {
+            return effects.push(request_haft_run("notes", arguments));
+        }
         effects.push(Effect::Do(match command {
             SessionCommand::New => Operation::New,
             SessionCommand::Resume if arguments.is_empty() => {
@@ -146,6 +152,12 @@ impl App {
                 let name = arguments.strip_prefix('/').unwrap_or(arguments);
                 Operation::Offer(ListRequest::View(name.to_owned()))
             }
+            SessionCommand::Agent => {
+                let name = arguments.strip_prefix('/').unwrap_or(arguments);
+                Operation::Offer(ListRequest::Agent(name.to_owned()))
+            }
+            SessionCommand::Useful => Operation::Useful(arguments.to_owned()),
+            SessionCommand::Notes => Operation::Notes(arguments.to_owned()),
             SessionCommand::Inspect => Operation::Inspect,
             SessionCommand::Trust => Operation::Offer(ListRequest::Trust),
             SessionCommand::Undo => Operation::Offer(ListRequest::Undo),
@@ -252,6 +264,14 @@ fn request_haft_run(command: &str, typed: &str) -> Effect {
     Effect::Do(Operation::Side(SideAction::Haft(arguments)))
 }
 
+/// Returns true if the session carries out `/useful` or `/notes` with these arguments. Other verbs
+/// are those of the command line.
+fn is_session_verb(arguments: &str) -> bool {
+    let (verb, _) = commands::split_first_word(arguments);
+    let verb = verb.strip_prefix('/').unwrap_or(verb);
+    matches!(verb, "" | "list" | "add" | "remove")
+}
+
 /// Parses the arguments of `/files`.
 fn parse_files_request(arguments: &str) -> Option<ListRequest> {
     let mut words = arguments.split_whitespace();
@@ -273,9 +293,9 @@ fn parse_files_request(arguments: &str) -> Option<ListRequest> {
 fn opens_list(by: CommandHandler, arguments: &str) -> bool {
     match by {
         CommandHandler::Own(InterfaceCommand::Mode)
-        | CommandHandler::Session(SessionCommand::Resume | SessionCommand::View) => {
-            arguments.is_empty()
-        }
+        | CommandHandler::Session(
+            SessionCommand::Resume | SessionCommand::View | SessionCommand::Agent,
+        ) => arguments.is_empty(),
         CommandHandler::Own(InterfaceCommand::Context) => arguments == "edit",
         CommandHandler::Session(SessionCommand::Files) => matches!(arguments, "" | "list"),
         CommandHandler::Session(

@@ -54,7 +54,7 @@ fn apply_tool_rule(name: &str, envelope: &Envelope, limits: CompressLimits) -> K
         "glob" => keep_first_entries(&mut data, "entries", limits.glob),
         "search_files" => keep_first_entries(&mut data, "lines", limits.grep),
         "read_file" | "ac_mod_read" => number_lines(&mut data, limits.read),
-        "write_to_file" | "edit_file" | "replace_in_file" | "ac_mod_write" => {
+        "write_to_file" | "write_tool" | "edit_file" | "replace_in_file" | "ac_mod_write" => {
             shorten_diff(&mut data, limits.edit)
         }
         "multi_edit" | "apply_patch" => shorten_diffs(&mut data, limits.edit),

@@ -3,7 +3,7 @@
 use haft_types::{Field, FieldKind, Form, FormOutcome};
 
 use super::*;
-use crate::link::{Focus, ListRequest, RewindTarget};
+use crate::link::{Focus, ListRequest, RewindTarget, SideAction};
 use crate::picker::{PickerAction, PickerRow};
 
 fn list(title: &str, rows: &[(&str, Operation)]) -> PickerList {
@@ -162,6 +162,30 @@ fn modes_focus_files_and_views_are_set_by_name() {
             terminal.take_effects().pop(),
             Some(Effect::Do(Operation::Offer(ListRequest::View(view.into()))))
         );
+    }
+    for (typed, operation) in [
+        (
+            "/agent",
+            Operation::Offer(ListRequest::Agent(String::new())),
+        ),
+        (
+            "/agent /reviewer",
+            Operation::Offer(ListRequest::Agent("reviewer".into())),
+        ),
+        (
+            "/useful add a.rs 1-2 x",
+            Operation::Useful("add a.rs 1-2 x".into()),
+        ),
+        ("/notes /list", Operation::Notes("/list".into())),
+        (
+            "/notes show src",
+            Operation::Side(SideAction::Haft(
+                ["notes", "show", "src"].map(str::to_owned).into(),
+            )),
+        ),
+    ] {
+        terminal.say(typed);
+        assert_eq!(terminal.take_effects().pop(), Some(Effect::Do(operation)));
     }
     terminal.say("/files remove");
     assert!(terminal.take_effects().is_empty() && terminal.full_screen().contains("/files clear"));
