@@ -146,9 +146,13 @@ pub fn capitalize(text: &str) -> String {
 /// Like [`capitalize`], but returns a text unchanged that begins with a name or a path, such as
 /// `haft` or `src/lib.rs`.
 pub fn capitalize_sentence(text: &str) -> String {
-    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     match text.split_once(' ') {
-        Some((first, _)) if is_word(first) && !["haft", "git"].contains(&first) => capitalize(text),
+        Some((first, _))
+            if first.bytes().all(|byte| byte.is_ascii_lowercase())
+                && !["haft", "git"].contains(&first) =>
+        {
+            capitalize(text)
+        }
         _ => text.to_owned(),
     }
 }

@@ -400,10 +400,12 @@ impl ApprovalDialog {
         if wrap_line(&self.draw_reason(), columns).len() > MAX_TEXT_ROWS {
             self.reason_above = true;
             let reason = haft_messages::translate_error(&self.approval.reason);
+            let reason = capitalize(&reveal_controls(&reason));
             rows.extend(wrap_line(
-                &StyledLine::new(reveal_controls(&reason), TextStyle::Warning),
+                &StyledLine::new(reason, TextStyle::Warning),
                 columns,
             ));
+            rows.push(StyledLine::empty());
         }
         rows.extend(wrap_line(&self.draw_title(columns), columns));
         rows

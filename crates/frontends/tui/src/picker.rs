@@ -367,7 +367,8 @@ fn draw_whole_row(row: &PickerRow, is_marked: bool, columns: usize) -> Vec<Style
     if !row.about.is_empty() {
         line = line.with_text(format!("  {}", row.about), TextStyle::Dim);
     }
-    let number = row.text.find(' ').map_or(0, |end| end + 1);
+    // The line differs from the text of the row: it is sanitized.
+    let number = line.plain().find(' ').map_or(0, |end| end + 1);
     let indent = " ".repeat(haft_text::display_width(mark) + number);
     let (number, text) = line.split_at(number);
     wrap_hanging(

@@ -230,12 +230,15 @@ impl TaskState {
                 ..
             } => {
                 let call = describe_call(name, arguments.as_ref().unwrap_or(&Value::Null));
-                self.activity = if main {
-                    TaskActivity::Call(&call).to_line()
-                } else {
-                    let agent = &haft_text::sanitize(&event.agent);
-                    TaskActivity::AgentCall { agent, call: &call }.to_line()
-                };
+                // An approval may be asked for before the event of its call arrives.
+                if self.view.approvals.is_empty() {
+                    self.activity = if main {
+                        TaskActivity::Call(&call).to_line()
+                    } else {
+                        let agent = &haft_text::sanitize(&event.agent);
+                        TaskActivity::AgentCall { agent, call: &call }.to_line()
+                    };
+                }
                 let key = (event.agent.clone(), id.clone());
                 self.open_calls.insert(key, call);
                 return true;

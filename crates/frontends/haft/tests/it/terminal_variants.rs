@@ -189,7 +189,7 @@ fn call_that_waits_is_pending_for_editors() {
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
     editor.permission = "reject_once";
     editor.prompt(&session, "go");
-    assert_eq!(editor.asked[0]["toolCall"]["title"], "Run touch made");
+    assert_eq!(editor.asked[0]["toolCall"]["title"], "`touch made`");
     let statuses: Vec<_> = ["tool_call", "tool_call_update"]
         .into_iter()
         .flat_map(|kind| editor.updates_of_kind(kind))

@@ -138,6 +138,11 @@ impl TurnView {
         self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN
     }
 
+    /// Records that a question was printed: the next call stands apart from it.
+    pub(super) fn note_printed_question(&mut self) {
+        self.reply.note_printed_text();
+    }
+
     /// Ends the turn. Returns true if the user interrupted it.
     pub(super) fn end_turn(&mut self, out: &mut Scrollback) -> bool {
         self.busy = false;

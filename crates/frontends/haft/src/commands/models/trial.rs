@@ -62,7 +62,7 @@ impl ModelTrial<'_> {
         BuiltIn::get()
             .model_names()
             .filter(|name| name.starts_with(&front))
-            .find_map(|name| Some(self.0.resolve_model(&name).ok()?.listed?.0.to_string()))
+            .find_map(|name| Some(self.0.resolve_model(&name).ok()?.listed?.0))
     }
 
     fn build_client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {
