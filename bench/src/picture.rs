@@ -82,14 +82,14 @@ fn draw_main_screens(haft: &Path, folder: &Path) -> anyhow::Result<()> {
         terminal.press("y")?;
         wait_for_turn_end(&terminal)?;
         terminal.press("/context\r")?;
-        terminal.wait_for_text("no prefix break")?;
+        terminal.wait_for_text("No cache breaks")?;
         draw(&terminal, "context")?;
         terminal.press("/rewind\r")?;
-        terminal.wait_for_text("Esc cancels")?;
+        terminal.wait_for_text("Esc to cancel")?;
         draw(&terminal, "list")?;
         terminal.press("\u{1b}")?;
         terminal.wait_for_screen("the input again", |screen| {
-            !screen.contents().contains("Esc cancels")
+            !screen.contents().contains("Esc to cancel")
         })?;
         terminal.quit()?;
         figures::print_line(&format!("the screens of {columns} columns are drawn"));
@@ -125,7 +125,7 @@ impl Session {
         self.terminal.wait_for_text(then)?;
         self.terminal
             .wait_for_screen("the end of the turn", |screen| {
-                !screen.contents().contains("Esc interrupts")
+                !screen.contents().contains("Esc to interrupt")
             })?;
         self.add_pause(weight);
         Ok(())
@@ -169,12 +169,12 @@ fn record_session(haft: &Path, folder: &Path) -> anyhow::Result<()> {
     session.terminal.press("y")?;
     wait_for_turn_end(&session.terminal)?;
     session.add_pause(8);
-    session.type_line("/diff", "+++ b/src/lib.rs", 6)?;
-    session.press_key("\u{f}", "▾ todo_write", 3)?;
+    session.type_line("/diff", "modified src/lib.rs", 6)?;
+    session.press_key("\u{f}", "▾ Update the TODO list", 3)?;
     session.press_key("\u{f}", "result ", 3)?;
     session.press_key("\u{1b}[D", "mean.sh", 4)?;
     session.close_pane("other results")?;
-    session.type_line("/context", "no prefix break", 8)?;
+    session.type_line("/context", "No cache breaks", 8)?;
     session.type_line("/cost", "requests:", 4)?;
     session.press_key("/", "1 of ", 5)?;
     session.terminal.press("\u{15}")?;
@@ -184,14 +184,14 @@ fn record_session(haft: &Path, folder: &Path) -> anyhow::Result<()> {
         "only place",
         6,
     )?;
-    session.type_line("/undo", "Undo the last change?", 5)?;
-    session.close_pane("Esc cancels")?;
-    session.type_line("/rewind", "Go back to", 5)?;
-    session.close_pane("Esc cancels")?;
+    session.type_line("/undo", "▸ 1 Undo", 5)?;
+    session.close_pane("Esc to cancel")?;
+    session.type_line("/rewind", "Rewind to before", 5)?;
+    session.close_pane("Esc to cancel")?;
     session.type_line("/mode plan", "plan", 3)?;
     session.type_line("How would you add a median?", "a test for each", 8)?;
-    session.type_line("/model", "Use which model?", 4)?;
-    session.close_pane("Esc cancels")?;
+    session.type_line("/model", "Switch model", 4)?;
+    session.close_pane("Esc to cancel")?;
     session.type_line("/help", "/quit", 8)?;
     session.terminal.press("\u{4}")?;
     session
@@ -271,7 +271,7 @@ fn wait_for_question(terminal: &Terminal) -> anyhow::Result<()> {
 fn wait_for_turn_end(terminal: &Terminal) -> anyhow::Result<()> {
     terminal.wait_for_text("pass.")?;
     terminal.wait_for_screen("the end of the turn", |screen| {
-        !screen.contents().contains("Esc interrupts")
+        !screen.contents().contains("Esc to interrupt")
     })
 }
 

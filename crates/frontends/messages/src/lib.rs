@@ -25,6 +25,7 @@
 //! assert_eq!(message!(&FILES, "files-found", count = 2), "2 files.");
 //! ```
 
+mod activity;
 mod headline;
 mod language;
 mod phrases;
@@ -39,6 +40,7 @@ use fluent_syntax::ast::{
 };
 use fluent_syntax::parser;
 
+pub use activity::TaskActivity;
 pub use headline::{CallHeadline, is_dialogue_tool};
 pub use language::{Language, current_language, parse_yes_no, run_in_english, set_language};
 pub use phrases::{Phrases, translate_error, translate_result};
@@ -138,6 +140,20 @@ pub fn capitalize(text: &str) -> String {
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),
         None => String::new(),
+    }
+}
+
+/// Like [`capitalize`], but returns a text unchanged that begins with a name or a path, such as
+/// `haft` or `src/lib.rs`.
+pub fn capitalize_sentence(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((first, _))
+            if first.bytes().all(|byte| byte.is_ascii_lowercase())
+                && !["haft", "git"].contains(&first) =>
+        {
+            capitalize(text)
+        }
+        _ => text.to_owned(),
     }
 }
 
@@ -329,6 +345,27 @@ mod tests {
             "",
         ),
     ];
+
+    #[test]
+    fn capitalize_sentence_keeps_names() {
+        let texts = [
+            "all edits failed",
+            "haft is here",
+            "src/lib.rs is gone",
+            "密钥 x",
+            "",
+        ];
+        assert_eq!(
+            texts.map(capitalize_sentence),
+            [
+                "All edits failed",
+                "haft is here",
+                "src/lib.rs is gone",
+                "密钥 x",
+                ""
+            ]
+        );
+    }
 
     #[test]
     fn message_attributes_are_found_by_dotted_key() {

@@ -314,6 +314,7 @@ impl App {
         self.turn.finish_text(&mut self.scrollback);
         self.alert = Some(text!("app-alert-form").to_owned());
         self.dialogs.open_form(form, &mut self.scrollback);
+        self.turn.note_printed_question();
         self.composer.lend_editor("");
         self.composer.close_menu();
         effects.push(Effect::Arm);
@@ -325,6 +326,7 @@ impl App {
         self.alert = Some(text!("app-alert-question", call));
         self.dialogs
             .open_approval(approval, self.status.mode, &mut self.scrollback);
+        self.turn.note_printed_question();
         effects.push(Effect::Arm);
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::complete::MenuMove;
 use crate::diff::{self, DiffHeaders};
-use crate::line::{StyledLine, TextStyle};
+use crate::line::{StyledLine, StyledSpan, TextStyle};
 use crate::proposed_files;
 use crate::rule_prefix;
 use crate::wrap::{wrap_code, wrap_hanging, wrap_line};
@@ -24,6 +24,8 @@ const MAX_TEXT_ROWS: usize = 2;
 /// The maximum length, in bytes, of rules that are shown inside the question. Longer rules are
 /// printed above the question.
 const MAX_INLINE_RULES: usize = 60;
+/// The minimum width in which short choices are set apart by a further blank, in columns.
+const MIN_SPACED_COLUMNS: usize = 30;
 
 /// The dialog of an open approval: the question, the selection, and the step that is shown.
 #[derive(Debug)]
@@ -398,10 +400,12 @@ impl ApprovalDialog {
         if wrap_line(&self.draw_reason(), columns).len() > MAX_TEXT_ROWS {
             self.reason_above = true;
             let reason = haft_messages::translate_error(&self.approval.reason);
+            let reason = capitalize(&reveal_controls(&reason));
             rows.extend(wrap_line(
-                &StyledLine::new(reveal_controls(&reason), TextStyle::Warning),
+                &StyledLine::new(reason, TextStyle::Warning),
                 columns,
             ));
+            rows.push(StyledLine::empty());
         }
         rows.extend(wrap_line(&self.draw_title(columns), columns));
         rows
@@ -445,7 +449,8 @@ impl ApprovalDialog {
         }
         let headline = self.headline();
         if self.is_command_headline(&headline) {
-            return self.draw_title_of(&headline.verb, text!("approval-command"));
+            let verb = headline.verb;
+            return self.draw_title_of(&text!("approval-command", verb), "");
         }
         self.draw_title_of(&headline.verb, &first_line(&headline.object))
     }
@@ -622,6 +627,11 @@ impl ApprovalDialog {
         } else {
             TextStyle::Dim
         };
+        let gap = if columns < MIN_SPACED_COLUMNS {
+            ""
+        } else {
+            " "
+        };
         let mut lines = vec![StyledLine::empty()];
         for (at, row) in self
             .list_choices()
@@ -632,7 +642,10 @@ impl ApprovalDialog {
             let cell = StyledLine::new(self.format_choice_front(at, row.key), key)
                 .with_text(row.short, TextStyle::Plain);
             match lines.last_mut() {
-                Some(last) if last.width() + cell.width() <= columns => {
+                Some(last) if last.width() + gap.len() + cell.width() <= columns => {
+                    if last.width() > 0 {
+                        last.push(StyledSpan::new(gap, TextStyle::Plain));
+                    }
                     cell.spans().iter().for_each(|span| last.push(span.clone()));
                 }
                 _ => lines.push(cell),

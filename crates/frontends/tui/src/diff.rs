@@ -31,6 +31,7 @@ pub(crate) fn draw_diff_rows<'a>(
         headers,
         shows_paths: headers == DiffHeaders::Paths || file_count > 1,
         old_name: "",
+        last_text: "",
         is_first_hunk: true,
     };
     let last = lines
@@ -72,6 +73,8 @@ struct HeadingPainter<'a> {
     shows_paths: bool,
     /// The old name of the file whose new name follows.
     old_name: &'a str,
+    /// The last line that is not part of a diff, such as `modified src/lib.rs`.
+    last_text: &'a str,
     is_first_hunk: bool,
 }
 
@@ -102,13 +105,17 @@ impl<'a> HeadingPainter<'a> {
                 Some(_) | None => name,
             };
             let path = StyledLine::new(name, TextStyle::Strong);
-            return Some(if self.shows_paths {
+            let is_named = self.last_text.ends_with(&format!(" {name}"));
+            return Some(if self.shows_paths && !is_named {
                 vec![path]
             } else {
                 Vec::new()
             });
         }
-        HunkLines::parse(line)?;
+        if HunkLines::parse(line).is_none() {
+            self.last_text = line;
+            return None;
+        }
         let is_first = std::mem::replace(&mut self.is_first_hunk, false);
         let gap = StyledLine::new(format!("{:>number_columns$}", "⋮"), TextStyle::LineNumber);
         Some(if is_first { Vec::new() } else { vec![gap] })

@@ -12,7 +12,7 @@ use haft_types::PermissionMode;
 
 use crate::line::{StyledLine, TextStyle};
 use crate::link::Operation;
-use crate::wrap::wrap_line;
+use crate::wrap::{wrap_hanging, wrap_line};
 
 /// A list from which the user chooses. Its texts may be untrusted, because they are sanitized when
 /// the list is drawn.
@@ -313,11 +313,22 @@ impl OpenList {
         let shown: Vec<_> = fitting.iter().enumerate().skip(first).take(room).collect();
         let layout = Layout::for_rows(&shown.iter().map(|(_, row)| row.as_ref()), columns);
         // A row is marked only if Enter would choose it now.
-        rows.extend(
-            shown
-                .iter()
-                .map(|(at, row)| layout.draw_row(row, armed && *at == self.chosen)),
-        );
+        let is_marked = |at: usize| armed && at == self.chosen;
+        let whole: Vec<_> = shown
+            .iter()
+            .flat_map(|(at, row)| draw_whole_row(row, is_marked(*at), columns))
+            .collect();
+        // The answers to a question are shown whole if there is room for the rows of all of them.
+        let is_cut = whole.len() > shown.len();
+        if self.list.is_question && is_cut && shown.len() == fitting.len() && whole.len() <= room {
+            rows.extend(whole);
+        } else {
+            rows.extend(
+                shown
+                    .iter()
+                    .map(|(at, row)| layout.draw_row(row, is_marked(*at))),
+            );
+        }
         if fitting.is_empty() {
             rows.push(
                 StyledLine::new(format!("  {}", text!("app-picker-empty")), TextStyle::Dim)
@@ -339,9 +350,41 @@ impl OpenList {
         } else {
             keys.to_owned()
         };
-        rows.push(StyledLine::new(keys, TextStyle::Dim).cut(columns));
+        let mut keys = StyledLine::new(keys, TextStyle::Dim);
+        if keys.width() > columns {
+            keys = StyledLine::new(text!("app-picker-keys"), TextStyle::Dim);
+        }
+        rows.push(keys.cut(columns));
         rows.truncate(at_most.max(1));
         (rows, cursor)
+    }
+}
+
+/// Draws the answer to a question in as many rows as it needs, indented behind its number.
+fn draw_whole_row(row: &PickerRow, is_marked: bool, columns: usize) -> Vec<StyledLine> {
+    let (mark, style) = row_mark(is_marked);
+    let mut line = StyledLine::new(&row.text, style);
+    if !row.about.is_empty() {
+        line = line.with_text(format!("  {}", row.about), TextStyle::Dim);
+    }
+    // The line differs from the text of the row: it is sanitized.
+    let number = line.plain().find(' ').map_or(0, |end| end + 1);
+    let indent = " ".repeat(haft_text::display_width(mark) + number);
+    let (number, text) = line.split_at(number);
+    wrap_hanging(
+        &text,
+        &StyledLine::new(mark, style).joined_with(&number),
+        &StyledLine::new(indent, TextStyle::Plain),
+        columns,
+    )
+}
+
+/// Returns the mark before a row, and the style of the row.
+fn row_mark(is_marked: bool) -> (&'static str, TextStyle) {
+    if is_marked {
+        ("▸ ", TextStyle::Accent)
+    } else {
+        ("  ", TextStyle::Plain)
     }
 }
 
@@ -371,11 +414,7 @@ impl Layout {
     }
 
     fn draw_row(&self, row: &PickerRow, chosen: bool) -> StyledLine {
-        let (mark, style) = if chosen {
-            ("▸ ", TextStyle::Accent)
-        } else {
-            ("  ", TextStyle::Plain)
-        };
+        let (mark, style) = row_mark(chosen);
         let text = StyledLine::new(&row.text, style).cut(self.text);
         let blank = " ".repeat(self.text.saturating_sub(text.width()) + 2);
         let front = StyledLine::new(mark, style);
@@ -449,6 +488,28 @@ mod tests {
             "there is nothing to take"
         );
         assert!(drawn_text(&picker, 40, 9).contains("No match"));
+    }
+
+    #[test]
+    fn picker_shows_long_answers_whole() {
+        let answers = [
+            "Refuse them",
+            "Replace them by a random password, which users change",
+        ];
+        let picker = Picker::new(PickerList {
+            title: "Your answer".into(),
+            rows: answers.map(|answer| row(answer, "")).into(),
+            is_question: true,
+            ..PickerList::default()
+        });
+        assert_eq!(
+            drawn_text(&picker, 40, 20),
+            "Your answer\n> \n  1 Refuse them\n  2 Replace them by a random password,\n    which users change\nEnter to select, Esc to cancel\n"
+        );
+        assert_eq!(
+            drawn_text(&picker, 40, 5),
+            "Your answer\n> \n  1 Refuse them\n  2 Replace them by a random password, …\nEnter to select, Esc to cancel\n"
+        );
     }
 
     #[test]

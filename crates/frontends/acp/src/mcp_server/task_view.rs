@@ -1,9 +1,10 @@
 //! The state of a task as its tools return it, built from the events of its runs or from its stored
 //! messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use haft_agent::{Approval, MAIN_AGENT};
+use haft_messages::{CallHeadline, TaskActivity};
 use haft_types::{
     CallPhase, ChangeKind, Event, EventBody, Message, Outcome, Role, ToolStatus, TurnResult, Usage,
 };
@@ -20,6 +21,9 @@ const PLAN_TOOL: &str = "plan_mode_respond";
 /// The name, as stored in messages, of the tool with which the model reports the final result. A
 /// call ends the turn.
 const COMPLETION_TOOL: &str = "attempt_completion";
+
+/// The maximum width of a call's headline, in columns.
+const MAX_HEADLINE_COLUMNS: usize = 120;
 
 /// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -139,6 +143,12 @@ pub struct TaskView {
     pub changed_files: BTreeMap<String, ChangeKind>,
 }
 
+/// Describes a tool call in one line, which is safe to print.
+pub(super) fn describe_call(tool: &str, arguments: &Value) -> String {
+    let line = CallHeadline::new(tool, arguments).to_line();
+    haft_text::truncate_to_width(&haft_text::sanitize(&line), MAX_HEADLINE_COLUMNS).into_owned()
+}
+
 fn serialize_changed_files<S: serde::Serializer>(
     files: &BTreeMap<String, ChangeKind>,
     serializer: S,
@@ -158,6 +168,8 @@ pub struct TaskState {
     pub is_running: bool,
     /// A description of the latest activity, for progress notifications.
     pub activity: String,
+    /// The headlines of the calls that have no result yet, by agent and call id.
+    open_calls: HashMap<(String, String), String>,
     /// True if the next text from the model starts a new message, so that it replaces the text in
     /// the view.
     starts_message: bool,
@@ -169,7 +181,8 @@ impl TaskState {
     /// Prepares the state for the next run: clears the message, the text and the question.
     pub(super) fn begin_run(&mut self) {
         self.is_running = true;
-        "the task begins".clone_into(&mut self.activity);
+        self.activity = TaskActivity::Start.to_line();
+        self.open_calls.clear();
         let view = &mut self.view;
         (view.status, view.question) = (TaskStatus::Running, None);
         view.message.clear();
@@ -210,28 +223,42 @@ impl TaskState {
                 self.view.cost_usd = Some(total).filter(|_| !self.unpriced);
             }
             EventBody::ToolCall {
+                id,
                 name,
                 phase: CallPhase::Finished,
+                arguments,
                 ..
             } => {
-                self.activity = if main {
-                    format!("calls {name}")
-                } else {
-                    format!("{}: calls {name}", event.agent)
-                };
+                let call = describe_call(name, arguments.as_ref().unwrap_or(&Value::Null));
+                // An approval may be asked for before the event of its call arrives.
+                if self.view.approvals.is_empty() {
+                    self.activity = if main {
+                        TaskActivity::Call(&call).to_line()
+                    } else {
+                        let agent = &haft_text::sanitize(&event.agent);
+                        TaskActivity::AgentCall { agent, call: &call }.to_line()
+                    };
+                }
+                let key = (event.agent.clone(), id.clone());
+                self.open_calls.insert(key, call);
                 return true;
             }
-            EventBody::ToolResult { name, status, .. } => {
-                let ended = if *status == ToolStatus::Error {
-                    "failed"
-                } else {
-                    "is done"
+            EventBody::ToolResult {
+                id, name, status, ..
+            } => {
+                let key = (event.agent.clone(), id.clone());
+                let call = self.open_calls.remove(&key);
+                let call = call.unwrap_or_else(|| describe_call(name, &Value::Null));
+                self.activity = match status {
+                    ToolStatus::Success | ToolStatus::Partial => {
+                        TaskActivity::Done(&call).to_line()
+                    }
+                    ToolStatus::Error => TaskActivity::Failed(&call).to_line(),
                 };
-                self.activity = format!("{name} {ended}");
                 return true;
             }
             EventBody::Retry { reason, .. } => {
-                self.activity = format!("asks the model again: {reason}");
+                self.activity = TaskActivity::Retry(reason).to_line();
                 return true;
             }
             _ => {}
@@ -254,7 +281,7 @@ impl TaskState {
         if view.status != TaskStatus::Completed {
             view.message = result.message;
         }
-        self.activity = format!("the task is {}", result.outcome.name());
+        self.activity = TaskActivity::End(&result.outcome.name()).to_line();
     }
 
     /// Records that the run ended without a result, with the given status and message.

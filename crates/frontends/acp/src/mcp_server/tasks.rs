@@ -13,11 +13,12 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use haft_agent::{Approval, ApprovalReply, Approver, ConversationChoice, Session, TurnLimits};
+use haft_messages::TaskActivity;
 use haft_types::{ConversationId, Event, EventBody, PermissionMode};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::task_view::{TaskApproval, TaskState, TaskStatus, TaskView};
+use super::task_view::{TaskApproval, TaskState, TaskStatus, TaskView, describe_call};
 use super::tools::TaskRow;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt, new_conversation_id};
 
@@ -244,7 +245,8 @@ impl Approver for TaskApprover {
         task.state.send_modify(|state| {
             state.view.approvals.push(TaskApproval::new(id, approval));
             state.view.status = TaskStatus::Waiting;
-            state.activity = format!("asks for the approval of {}", approval.tool);
+            let call = describe_call(&approval.tool, &approval.arguments);
+            state.activity = TaskActivity::Approval(&call).to_line();
         });
         let reply = receiver.await.unwrap_or(ApprovalReply::No {
             reason: String::new(),

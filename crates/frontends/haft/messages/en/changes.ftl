@@ -6,6 +6,7 @@ changes-prompt = Your message was:
 changes-rewind-which = give one of your messages or of the model's; `haft conversations show` names them
 changes-none = This conversation has changed no files.
 changes-all-undone = Everything this conversation changed was undone.
+changes-note = ({ $note })
 changes-step-undo = undo by { $tool } ({ $call_id })
 changes-undone = , undone
 changes-unknown-message = this conversation has no message `{ $id }`; `haft conversations show` lists them

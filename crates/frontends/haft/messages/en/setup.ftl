@@ -6,6 +6,7 @@ setup-done = Connected. Saved to { $file }.
 setup-failed = Connection failed: { $failure }.
 setup-provider-title = Choose a provider
 setup-variable-set = { $variable } is set ({ $host })
+setup-variable-set-in = { $variable } is set ({ $host }, prices in { $currency })
 setup-key-present = key found
 setup-key-missing = API key required: { $listed }
 setup-local-silent = Local servers, not running: { $listed }

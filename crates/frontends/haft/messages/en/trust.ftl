@@ -2,9 +2,9 @@
 
 trust-changed-meanwhile = The files changed before you answered: the folder is not trusted. Check them again.
 trust-whole-project = { $folder } is part of that project: trust applies to all of it.
-trust-server = MCP server { $name }: hosts { $network }; writable folders { $folders }
+trust-server = MCP server { $name }: allowed hosts: { $network }; writable folders: { $folders }
 trust-state = { $folder }: { $state }
-trust-heading-changed = Changed since it was trusted:
+trust-heading-changed = Files changed since you trusted this folder:
 trust-heading-run = Would run:
 trust-heading-instructions = Files that would be read:
 trust-heading-tighten = Settings that would become stricter:

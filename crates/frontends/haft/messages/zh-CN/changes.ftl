@@ -6,6 +6,7 @@ changes-prompt = 你的消息是：
 changes-rewind-which = 请指定你或模型的一条消息；`haft conversations show` 会列出消息编号
 changes-none = 本会话没有修改过文件。
 changes-all-undone = 本会话的所有修改都已撤销。
+changes-note = （{ $note }）
 changes-step-undo = 由 { $tool } 撤销（{ $call_id }）
 changes-undone = ，已撤销
 changes-unknown-message = 本会话没有消息 `{ $id }`；用 `haft conversations show` 查看

@@ -6,6 +6,7 @@ setup-done = 连接成功，已保存到 { $file }。
 setup-failed = 连接失败：{ $failure }。
 setup-provider-title = 选择服务商
 setup-variable-set = 已设置 { $variable }（{ $host }）
+setup-variable-set-in = 已设置 { $variable }（{ $host }，以 { $currency } 计价）
 setup-key-present = API Key 已就绪
 setup-key-missing = 需要 API Key：{ $listed }
 setup-local-silent = 本机服务器（未运行）：{ $listed }

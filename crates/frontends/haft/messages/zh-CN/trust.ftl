@@ -2,9 +2,9 @@
 
 trust-changed-meanwhile = 在你回答之前文件发生了变化：没有信任该目录。请重新检查。
 trust-whole-project = { $folder } 属于该项目：信任适用于整个项目。
-trust-server = MCP 服务器 { $name }：主机 { $network }；可写目录 { $folders }
+trust-server = MCP 服务器 { $name }：可访问的主机：{ $network }；可写入的目录：{ $folders }
 trust-state = { $folder }：{ $state }
-trust-heading-changed = 自上次信任后有变化：
+trust-heading-changed = 自你信任该目录以来有变化的文件：
 trust-heading-run = 将会运行：
 trust-heading-instructions = 将会读取的文件：
 trust-heading-tighten = 将会收紧的设置：

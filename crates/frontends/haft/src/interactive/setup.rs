@@ -24,6 +24,8 @@ use crate::{output, wiring};
 
 /// The provider name of a server whose address the user typed.
 const OWN_PROVIDER: &str = "own";
+/// The currency of prices that are listed without a word on their currency.
+const BASE_CURRENCY: &str = "USD";
 /// The maximum number of a server's models that are listed.
 const MAX_LISTED_MODELS: usize = 20;
 
@@ -176,18 +178,27 @@ fn choose_provider(settings: &Settings) -> anyhow::Result<Answered<ProviderChoic
     let mut silent = Vec::new();
     for (at, (name, answers)) in names.iter().enumerate() {
         let declared = ModelTrial(settings).find_provider(name)?;
+        // `deepseek` and `deepseek-cn` differ only in the currency of their prices.
+        let currency = ModelTrial(settings)
+            .find_currency(name)
+            .filter(|currency| currency != BASE_CURRENCY);
         let note = match (settings.key_state(&declared), &declared.api_key_env) {
             _ if *answers => text!("setup-local-answers", url = declared.base_url),
             // Several providers of one company use one variable.
             (KeyState::Available, Some(variable)) => {
                 let host = host_name(&declared.base_url);
-                text!("setup-variable-set", variable, host)
+                match &currency {
+                    Some(currency) => text!("setup-variable-set-in", variable, host, currency),
+                    None => text!("setup-variable-set", variable, host),
+                }
             }
             (KeyState::Available, None) => text!("setup-key-present").to_owned(),
             // A row for each provider without a key would push the usable providers off a small
             // screen.
             (KeyState::Missing, _) => {
-                others.push(format!("{}\u{a0}{name}", at + 1));
+                let currency = currency.map(|currency| format!("\u{a0}({currency})"));
+                let currency = currency.unwrap_or_default();
+                others.push(format!("{}\u{a0}{name}{currency}", at + 1));
                 continue;
             }
             (KeyState::NotNeeded, _) => {

@@ -24,7 +24,7 @@ use crate::serve::ServedPage;
 use crate::terminal::Terminal;
 
 /// An editor connected to `haft acp`.
-struct Editor {
+pub(crate) struct Editor {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -35,9 +35,9 @@ struct Editor {
     /// Responses that arrived while another one was awaited.
     answers: HashMap<u64, Value>,
     /// The kind of the option with which the editor answers permission requests.
-    permission: &'static str,
+    pub(crate) permission: &'static str,
     /// All permission requests.
-    asked: Vec<Value>,
+    pub(crate) asked: Vec<Value>,
     /// The contents of the files that are open in the editor.
     buffers: HashMap<String, String>,
     /// Files that haft wrote through the editor.
@@ -94,7 +94,7 @@ impl Editor {
     }
 
     /// Starts an initialized editor with one session in the project.
-    fn in_session(rig: &Rig, capabilities: Value) -> (Self, String) {
+    pub(crate) fn in_session(rig: &Rig, capabilities: Value) -> (Self, String) {
         let mut editor = Self::initialized(rig, capabilities);
         let id = editor.new_session(&rig.project());
         (editor, id)
@@ -219,7 +219,7 @@ impl Editor {
         )
     }
 
-    fn prompt(&mut self, session: &str, text: &str) -> Value {
+    pub(crate) fn prompt(&mut self, session: &str, text: &str) -> Value {
         let id = self.send_prompt(session, text);
         self.wait_for_response(id)
     }
@@ -251,7 +251,7 @@ impl Editor {
         }
     }
 
-    fn updates_of_kind(&self, kind: &str) -> Vec<&Value> {
+    pub(crate) fn updates_of_kind(&self, kind: &str) -> Vec<&Value> {
         self.updates
             .iter()
             .filter(|update| update["sessionUpdate"] == kind)

@@ -606,7 +606,7 @@ fn server_sandbox_requests_are_shown_and_granted_by_trust() {
     );
     let shown = rig.run(&["trust", "--show"]).stdout();
     let words = format!(
-        "hosts api.example.com; writable folders {}",
+        "allowed hosts: api.example.com; writable folders: {}",
         wide.path().display()
     );
     assert!(shown.contains(&words), "{shown}");

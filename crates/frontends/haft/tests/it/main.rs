@@ -140,6 +140,7 @@ mod terminal_text;
 mod terminal_trust;
 #[cfg(feature = "mcp")]
 mod terminal_typed_ahead;
+mod terminal_variants;
 mod terminal_waiting;
 mod text_protocols;
 #[cfg(feature = "otel")]

@@ -630,7 +630,7 @@ fn progress_is_reported_while_a_call_waits() {
         told.iter().any(|one| one["params"]["message"]
             .as_str()
             .unwrap()
-            .contains("list_files")),
+            .contains("Done: List .")),
         "{told:#?}"
     );
     assert!(told.iter().all(|one| one["params"]["progressToken"] == "p"));

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 const SURFACES: [&str; 6] = ["tui", "haft", "serve", "inspect", "worker", "messages"];
 
 /// Messages without a word that could be translated.
-const SAME_IN_CHINESE: [&str; 44] = [
+const SAME_IN_CHINESE: [&str; 47] = [
+    "activity-of-agent",
+    "app-mode-meaning",
+    "changes-note",
     "serve-what-if-between",
     "config-reason",
     "config-reason-between",

@@ -90,7 +90,7 @@ impl ServedPage {
     }
 
     /// Posts fields from a page of the site, with its form token.
-    fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> String {
+    pub(crate) fn post(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> String {
         let headers = format!(
             "host: {0}\r\norigin: http://{0}\r\n{1}",
             self.address,

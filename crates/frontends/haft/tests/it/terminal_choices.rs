@@ -499,7 +499,7 @@ fn diff_command_omits_undone_changes() {
     terminal.until_text("Written.");
     terminal.until_idle();
     terminal.press("/diff\r");
-    terminal.until_text("\na.txt\n");
+    terminal.until_text("\nadded a.txt\n");
     terminal.press("/undo\r");
     terminal.until_text("▸ 1 Undo");
     terminal.press("\r");
@@ -507,7 +507,7 @@ fn diff_command_omits_undone_changes() {
     terminal.press("\u{c}/diff\r");
     terminal.until_text("was undone");
     assert_eq!(
-        terminal.text().matches("\na.txt\n").count(),
+        terminal.text().matches("\nadded a.txt\n").count(),
         1,
         "{}",
         terminal.text()
@@ -518,7 +518,7 @@ fn diff_command_omits_undone_changes() {
     terminal.until("it again", |_| rig.project().join("a.txt").exists());
     terminal.press("/diff\r");
     terminal.until("the change again", |screen| {
-        screen.contents().matches("\na.txt\n").count() == 2
+        screen.contents().matches("\nadded a.txt\n").count() == 2
     });
     quit(terminal);
 }

@@ -195,6 +195,51 @@ fn setup_of_a_known_provider_needs_only_its_variable() {
 }
 
 #[test]
+fn setup_names_the_currency_of_providers_with_one_key() {
+    let rig = rig_without_config([]);
+    let mut terminal =
+        Terminal::start_with(&rig, &[], SIZE, &[("DEEPSEEK_API_KEY", "sk-some-key")]);
+    terminal.until_text("s or d:");
+    let text = terminal.text();
+    let rows: Vec<_> = text
+        .lines()
+        .filter(|row| row.contains("DEEPSEEK_API_KEY"))
+        .map(|row| row.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "deepseek DEEPSEEK_API_KEY is set (api.deepseek.com)",
+            "deepseek-cn DEEPSEEK_API_KEY is set (api.deepseek.com, prices in CNY)",
+        ],
+        "{text}"
+    );
+    terminal.press("\u{1b}");
+    assert_eq!(terminal.wait_for_exit().0, 0);
+}
+
+#[test]
+fn setup_completes_an_address_typed_without_http() {
+    let rig = rig_without_config([Reply::text("OK")]);
+    let address = rig.server.base_url(Api::OpenaiChat);
+    let typed = address.strip_prefix("http://").unwrap();
+    let mut terminal = start_setup_up_to_key(&rig, typed);
+    terminal.until_text("Key, Enter for none: ");
+    terminal.press("\r");
+    terminal.until_text("Number or name: ");
+    terminal.press("1\r");
+    terminal.until_text("/help");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.wait_for_exit().0, 0);
+    assert_eq!(
+        config_text(&rig),
+        format!(
+            "model = \"own/big\"\n\n[providers.own]\napi = \"openai-chat\"\nbase_url = \"{address}\"\n"
+        )
+    );
+}
+
+#[test]
 fn setup_runs_the_demo_without_configuration() {
     let rig = rig_without_config([]);
     let mut terminal = Terminal::start(&rig, &[], SIZE);

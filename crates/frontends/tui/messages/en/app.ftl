@@ -1,6 +1,7 @@
 # The terminal interface: input, status line, calls, lists.
 
 app-comma = ,{" "}
+app-mode-meaning = { $mode }: { $meaning }
 app-working = Working
 app-working-for = Working { $elapsed }
 app-interrupt-key = Esc to interrupt

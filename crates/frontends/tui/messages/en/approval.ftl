@@ -3,7 +3,7 @@
 approval-outside = outside the sandbox
 approval-of-subagent = {" "}(sub-agent { $agent })
 approval-mark = ?
-approval-command = this command
+approval-command = { $verb } this command
 approval-question = Allow this?
 approval-not-allowed-yet = needs approval:
 approval-always-allows = “always” would allow:

@@ -1,6 +1,7 @@
 # The terminal interface: input, status line, calls, lists.
 
 app-comma = ，
+app-mode-meaning = { $mode }：{ $meaning }
 app-working = 工作中
 app-working-for = 工作中 { $elapsed }
 app-interrupt-key = Esc 中断

@@ -3,7 +3,7 @@
 approval-outside = 在沙箱之外
 approval-of-subagent = （子智能体 { $agent }）
 approval-mark = ？
-approval-command = 这条命令
+approval-command = { $verb }这条命令
 approval-question = 允许吗？
 approval-not-allowed-yet = 需要批准：
 approval-always-allows = “始终”将允许：

@@ -9,7 +9,10 @@ use haft_text::format_thousands;
 use haft_types::Usage;
 
 use crate::line::{StyledLine, TextStyle};
+use crate::wrap::wrap_line;
 
+/// The maximum number of rows for the cause of a retry.
+const MAX_RETRY_ROWS: usize = 3;
 /// The time without data after which a server is reported as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The estimated number of bytes per token, used for text that the server has not counted yet.
@@ -171,7 +174,14 @@ impl Activity {
                 0 => text!("app-retry-now", attempt, reason),
                 _ => text!("app-retry", attempt, wait = left, reason),
             };
-            rows.push(StyledLine::new(text, TextStyle::Warning).cut(columns));
+            let line = StyledLine::new(text, TextStyle::Warning);
+            let wrapped = wrap_line(&line, columns);
+            // A longer cause, such as a web page, is cut.
+            if wrapped.len() <= MAX_RETRY_ROWS {
+                rows.extend(wrapped);
+            } else {
+                rows.push(line.cut(columns));
+            }
         }
         rows
     }
@@ -195,8 +205,13 @@ impl Activity {
 
     /// Draws the duration of the turn, its output tokens, and a warning if the server is silent.
     /// `waits` is true if the turn waits for the server, not for a tool; `is_queued` is true if
-    /// input waits for the end of the turn.
-    pub(super) fn draw_working_line(&self, waits: bool, is_queued: bool) -> StyledLine {
+    /// input waits for the end of the turn. The tokens are omitted if they don't fit.
+    pub(super) fn draw_working_line(
+        &self,
+        waits: bool,
+        is_queued: bool,
+        columns: usize,
+    ) -> StyledLine {
         let mut parts = vec![text!("app-working").to_owned()];
         let since = self.now.saturating_sub(self.turn);
         if since >= Duration::from_secs(1) {
@@ -225,7 +240,11 @@ impl Activity {
         } else {
             ""
         };
-        let line = StyledLine::new(format!("{sign}{}", parts.join(" · ")), TextStyle::Accent);
+        let mut line = StyledLine::new(format!("{sign}{}", parts.join(" · ")), TextStyle::Accent);
+        if line.width() > columns && parts.len() > 2 {
+            parts.remove(1);
+            line = StyledLine::new(format!("{sign}{}", parts.join(" · ")), TextStyle::Accent);
+        }
         let silence = self.now.saturating_sub(self.heard);
         if waits && silence >= SILENCE_TIMEOUT && self.retry.is_none() {
             let text = text!("app-silent", elapsed = format_elapsed(silence));
@@ -279,6 +298,12 @@ mod tests {
                 .join("\n")
         };
         assert_eq!(row(&activity), "retry 2 of 5 in 3 s: too many requests");
+        let narrow: Vec<_> = activity
+            .draw_rows(24)
+            .iter()
+            .map(StyledLine::plain)
+            .collect();
+        assert_eq!(narrow, ["retry 2 of 5 in 3 s: too", "many requests"]);
         activity.set_time(Duration::from_secs(2));
         assert_eq!(row(&activity), "retry 2 of 5 in 1 s: too many requests");
         activity.set_time(Duration::from_secs(3));
@@ -298,19 +323,23 @@ mod tests {
         activity.note_text(&"x".repeat(400));
         activity.note_activity();
         assert_eq!(
-            activity.draw_working_line(true, false).plain(),
+            activity.draw_working_line(true, false, 80).plain(),
             "Working 34 s · ~100 tokens · Esc to interrupt"
+        );
+        assert_eq!(
+            activity.draw_working_line(true, false, 40).plain(),
+            "Working 34 s · Esc to interrupt"
         );
         activity.set_time(Duration::from_secs(46));
         assert!(
             activity
-                .draw_working_line(true, false)
+                .draw_working_line(true, false, 80)
                 .plain()
                 .ends_with("no data from the server for 12 s")
         );
         assert!(
             !activity
-                .draw_working_line(false, false)
+                .draw_working_line(false, false, 80)
                 .plain()
                 .contains("no data"),
             "a command runs"

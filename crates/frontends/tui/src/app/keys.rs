@@ -303,7 +303,8 @@ impl App {
     /// Sets the mode and prints its meaning.
     pub(super) fn change_mode(&mut self, mode: PermissionMode, effects: &mut Vec<Effect>) {
         self.set_mode(mode, effects);
-        let text = format!("{}: {}", mode.name(), describe_mode(mode));
+        let meaning = describe_mode(mode);
+        let text = text!("app-mode-meaning", mode = mode.name(), meaning);
         self.scrollback.print_note(&text, TextStyle::Dim);
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use haft_agent::{Approval, ApprovalReply};
-use haft_messages::is_dialogue_tool;
+use haft_messages::{capitalize_sentence, is_dialogue_tool};
 use haft_types::{
     CallPhase, CompactionPhase, EventBody, Outcome, TaskPhase, ToolStatus, TurnResult, Usage,
 };
@@ -136,6 +136,11 @@ impl TurnView {
     /// Returns true if the turn has taken so long that the user may be doing something else.
     pub(super) fn is_long(&self) -> bool {
         self.busy && !self.interrupted && self.activity.turn_time() >= LONG_TURN
+    }
+
+    /// Records that a question was printed: the next call stands apart from it.
+    pub(super) fn note_printed_question(&mut self) {
+        self.reply.note_printed_text();
     }
 
     /// Ends the turn. Returns true if the user interrupted it.
@@ -356,18 +361,21 @@ impl TurnView {
     fn show_notice(&mut self, body: &EventBody, out: &mut Scrollback) {
         match body {
             EventBody::Pruning { message, .. } => {
-                out.print_notice(&haft_messages::translate_error(message), TextStyle::Dim);
+                let text = haft_messages::translate_error(message);
+                out.print_notice(&capitalize_sentence(&text), TextStyle::Dim);
             }
             EventBody::Compaction { phase, message, .. } => {
                 let style = match phase {
                     CompactionPhase::Started | CompactionPhase::Finished => TextStyle::Dim,
                     CompactionPhase::Failed => TextStyle::Warning,
                 };
-                out.print_notice(&haft_messages::translate_error(message), style);
+                let text = haft_messages::translate_error(message);
+                out.print_notice(&capitalize_sentence(&text), style);
             }
             EventBody::Error { message, code } => {
                 self.finish_text(out);
-                out.print_notice(&translate_message(code, message), TextStyle::Warning);
+                let text = translate_message(code, message);
+                out.print_notice(&capitalize_sentence(&text), TextStyle::Warning);
                 self.last_error = Some(message.clone());
             }
             // Printed before the terminal was switched to raw mode.
@@ -377,7 +385,8 @@ impl TurnView {
                     self.discard_reply();
                 }
                 self.finish_text(out);
-                out.print_notice(&translate_message(code, message), TextStyle::Warning);
+                let text = translate_message(code, message);
+                out.print_notice(&capitalize_sentence(&text), TextStyle::Warning);
                 if code == UNTRUSTED {
                     out.print_notice(text!("app-trust-hint"), TextStyle::Dim);
                 }
@@ -609,9 +618,9 @@ impl TurnView {
 
     /// Draws the time and the tokens that the turn has taken. `is_queued` is true if input waits for
     /// the end of the turn.
-    pub(super) fn draw_working_line(&self, is_queued: bool) -> StyledLine {
+    pub(super) fn draw_working_line(&self, is_queued: bool, columns: usize) -> StyledLine {
         self.activity
-            .draw_working_line(self.calls.is_empty(), is_queued)
+            .draw_working_line(self.calls.is_empty(), is_queued, columns)
     }
 
     /// Animates the working line.

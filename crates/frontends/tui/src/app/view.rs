@@ -10,6 +10,9 @@ use super::help::draw_key_help;
 use super::{App, Hint, LiveRegion};
 use crate::line::{StyledLine, TextStyle};
 
+/// The minimum width of the status beside the working line, in columns: the longest name of a mode.
+const MIN_STATUS_COLUMNS: usize = 12;
+
 impl App {
     /// Draws the live region.
     pub fn draw_frame(&self) -> LiveRegion {
@@ -78,9 +81,12 @@ impl App {
             Some(Hint::QuitAgain) => text!("app-quit-again"),
             Some(Hint::RewindAgain) => text!("app-rewind-again"),
             Some(Hint::Mode(mode)) => {
-                let front = StyledLine::new(mode.name(), TextStyle::Warning);
-                return front
-                    .with_text(format!(": {}", describe_mode(mode)), TextStyle::Plain)
+                let name = mode.name();
+                let meaning = describe_mode(mode);
+                let text = text!("app-mode-meaning", mode = name, meaning);
+                let rest = text.strip_prefix(name).unwrap_or_default();
+                return StyledLine::new(name, TextStyle::Warning)
+                    .with_text(rest, TextStyle::Plain)
                     .cut(columns);
             }
             Some(Hint::Interrupting) => text!("app-interrupting"),
@@ -88,11 +94,14 @@ impl App {
             None if self.turn.is_busy() && !self.dialogs.has_question() => {
                 let line = self
                     .turn
-                    .draw_working_line(self.composer.has_queue())
-                    .with_text(" · ", TextStyle::Dim);
-                let room = columns.saturating_sub(line.width());
+                    .draw_working_line(self.composer.has_queue(), columns);
+                let line_with_mark = line.clone().with_text(" · ", TextStyle::Dim);
+                let room = columns.saturating_sub(line_with_mark.width());
                 let status = self.status.draw_line(room);
-                return line
+                if room < MIN_STATUS_COLUMNS {
+                    return line.cut(columns);
+                }
+                return line_with_mark
                     .spans()
                     .iter()
                     .chain(status.spans())

@@ -194,7 +194,10 @@ fn file_to_text(opened: &ConversationChanges, file: &FileSummary) -> anyhow::Res
     );
     Ok(match diff_file(opened, file)? {
         PathDiff::Text(diff) => format!("{title}\n{diff}"),
-        PathDiff::Note(note) => format!("{title}\n({})\n", output::localize_text(note)),
+        PathDiff::Note(note) => {
+            let note = text!("changes-note", note = output::localize_text(note));
+            format!("{title}\n{note}\n")
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Queries a model or a provider's model list before either is written to the configuration.
 
-use haft_model::{Client, ModelError, ProviderConfig, RetryConfig, Secret};
+use haft_model::{BuiltIn, Client, ModelError, ProviderConfig, RetryConfig, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::{build_catalogue, format_money, live_test};
@@ -54,6 +54,15 @@ impl ModelTrial<'_> {
             input = format_money(&currency, price.input),
             output = format_money(&currency, price.output)
         ))
+    }
+
+    /// Returns the currency of the provider's listed prices, or `None` if no price is listed.
+    pub(crate) fn find_currency(&self, provider: &str) -> Option<String> {
+        let front = format!("{provider}/");
+        BuiltIn::get()
+            .model_names()
+            .filter(|name| name.starts_with(&front))
+            .find_map(|name| Some(self.0.resolve_model(&name).ok()?.listed?.0))
     }
 
     fn build_client(&self, model: &str, key: Option<Secret>) -> anyhow::Result<Client> {

@@ -63,7 +63,7 @@ fn run_is_started_approved_and_continued() {
     );
     let page = ServedPage::start(&rig);
     let place = page.start_run(&rig, "ask", "Write one");
-    let asked = page.wait_for_page(&place, "asks for the approval of write_to_file");
+    let asked = page.wait_for_page(&place, "Waiting for approval: Write");
     assert!(
         asked.contains("+one") && asked.contains("+two") && asked.contains("a.txt"),
         "the whole change: {asked}"
@@ -158,7 +158,7 @@ fn approval_shows_text_that_is_masked_elsewhere() {
                 .starts_with("HTTP/1.1 303 ")
         );
     };
-    let html = page.wait_for_page(&place, "asks for the approval of execute_command");
+    let html = page.wait_for_page(&place, "Waiting for approval: Run");
     assert_eq!(approval_text(&html), SHOWN);
     let section = html
         .split("<section class=\"approval\">")
@@ -169,14 +169,14 @@ fn approval_shows_text_that_is_masked_elsewhere() {
         .unwrap();
     assert!(!section.contains("[masked"), "{section}");
     deny("1");
-    let html = page.wait_for_page(&place, "asks for the approval of write_to_file");
+    let html = page.wait_for_page(&place, "Waiting for approval: Write");
     let diff: Vec<_> = SHOWN.lines().map(|line| format!("+{line}\n")).collect();
     let shown = approval_text(&html);
     // A carriage return ends a line of a diff.
     assert!(shown.contains("+++ a<U+202E>.txt\n"), "{shown}");
     assert!(shown.replace("␍+", "␍").contains(&diff.concat()), "{shown}");
     deny("2");
-    let html = page.wait_for_page(&place, "asks for the approval of use_mcp_tool");
+    let html = page.wait_for_page(&place, "Waiting for approval: Call");
     let shown = approval_text(&html);
     assert!(
         shown.contains("touch ran") && shown.contains("hunter22") && !shown.contains("[masked"),
@@ -200,7 +200,7 @@ fn run_is_denied_with_a_reason_and_stopped() {
     );
     let page = ServedPage::start(&rig);
     let place = page.start_run(&rig, "ask", "Write one");
-    page.wait_for_page(&place, "asks for the approval of write_to_file");
+    page.wait_for_page(&place, "Waiting for approval: Write");
     let fields = [("do", "deny"), ("approval", "1"), ("reason", "Rather not.")];
     assert!(
         page.post(&place, &place, &fields)
@@ -319,7 +319,7 @@ fn run_forms_reject_foreign_requests_and_escape_text() {
         &[("do", "start"), ("prompt", " "), ("folder", HOSTILE)],
     ));
     let place = page.start_run(&rig, "ask", HOSTILE);
-    safe(&page.wait_for_page(&place, "asks for the approval of write_to_file"));
+    safe(&page.wait_for_page(&place, "Waiting for approval: Write"));
     safe(&page.post(
         &place,
         &place,
