@@ -38,6 +38,18 @@ def run_task(words, worker_options, number):
     return task["status"]
 
 
+def list_tasks(words, label, state):
+    selection = ["--label", label] if label else []
+    return haft(words, "queue", "list", "--state", state, "--limit", "10000", *selection)
+
+
+def has_tasks_to_come(words, label):
+    """Whether a task runs anywhere, or waits for another attempt. Scheduled tasks that never ran do not count."""
+    queued = list_tasks(words, label, "queued")
+    now = time.time() * 1000
+    return any(task["epoch"] > 0 and task["not_before"] > now for task in queued) or bool(list_tasks(words, label, "running"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", help="the Ray cluster; a local one when absent")
@@ -58,27 +70,31 @@ def main():
     remote = ray.remote(**resources)(run_task)
     running, ended = {}, {}
     while True:
-        selection = ["--label", args.label] if args.label else []
-        now = time.time() * 1000
-        listed = haft(args.haft, "queue", "list", "--state", "queued", "--limit", "10000", *selection)
+        try:
+            # What a worker would take now: also scheduled tasks whose time has come, and tasks of lost workers.
+            ready = [task["id"] for task in list_tasks(args.haft, args.label, "ready")]
+            is_done = args.until_empty and not running and not ready and not has_tasks_to_come(args.haft, args.label)
+        except RuntimeError as error:
+            # The database is away; the tasks that run go on.
+            print(error, file=sys.stderr, flush=True)
+            ready, is_done = [], False
+        if is_done:
+            break
         known = set(running.values())
-        due = [task["id"] for task in listed if task["not_before"] <= now and task["id"] not in known]
-        for number in due:
-            running[remote.remote(args.haft, args.worker_option, number)] = number
-        ready = ray.wait(list(running), timeout=args.poll)[0] if running else []
-        for one in ready:
+        for number in ready:
+            if number not in known:
+                running[remote.remote(args.haft, args.worker_option, number)] = number
+        if not running:
+            time.sleep(args.poll)
+            continue
+        for one in ray.wait(list(running), num_returns=len(running), timeout=args.poll)[0]:
             number = running.pop(one)
             try:
                 ended[number] = ray.get(one)
+                print(f"{number}: {ended[number]}", flush=True)
             except (ray.exceptions.RayError, NotEnded) as error:
                 # The task stays in the queue and is found there again.
-                print(f"{number}: {error}", file=sys.stderr)
-                continue
-            print(f"{number}: {ended[number]}", flush=True)
-        if args.until_empty and not running and not due:
-            break
-        if not ready:
-            time.sleep(args.poll if not running else 0)
+                print(f"{number}: {error}", file=sys.stderr, flush=True)
     sys.exit(0 if all(status == "completed" for status in ended.values()) else 1)
 
 

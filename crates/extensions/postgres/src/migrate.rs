@@ -30,7 +30,7 @@ pub fn grant_data_rights(url: &str, lock_timeout: Duration, role: &str) -> Resul
                         FROM unnest($2::text[]) AS name)";
         let grant: String = sqlx::query_scalar(sql)
             .bind(role)
-            .bind(list_tables())
+            .bind(list_relations())
             .fetch_one(&mut *connection)
             .await?;
         sqlx::raw_sql(sqlx::AssertSqlSafe(grant))
@@ -65,12 +65,14 @@ pub fn migration_sql() -> String {
     script
 }
 
-/// Returns the names of the tables that the migrations create.
-fn list_tables() -> Vec<String> {
+/// Returns the names of the tables and views that the migrations create.
+fn list_relations() -> Vec<String> {
     let script = migration_sql();
-    let created = script
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("CREATE TABLE "));
+    let created = script.lines().filter_map(|line| {
+        let line = line.trim();
+        line.strip_prefix("CREATE TABLE ")
+            .or_else(|| line.strip_prefix("CREATE VIEW "))
+    });
     created
         .filter_map(|rest| {
             let rest = rest.strip_prefix("IF NOT EXISTS ").unwrap_or(rest);
@@ -97,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_tables_names_the_tables_of_all_migrations() {
-        let tables = list_tables();
+    fn list_relations_names_the_tables_and_views_of_all_migrations() {
+        let relations = list_relations();
         for name in [
             "haft_format",
             "conversations",
@@ -108,15 +110,17 @@ mod tests {
             "queue_tasks",
             "queue_log",
             "queue_pauses",
+            "queue_ready",
         ] {
             assert!(
-                tables.iter().any(|table| table == name),
-                "{name}: {tables:?}"
+                relations.iter().any(|relation| relation == name),
+                "{name}: {relations:?}"
             );
         }
         assert_eq!(
-            tables.len(),
+            relations.len(),
             migration_sql().matches("CREATE TABLE ").count()
+                + migration_sql().matches("CREATE VIEW ").count()
         );
     }
 }

@@ -175,18 +175,29 @@ impl TaskQueue {
         })
     }
 
-    /// Returns the tasks that `filter` selects, newest first.
+    /// Returns the tasks that `filter` selects, newest first, or those that a new worker would take,
+    /// in the order in which it takes them.
     pub fn list_tasks(
         &self,
         filter: &TaskFilter,
         limit: i64,
     ) -> Result<Vec<QueuedTask>, StoreError> {
-        self.run_statement(async |connection| {
-            let sql = task_rows!(
+        let sql = if filter.is_ready() {
+            task_rows!(
+                "WHERE $1::text IS NOT NULL AND t.id IN (SELECT r.id FROM queue_ready r) AND ($2::text IS NULL OR $2::text = ANY (t.labels))
+                 ORDER BY t.priority DESC, t.id LIMIT $3::bigint"
+            )
+        } else {
+            task_rows!(
                 "WHERE ($1::text IS NULL OR t.status = $1::text OR t.state = $1::text) AND ($2::text IS NULL OR $2::text = ANY (t.labels))
                  ORDER BY t.id DESC LIMIT $3::bigint"
-            );
-            let query = sqlx::query_scalar(sql).bind(&filter.status).bind(&filter.label).bind(limit);
+            )
+        };
+        self.run_statement(async |connection| {
+            let query = sqlx::query_scalar(sql)
+                .bind(&filter.status)
+                .bind(&filter.label)
+                .bind(limit);
             decode_rows(&query.fetch_all(connection).await?)
         })
     }
@@ -257,8 +268,8 @@ impl TaskQueue {
         })
     }
 
-    /// Returns the number of tasks per status, the costs per label, the age of the oldest waiting
-    /// task, and the paused labels.
+    /// Returns the number of tasks per status and of those that a new worker would take, the costs
+    /// per label, the age of the oldest waiting task, and the paused labels.
     pub fn statistics(&self) -> Result<QueueStatistics, StoreError> {
         self.run_statement(async |connection| {
             let states: Vec<(String, i64)> =
@@ -275,10 +286,13 @@ impl TaskQueue {
             let oldest = "SELECT coalesce((extract(epoch FROM max(now() - greatest(created_at, not_before))) * 1000::numeric)::bigint, 0::bigint)
                           FROM queue_tasks WHERE state = 'queued' AND not_before <= now()";
             let oldest_ms = sqlx::query_scalar(oldest).fetch_one(&mut *connection).await?;
+            let ready = sqlx::query_scalar("SELECT count(*) FROM queue_ready")
+                .fetch_one(&mut *connection)
+                .await?;
             let paused = sqlx::query_scalar("SELECT label FROM queue_pauses ORDER BY label")
                 .fetch_all(connection)
                 .await?;
-            Ok(QueueStatistics { states: states.into_iter().collect(), labels, oldest_ms, paused })
+            Ok(QueueStatistics { states: states.into_iter().collect(), ready, labels, oldest_ms, paused })
         })
     }
 

@@ -147,6 +147,12 @@ fn format_metrics(statistics: &QueueStatistics, workers: &[WorkerRow]) -> String
         "Tasks by state or outcome, as `haft queue list` names it.",
         states,
     );
+    write_metric(
+        "haft_queue_ready_tasks",
+        "gauge",
+        "Tasks that a worker would take if it started now, limits aside.",
+        vec![(String::new(), statistics.ready as f64)],
+    );
     let oldest = vec![(String::new(), statistics.oldest_ms as f64 / 1_000.0)];
     write_metric(
         "haft_queue_oldest_seconds",
@@ -290,6 +296,7 @@ mod tests {
     fn format_metrics_uses_the_text_format() {
         let stand = QueueStatistics {
             states: [("failed".to_owned(), 2), ("queued".to_owned(), 3)].into(),
+            ready: 5,
             oldest_ms: 1_500,
             ..QueueStatistics::default()
         };
@@ -314,6 +321,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("haft_queue_failed_tasks 2\n"), "{text}");
+        assert!(text.contains("haft_queue_ready_tasks 5\n"), "{text}");
         assert!(
             text.contains("haft_worker_unhealthy{worker=\"a\\\"b\\\\\\n\"} 1\n"),
             "{text}"

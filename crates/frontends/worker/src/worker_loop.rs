@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use haft_postgres::{QueueListener, TaskLease, TaskQueue, WorkerProfile};
+use haft_postgres::{QueueListener, TaskLease, TaskQueue, WorkerProfile, WorkerStatus};
 use haft_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -173,6 +173,10 @@ impl Worker {
             worker: id,
             ..self.options.taker.clone()
         };
+        // Scheduled tasks become available, and lost ones are queued again, before the worker looks for
+        // a task: one that is to end when there is none would miss them.
+        self.heartbeat_queue
+            .record_heartbeat(&taker, &WorkerStatus::default())?;
         for folder in self.workspaces.remove_abandoned() {
             self.runner.revoke_trust(&folder);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use haft_store::StoreError;
 use sqlx::PgConnection;
 
+use super::tasks::READY_STATUS;
 use super::{TaskQueue, notify_workers};
 use crate::failure::PostgresFailure;
 
@@ -15,6 +16,13 @@ pub struct TaskFilter {
     pub status: Option<String>,
     /// Only tasks with this label.
     pub label: Option<String>,
+}
+
+impl TaskFilter {
+    /// True if the filter selects the tasks that a new worker would take.
+    pub(super) fn is_ready(&self) -> bool {
+        self.status.as_deref() == Some(READY_STATUS)
+    }
 }
 
 /// The numbers of rows that a clean-up removed.
@@ -29,8 +37,12 @@ pub struct PruneReport {
 impl TaskQueue {
     /// Returns the ids of the tasks that `filter` selects, oldest first.
     pub fn find_task_ids(&self, filter: &TaskFilter) -> Result<Vec<i64>, StoreError> {
-        let sql = "SELECT id FROM queue_tasks WHERE ($1::text IS NULL OR status = $1::text OR state = $1::text)
-                   AND ($2::text IS NULL OR $2::text = ANY (labels)) ORDER BY id";
+        let sql = if filter.is_ready() {
+            "SELECT id FROM queue_ready WHERE $1::text IS NOT NULL AND ($2::text IS NULL OR $2::text = ANY (labels)) ORDER BY id"
+        } else {
+            "SELECT id FROM queue_tasks WHERE ($1::text IS NULL OR status = $1::text OR state = $1::text)
+             AND ($2::text IS NULL OR $2::text = ANY (labels)) ORDER BY id"
+        };
         self.run_statement(async |connection| {
             let query = sqlx::query_scalar(sql)
                 .bind(&filter.status)

@@ -10,6 +10,7 @@ use crate::failure::PostgresFailure;
 pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/queue_0001.sql"),
     include_str!("../migrations/queue_0002.sql"),
+    include_str!("../migrations/queue_0003.sql"),
 ];
 
 /// The version of the table format that this build of haft reads and writes.

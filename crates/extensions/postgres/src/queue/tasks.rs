@@ -175,9 +175,14 @@ impl TaskState {
     }
 }
 
+/// The name that selects the tasks that a worker would take if it started now: waiting tasks whose
+/// time has come, and running tasks whose worker is lost. Paused tasks are not among them.
+pub(super) const READY_STATUS: &str = "ready";
+
 /// The names under which tasks are listed and counted: states, and the outcomes of runs. `ended`
-/// selects every run that ended by itself.
-pub const TASK_STATUSES: [&str; 9] = [
+/// selects every run that ended by itself, and `ready` the tasks that a new worker would take.
+pub const TASK_STATUSES: [&str; 10] = [
+    READY_STATUS,
     "queued",
     "running",
     "completed",
@@ -321,6 +326,8 @@ impl LabelCost {
 pub struct QueueStatistics {
     /// The number of tasks by the names under which they are listed.
     pub states: BTreeMap<String, i64>,
+    /// The number of tasks that a worker would take if it started now, limits aside.
+    pub ready: i64,
     /// The costs of the tasks, summed by label.
     pub labels: Vec<LabelCost>,
     /// The time for which the oldest task that is ready to be taken has been waiting, in

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use haft_postgres::{
     KeptFile, KeptKind, LeaseMismatch, NewTask, PostgresStore, ReleaseReason, SpendingLimit,
-    TaskEnd, TaskLease, TaskQueue, TaskSpending, TaskState, WorkerProfile, WorkerStatus,
+    TaskEnd, TaskFilter, TaskLease, TaskQueue, TaskSpending, TaskState, WorkerProfile,
+    WorkerStatus,
 };
 use haft_store::conformance::{TickingClock, conversation, user};
 use haft_store::{NewConversation, Store, StoreConfig, StoreError};
@@ -20,6 +21,15 @@ use crate::server::Server;
 async fn expire_all_workers(server: &Server) {
     server
         .change("UPDATE queue_workers SET seen = now() - interval '1 hour'")
+        .await;
+}
+
+/// Keeps a worker's lease for the rest of a test.
+async fn keep_worker(server: &Server, worker: i64) {
+    server
+        .change(&format!(
+            "UPDATE queue_workers SET seen = now() + interval '1 hour' WHERE id = {worker}"
+        ))
         .await;
 }
 
@@ -78,7 +88,53 @@ async fn postgres_queue_outage_gives_up_no_task() {
         blocking(|| send_heartbeat(&queue, workers[1]));
         skip_pauses(&server).await;
     }
-    blocking(|| assert_eq!(count_tasks(&queue, "failed"), 0));
+    blocking(|| {
+        assert_eq!(count_tasks(&queue, "failed"), 0);
+        for task in queue.list_tasks(&with_status("queued"), 100).unwrap() {
+            assert_eq!((task.epoch, task.attempts), (12, 0), "taken in each round");
+        }
+        // The outages are over: all tasks run.
+        let ended = std::iter::from_fn(|| take_task(&queue, &new_taker(workers[2])));
+        let ended = ended.map(|(lease, _)| queue.finish_task(lease, &task_end(), None).unwrap());
+        assert_eq!(ended.count(), 20);
+    });
+    server.end().await;
+}
+
+/// Claims that store no message are separated by growing pauses, and are given up only after more
+/// than half an hour.
+#[tokio::test]
+async fn postgres_queue_fruitless_claims_are_given_up_over_time() {
+    let Some(server) = Server::new().await else {
+        return;
+    };
+    let queue = blocking(|| connect_queue(&server));
+    let id = blocking(|| queue.add_task(&new_task("t")).unwrap().id);
+    let mut pauses = Vec::new();
+    loop {
+        let worker = blocking(|| add_worker(&queue));
+        blocking(|| take_task(&queue, &new_taker(worker)).unwrap());
+        blocking(|| queue.remove_worker(worker).unwrap());
+        blocking(|| send_heartbeat(&queue, -1));
+        let task = blocking(|| queue.get_task(id).unwrap().unwrap());
+        if task.state == TaskState::Failed {
+            break;
+        }
+        pauses.push(
+            server
+                .count(format!(
+                    "SELECT round(extract(epoch FROM not_before - now()))::bigint FROM queue_tasks WHERE id = {id}"
+                ))
+                .await,
+        );
+        skip_pauses(&server).await;
+    }
+    assert!(
+        pauses.windows(2).all(|pair| pair[0] <= pair[1] + 2),
+        "{pauses:?}"
+    );
+    assert!(pauses.iter().sum::<i64>() > 1_800, "{pauses:?}");
+    assert!(pauses.len() < 100, "{pauses:?}");
     server.end().await;
 }
 
@@ -394,7 +450,7 @@ async fn postgres_queue_worker_stops_at_a_newer_format() {
                     error,
                     StoreError::NewerFormat {
                         found: 99,
-                        known: 2,
+                        known: 3,
                         ..
                     }
                 ),
@@ -615,8 +671,151 @@ async fn postgres_queue_prune_removes_what_is_old() {
     server.end().await;
 }
 
-/// 20,000 tasks that are scheduled for later and 2,000 that do not fit into the day cost a poll
-/// almost nothing: it reads them by index, or not at all.
+/// The query with which KEDA counts tasks, from the manifest.
+fn read_scaler_query() -> String {
+    let manifest = include_str!("../../../../../integrations/kubernetes/scaledjob.yaml");
+    let line = manifest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("query: "));
+    line.unwrap().trim_matches('"').to_owned()
+}
+
+/// Without a worker, nobody marks a scheduled task as due or returns a lost one. The number that a
+/// scheduler reads contains them nevertheless, and exactly the tasks that a worker then takes.
+#[tokio::test]
+async fn postgres_queue_ready_tasks_are_those_that_a_new_worker_takes() {
+    let Some(server) = Server::new().await else {
+        return;
+    };
+    let queue = blocking(|| connect_queue(&server));
+    let count = async || {
+        let counted = server.count(read_scaler_query()).await;
+        let statistics = blocking(|| queue.statistics().unwrap());
+        assert_eq!(counted, statistics.ready);
+        counted
+    };
+    let add = |prompt: &str, not_before: Option<i64>, labels: &[&str]| {
+        let new = NewTask {
+            not_before,
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
+            ..new_task(prompt)
+        };
+        blocking(|| queue.add_task(&new).unwrap().id)
+    };
+    assert_eq!(count().await, 0);
+    let scheduled = add("scheduled", Some(i64::MAX), &[]);
+    add("later", Some(i64::MAX), &[]);
+    assert_eq!(count().await, 0, "their time has not come");
+    server
+        .change(&format!(
+            "UPDATE queue_tasks SET not_before = now() - interval '1 minute' WHERE id = {scheduled}"
+        ))
+        .await;
+    assert_eq!(count().await, 1, "a scheduled task whose time has come");
+
+    let take = |worker: i64| blocking(|| queue.take_task(&new_taker(worker)).unwrap().unwrap().0);
+    let mut names = vec!["scheduled"];
+    let mut lost = Vec::new();
+    for prompt in [
+        "lost",
+        "removed",
+        "cancelled",
+        "waits for another attempt",
+        "held",
+    ] {
+        let id = add(prompt, None, &[]);
+        let worker = blocking(|| add_worker(&queue));
+        let lease = take(worker);
+        assert_eq!(lease.task, id);
+        match prompt {
+            "lost" => lost.push(worker),
+            "removed" => blocking(|| queue.remove_worker(worker).unwrap()),
+            "cancelled" => {
+                blocking(|| assert!(queue.cancel(id).unwrap()));
+                lost.push(worker);
+            }
+            "held" => keep_worker(&server, worker).await,
+            _ => blocking(|| {
+                queue
+                    .release_task(lease, ReleaseReason::ExternalFailure)
+                    .unwrap();
+            }),
+        }
+    }
+    assert_eq!(count().await, 2, "the removed worker's task");
+    for worker in lost {
+        expire_worker(&server, worker).await;
+    }
+    assert_eq!(count().await, 4, "the tasks of lost workers");
+    server
+        .change("UPDATE queue_tasks SET not_before = now() WHERE state = 'queued' AND failures > 0")
+        .await;
+    assert_eq!(count().await, 5, "another attempt whose pause is over");
+    names.extend(["lost", "removed", "waits for another attempt"]);
+    add("paused", None, &["p"]);
+    add("plain", None, &["q"]);
+    blocking(|| assert!(queue.pause("p").unwrap()));
+    assert_eq!(count().await, 6, "all but the paused one");
+    names.push("plain");
+    let ready = with_status("ready");
+    let listed = blocking(|| queue.list_tasks(&ready, 100).unwrap());
+    let ids = blocking(|| queue.find_task_ids(&ready).unwrap());
+    assert_eq!(listed.iter().map(|task| task.id).collect::<Vec<_>>(), ids);
+    let of_label = TaskFilter {
+        label: Some("q".to_owned()),
+        ..ready
+    };
+    assert_eq!(
+        blocking(|| queue.list_tasks(&of_label, 100).unwrap().len()),
+        1
+    );
+
+    // One heartbeat of a worker ends the canceled task; the worker takes all others.
+    let (worker, taken, left) = blocking(|| {
+        let worker = add_worker(&queue);
+        send_heartbeat(&queue, worker);
+        let take = || queue.take_task(&new_taker(worker)).unwrap();
+        let taken: Vec<_> =
+            std::iter::from_fn(|| take().map(|(_, task)| task.request.prompt)).collect();
+        (worker, taken, count_tasks(&queue, "cancelled"))
+    });
+    keep_worker(&server, worker).await;
+    assert_eq!(taken, names);
+    assert_eq!(left, 1);
+    assert_eq!(count().await, 0);
+    blocking(|| assert!(queue.pause("").unwrap() && queue.resume("p").unwrap()));
+    assert_eq!(count().await, 0, "everything is paused");
+    blocking(|| assert!(queue.resume("").unwrap()));
+    assert_eq!(count().await, 1);
+    server.end().await;
+}
+
+/// A role that may read the view of ready tasks, and nothing else, is enough for a scheduler.
+#[tokio::test]
+async fn postgres_queue_ready_tasks_can_be_counted_with_one_right() {
+    let Some(server) = Server::with_database().await else {
+        return;
+    };
+    let role = format!("haft_scaler_{}", std::process::id());
+    blocking(|| {
+        connect_queue(&server).add_task(&new_task("t")).unwrap();
+    });
+    server
+        .change(&format!(
+            "CREATE ROLE {role} LOGIN; GRANT SELECT ON queue_ready TO {role}"
+        ))
+        .await;
+    let counted = server.count_as(&role, read_scaler_query()).await;
+    assert_eq!(counted, 1);
+    server
+        .change(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+        .await;
+    server.end().await;
+}
+
+/// Polls read neither 20,000 tasks that are scheduled for later nor, while the limit of the day
+/// leaves no room, the 2,000 tasks of today once for each waiting task. The number of ready tasks is
+/// read by index, too.
 #[tokio::test]
 async fn postgres_queue_poll_does_not_read_scheduled_tasks() {
     let Some(server) = Server::new().await else {
@@ -637,12 +836,75 @@ async fn postgres_queue_poll_does_not_read_scheduled_tasks() {
         }
     });
     server.change("SELECT pg_stat_clear_snapshot()").await;
-    let scanned = server
-        .texts(
-            "SELECT coalesce(seq_tup_read, 0)::text FROM pg_stat_user_tables
-             WHERE relname = 'queue_tasks' AND schemaname = current_schema()",
+    assert_eq!(
+        rows_read(&server).await,
+        (0, 0),
+        "rows that polls read without and with an index"
+    );
+    assert_eq!(server.count(read_scaler_query()).await, 0);
+    assert_eq!(rows_read(&server).await.0, 0, "the view uses indexes");
+
+    // 1,000 tasks of today have spent the day; 2,000 wait for the next one.
+    server
+        .change(
+            "INSERT INTO queue_tasks (request, conversation, max_attempts, state, outcome, day, spent_usd, usd_limit)
+             SELECT '{\"prompt\":\"x\"}', 'd' || n, 3, 'ended', 'completed', (now() AT TIME ZONE 'UTC')::date, 1, 1 FROM generate_series(1, 1000) n;
+             INSERT INTO queue_tasks (request, conversation, max_attempts, due, usd_limit)
+             SELECT '{\"prompt\":\"x\"}', 'e' || n, 3, true, 1 FROM generate_series(1, 2000) n;
+             ANALYZE queue_tasks; SELECT pg_stat_reset()",
         )
         .await;
-    assert_eq!(scanned, ["0"], "rows that polls read without an index");
+    let limited = WorkerProfile {
+        limits: vec![SpendingLimit {
+            label: String::new(),
+            usd: Some(1_000.5),
+            tokens: None,
+        }],
+        ..new_taker(worker)
+    };
+    let polls = 5;
+    blocking(|| {
+        for _ in 0..polls {
+            assert_eq!(take_task(&queue, &limited), None);
+        }
+    });
+    let (scanned, found) = rows_read(&server).await;
+    // Each poll reads the tasks of the day once and the waiting tasks once.
+    let most = polls * (1_000 + 2_000 + 100);
+    assert!(
+        scanned + found <= most,
+        "{scanned} rows without and {found} with an index, of at most {most}"
+    );
+    let roomy = WorkerProfile {
+        limits: vec![SpendingLimit {
+            label: String::new(),
+            usd: Some(1_001.0),
+            tokens: None,
+        }],
+        ..new_taker(worker)
+    };
+    blocking(|| assert!(take_task(&queue, &roomy).is_some(), "one more fits"));
     server.end().await;
+}
+
+/// Returns the number of rows of the tasks' table that were read without and with an index since
+/// the statistics of the server were reset.
+async fn rows_read(server: &Server) -> (i64, i64) {
+    // The server publishes the figures of a connection once it is idle for a second, or at its end.
+    let mut last = (-1, -1);
+    loop {
+        let read = async |column: &str| {
+            let sql = format!(
+                "SELECT coalesce(sum({column}), 0)::bigint FROM pg_stat_user_tables
+                 WHERE relname = 'queue_tasks' AND schemaname = current_schema()"
+            );
+            server.count(sql).await
+        };
+        let now = (read("seq_tup_read").await, read("idx_tup_fetch").await);
+        if now == last {
+            return now;
+        }
+        last = now;
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+    }
 }

@@ -89,6 +89,16 @@ impl Server {
             .unwrap()
     }
 
+    /// Returns the number that a query selects.
+    pub(crate) async fn count(&self, sql: String) -> i64 {
+        select_number(&self.url(), sql).await
+    }
+
+    /// Like [`Self::count`], as another role.
+    pub(crate) async fn count_as(&self, role: &str, sql: String) -> i64 {
+        select_number(&self.url_of_role(role), sql).await
+    }
+
     /// Returns another client that has executed `sql` and stays connected.
     pub(crate) async fn hold(&self, sql: &'static str) -> PgConnection {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
@@ -144,4 +154,12 @@ async fn execute_sql(url: &str, sql: String) {
         .execute(&mut connection)
         .await
         .unwrap();
+}
+
+async fn select_number(url: &str, sql: String) -> i64 {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::query_scalar(AssertSqlSafe(sql))
+        .fetch_one(&mut connection)
+        .await
+        .unwrap()
 }

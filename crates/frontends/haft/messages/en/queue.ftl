@@ -2,7 +2,7 @@
 
 queue-no-server = the queue is in the team's PostgreSQL; set its address with `haft config set store.url postgres://USER@HOST/DATABASE`
 queue-unknown = there is no task { $id }
-queue-unknown-state = expected queued, running, completed, failed, exhausted, waiting, aborted, cancelled or ended
+queue-unknown-state = expected ready, queued, running, completed, failed, exhausted, waiting, aborted, cancelled or ended
 queue-bad-time = expected a time such as `2026-11-17T02:00:00Z`, or seconds from now
 queue-push-where = `--push` needs a repository: give `--repository` or `--each`
 queue-each-empty = `{ $file }` names no repository
@@ -30,6 +30,7 @@ queue-paused = paused
 queue-was-paused = already paused
 queue-resumed = resumed
 queue-not-paused = not paused
+queue-ready = Ready for a worker: { $count }
 queue-all-paused = Paused: workers take no tasks (`haft queue resume`).
 queue-label-paused = Paused: tasks with the label { $label }.
 queue-pruned = Removed tasks: { $tasks }. Removed lost workers: { $workers }.

@@ -2,7 +2,7 @@
 
 queue-no-server = 队列位于团队的 PostgreSQL 中；请用 `haft config set store.url postgres://USER@HOST/DATABASE` 设置其地址
 queue-unknown = 没有任务 { $id }
-queue-unknown-state = 应为 queued、running、completed、failed、exhausted、waiting、aborted、cancelled 或 ended
+queue-unknown-state = 应为 ready、queued、running、completed、failed、exhausted、waiting、aborted、cancelled 或 ended
 queue-bad-time = 应为 `2026-11-17T02:00:00Z` 这样的时间，或从现在起的秒数
 queue-push-where = `--push` 需要仓库：请提供 `--repository` 或 `--each`
 queue-each-empty = `{ $file }` 中没有指定仓库
@@ -30,6 +30,7 @@ queue-paused = 已暂停
 queue-was-paused = 早已暂停
 queue-resumed = 已恢复
 queue-not-paused = 没有暂停
+queue-ready = 可立即领取的任务：{ $count }
 queue-all-paused = 已暂停：工作节点不领取任务（`haft queue resume`）。
 queue-label-paused = 已暂停：带有标签 { $label } 的任务。
 queue-pruned = 已删除 { $tasks } 个任务和 { $workers } 条失联工作节点的记录

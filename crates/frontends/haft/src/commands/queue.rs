@@ -48,7 +48,8 @@ pub(crate) enum QueueCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ListTasksArgs {
     /// Only tasks in this state: queued, running, completed, failed, exhausted, waiting, aborted,
-    /// cancelled, or `ended` for every run that ended by itself.
+    /// cancelled, `ended` for every run that ended by itself, or `ready` for the tasks that a worker
+    /// would take if it started now.
     #[arg(long, value_name = "STATE", value_parser = parse_status)]
     pub(crate) state: Option<String>,
     /// Only tasks with this label.

@@ -180,6 +180,7 @@ pub(super) fn show_stats(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
 fn stats_to_json(stand: &QueueStatistics, workers: &[WorkerRow]) -> Value {
     json!({
         "states": stand.states,
+        "ready": stand.ready,
         "labels": stand.labels,
         "oldest_ms": stand.oldest_ms,
         "paused": stand.paused,
@@ -222,7 +223,8 @@ fn stats_to_text(stand: &QueueStatistics, workers: &[WorkerRow]) -> String {
         .iter()
         .map(|label| describe_pause(label))
         .collect();
-    format!("{states}{}\n{labels}\n{all}", paused.concat())
+    let ready = text!("queue-ready", count = stand.ready);
+    format!("{states}{ready}\n{}\n{labels}\n{all}", paused.concat())
 }
 
 fn describe_pause(label: &str) -> String {
