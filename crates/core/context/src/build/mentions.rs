@@ -6,7 +6,7 @@
 //! letters, digits and `/ . _ -` without trailing dots, or the longest existing path that includes
 //! other letters, or quoted text. The path stays inside the project. Words that often mean
 //! something else count only if the project has such a path: words without an extension
-//! (`@someone`, `@types/node`) and versions (`@v1.2`).
+//! (`@someone`, `@types/node`), versions (`@v1.2`) and decorators (`@pytest.fixture`).
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -27,6 +27,8 @@ pub enum MentionKind {
 const MAX_LOOKUPS: usize = 2_000;
 /// The maximum length of a word with non-ASCII characters that is treated as a path.
 const MAX_NON_ASCII_PATH_BYTES: usize = 512;
+/// The maximum length of the extension of a file that may be mentioned although it does not exist.
+const MAX_EXTENSION_BYTES: usize = 4;
 
 /// The tools with which the model can read mentioned files and folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +231,8 @@ fn parse_bare_path<'a>(
     if !stays_in_project(path) {
         return None;
     }
-    let doubtful = !path.ends_with('/') && !has_extension(path) || is_version(path);
+    let doubtful =
+        !path.ends_with('/') && !has_extension(path) || is_version(path) || is_decorator(path);
     // Other trailing marks may belong to the sentence, too; try the path without them as well:
     // `_@a.rs_`, `@a.rs/@b.rs`.
     let bare = path.trim_end_matches(['.', '/', '_', '-']);
@@ -293,6 +296,15 @@ fn has_extension(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.rsplit_once('.')
         .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
+}
+
+/// True for a word such as `pytest.fixture`: outside a folder, and with a longer extension than the
+/// common ones.
+fn is_decorator(word: &str) -> bool {
+    !word.contains('/')
+        && word
+            .rsplit_once('.')
+            .is_some_and(|(_, extension)| extension.len() > MAX_EXTENSION_BYTES)
 }
 
 /// True for a version number, such as `v1.2` or `2.0.0-rc.1`: numbers separated by dots, optionally
@@ -430,6 +442,20 @@ mod tests {
         assert_eq!(
             found("@docs/guide and @v1.2, @v1.2/notes.md"),
             ["docs/guide", "v1.2", "v1.2/notes.md"]
+        );
+    }
+
+    #[test]
+    fn mentions_ignores_decorators_unless_they_exist() {
+        assert_eq!(
+            find_mentions(
+                "@pytest.fixture @functools.lru_cache @a.setter @b.json",
+                &|path| (path == "a.setter").then_some(MentionKind::File)
+            ),
+            [
+                ("a.setter", MentionKind::File),
+                ("b.json", MentionKind::File)
+            ]
         );
     }
 

@@ -170,7 +170,12 @@ impl Session {
                     .await
             }
             (_, None) if envelope.data["change"] == haft_tool::UNCHANGED => {
-                Some(Guidance::text("If the task is done, say so."))
+                Some(Guidance::text(match history {
+                    CallHistory::SucceededBefore => "If the task is done, say so.",
+                    CallHistory::New => {
+                        "If the task needs a change, send the call again with the new content."
+                    }
+                }))
             }
             ("search_files", None) if envelope.data["matches"] == 0 => {
                 Some(self.guide_empty_search())

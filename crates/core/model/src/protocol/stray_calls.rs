@@ -145,10 +145,12 @@ impl StrayCallParser {
             }
         }
         let calls = if stop == StopReason::EndTurn {
-            parse_calls(&text, &self.tools).or_else(|| {
-                let rest = self.skip_repeated_lines(&text)?;
-                parse_calls(rest, &self.tools)
-            })
+            parse_calls(&text, &self.tools)
+                .or_else(|| {
+                    let rest = self.skip_repeated_lines(&text)?;
+                    parse_calls(rest, &self.tools)
+                })
+                .or_else(|| parse_calls(cut_invented_result(&text)?, &self.tools))
         } else {
             None
         };
@@ -247,6 +249,13 @@ fn parse_calls<'a>(text: &'a str, tools: &[String]) -> Option<Vec<WrittenCall<'a
         .into_iter()
         .map(|body| parse_call(body, tools))
         .collect()
+}
+
+/// Returns the text before a result that the model invents after its calls. Returns `None` if the
+/// text contains no such result.
+fn cut_invented_result(text: &str) -> Option<&str> {
+    let (calls, _) = text.split_once("\n<tool_response>")?;
+    Some(calls)
 }
 
 /// A call in either of two forms: `name` with `arguments`, or a `function` that contains both.

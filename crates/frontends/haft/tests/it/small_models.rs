@@ -837,6 +837,29 @@ fn repeated_success_ends_as_completed() {
     assert!(asks, "the model is asked");
 }
 
+/// A stub that was written as it was is no finished task. After a change it may be one.
+#[test]
+fn unchanged_write_asks_for_the_new_content_unless_it_is_a_repetition() {
+    let write = |number: u32| {
+        let content = format!("def old_name():\n    return {number}\n");
+        Reply::call(
+            "write_to_file",
+            json!({"path": "lib.py", "content": content}),
+        )
+    };
+    let (rig, _) = small_run(
+        [write(1), write(2), write(2), Reply::text("Done.")],
+        "Return 2 in lib.py.",
+    );
+    let results = tool_results(&rig);
+    assert!(
+        results[0]
+            .ends_with("If the task needs a change, send the call again with the new content.")
+            && results[2].ends_with("If the task is done, say so."),
+        "{results:#?}"
+    );
+}
+
 /// The same edit again is refused, since its text is gone. The task is done all the same.
 #[test]
 fn repeated_edit_that_succeeded_once_ends_as_completed() {
