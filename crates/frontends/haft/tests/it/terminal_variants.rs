@@ -297,13 +297,14 @@ fn refused_connection_of_the_first_request_is_retried() {
     let config = std::fs::read_to_string(rig.home().join("config.toml")).unwrap();
     let address = rig.server.base_url(Api::Anthropic);
     assert!(config.contains(&address), "{config}");
-    rig.configure(&config.replace(&address, "http://127.0.0.1:1"));
+    let config = config.replace(&address, "http://127.0.0.1:1");
+    rig.configure(&format!("{config}\n[retry]\nattempts = 2\n"));
     let mut terminal = Terminal::start(&rig, &["--", "go"], (80, 24));
     terminal.until_text("Cannot connect to http://127.0.0.1:1");
     terminal.until_idle();
     // The screens between two polls count, too.
     let screens = terminal.shown_screens();
-    for retry in ["retry 1 of 5", "retry 5 of 5"] {
+    for retry in ["retry 1 of 2", "retry 2 of 2"] {
         assert!(
             screens.iter().any(|screen| screen.contains(retry)),
             "{retry}: {}",
