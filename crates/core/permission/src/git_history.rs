@@ -184,7 +184,13 @@ fn join_path(folder: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 fn format_hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::with_capacity(2 * id.len());
+    for byte in id {
+        digits.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])),
+        );
+    }
+    digits
 }
 
 #[cfg(test)]
