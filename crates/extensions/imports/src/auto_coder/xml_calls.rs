@@ -127,17 +127,14 @@ fn split_with_fences(text: &str, names: &BTreeSet<&str>, fenced: FencedCalls) ->
         } else {
             read_thinking(rest).or_else(|| read_call(rest, names))
         };
-        match found {
-            Some((piece, length)) => {
-                push_text(&mut pieces, &plain);
-                plain.clear();
-                pieces.push(piece);
-                rest = &rest[length..];
-            }
-            None => {
-                plain.push('<');
-                rest = &rest[1..];
-            }
+        if let Some((piece, length)) = found {
+            push_text(&mut pieces, &plain);
+            plain.clear();
+            pieces.push(piece);
+            rest = &rest[length..];
+        } else {
+            plain.push('<');
+            rest = &rest[1..];
         }
     }
     plain.push_str(rest);
