@@ -305,19 +305,14 @@ impl<'a> Conversion<'a> {
         while let Some(at) = rest.find("${") {
             let (before, from) = rest.split_at(at);
             escape_literal(before, &mut template);
-            let inner = from[2..].split_once('}');
-            match inner.and_then(|(name, after)| {
-                let converted = self.convert_variable(name.trim(), step)?;
-                Some((converted, after))
-            }) {
-                Some((converted, after)) => {
-                    template.push_str(&converted);
-                    rest = after;
-                }
-                None => {
-                    template.push_str("${");
-                    rest = &from[2..];
-                }
+            if let Some((name, after)) = from[2..].split_once('}')
+                && let Some(converted) = self.convert_variable(name.trim(), step)
+            {
+                template.push_str(&converted);
+                rest = after;
+            } else {
+                template.push_str("${");
+                rest = &from[2..];
             }
         }
         escape_literal(rest, &mut template);

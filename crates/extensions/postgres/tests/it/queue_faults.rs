@@ -814,97 +814,103 @@ async fn postgres_queue_ready_tasks_can_be_counted_with_one_right() {
 }
 
 /// Polls read neither 20,000 tasks that are scheduled for later nor, while the limit of the day
-/// leaves no room, the 2,000 tasks of today once for each waiting task. The number of ready tasks is
-/// read by index, too.
+/// leaves no room, the 1,000 tasks of today once for each of 2,000 waiting tasks. The number of ready
+/// tasks is read by index, too.
 #[tokio::test]
 async fn postgres_queue_poll_does_not_read_scheduled_tasks() {
-    let Some(server) = Server::new().await else {
+    let Some(server) = Server::with_database().await else {
         return;
     };
-    let queue = blocking(|| connect_queue(&server));
-    let worker = blocking(|| add_worker(&queue));
+    let worker = blocking(|| add_worker(&connect_queue(&server)));
+    let poll = |taker: &WorkerProfile, polls: usize| {
+        blocking(|| {
+            let queue = connect_queue(&server);
+            for _ in 0..polls {
+                assert_eq!(take_task(&queue, taker), None);
+            }
+        });
+    };
     server
         .change(
             "INSERT INTO queue_tasks (request, conversation, max_attempts, not_before)
              SELECT '{\"prompt\":\"x\"}', 'c' || n, 3, now() + interval '1 day' FROM generate_series(1, 20000) n;
-             ANALYZE queue_tasks; SELECT pg_stat_reset()",
+             ANALYZE queue_tasks",
         )
         .await;
-    blocking(|| {
-        for _ in 0..50 {
-            assert_eq!(take_task(&queue, &new_taker(worker)), None);
-        }
-    });
-    server.change("SELECT pg_stat_clear_snapshot()").await;
-    assert_eq!(
-        rows_read(&server).await,
-        (0, 0),
-        "rows that polls read without and with an index"
-    );
+    reset_statistics(&server).await;
+    poll(&new_taker(worker), 50);
+    let read = read_statistics(&server).await;
+    assert_eq!((read.scanned, read.found), (0, 0), "rows that polls read");
+    assert!(read.scans >= 100, "the polls were counted");
     assert_eq!(server.count(read_scaler_query()).await, 0);
-    assert_eq!(rows_read(&server).await.0, 0, "the view uses indexes");
+    let read = read_statistics(&server).await;
+    assert_eq!((read.scanned, read.found), (0, 0), "the view uses indexes");
 
-    // 1,000 tasks of today have spent the day; 2,000 wait for the next one.
     server
         .change(
             "INSERT INTO queue_tasks (request, conversation, max_attempts, state, outcome, day, spent_usd, usd_limit)
              SELECT '{\"prompt\":\"x\"}', 'd' || n, 3, 'ended', 'completed', (now() AT TIME ZONE 'UTC')::date, 1, 1 FROM generate_series(1, 1000) n;
              INSERT INTO queue_tasks (request, conversation, max_attempts, due, usd_limit)
              SELECT '{\"prompt\":\"x\"}', 'e' || n, 3, true, 1 FROM generate_series(1, 2000) n;
-             ANALYZE queue_tasks; SELECT pg_stat_reset()",
+             ANALYZE queue_tasks",
         )
         .await;
-    let limited = WorkerProfile {
+    reset_statistics(&server).await;
+    let with_limit = |usd: f64| WorkerProfile {
         limits: vec![SpendingLimit {
             label: String::new(),
-            usd: Some(1_000.5),
+            usd: Some(usd),
             tokens: None,
         }],
         ..new_taker(worker)
     };
-    let polls = 5;
-    blocking(|| {
-        for _ in 0..polls {
-            assert_eq!(take_task(&queue, &limited), None);
-        }
-    });
-    let (scanned, found) = rows_read(&server).await;
+    poll(&with_limit(1_000.5), 5);
+    let read = read_statistics(&server).await;
     // Each poll reads the tasks of the day once and the waiting tasks once.
-    let most = polls * (1_000 + 2_000 + 100);
-    assert!(
-        scanned + found <= most,
-        "{scanned} rows without and {found} with an index, of at most {most}"
-    );
-    let roomy = WorkerProfile {
-        limits: vec![SpendingLimit {
-            label: String::new(),
-            usd: Some(1_001.0),
-            tokens: None,
-        }],
-        ..new_taker(worker)
-    };
-    blocking(|| assert!(take_task(&queue, &roomy).is_some(), "one more fits"));
+    let rows = read.scanned + read.found;
+    assert!((5_000..5 * 3_100).contains(&rows), "{rows} rows in 5 polls");
+    blocking(|| {
+        let queue = connect_queue(&server);
+        assert!(take_task(&queue, &with_limit(1_001.0)).is_some(), "it fits");
+    });
     server.end().await;
 }
 
-/// Returns the number of rows of the tasks' table that were read without and with an index since
-/// the statistics of the server were reset.
-async fn rows_read(server: &Server) -> (i64, i64) {
-    // The server publishes the figures of a connection once it is idle for a second, or at its end.
-    let mut last = (-1, -1);
-    loop {
-        let read = async |column: &str| {
-            let sql = format!(
-                "SELECT coalesce(sum({column}), 0)::bigint FROM pg_stat_user_tables
-                 WHERE relname = 'queue_tasks' AND schemaname = current_schema()"
-            );
-            server.count(sql).await
-        };
-        let now = (read("seq_tup_read").await, read("idx_tup_fetch").await);
-        if now == last {
-            return now;
-        }
-        last = now;
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+/// What was read from the tasks' table since the statistics were reset.
+struct ReadStatistics {
+    /// The rows that were read without an index.
+    scanned: i64,
+    /// The rows that were read with an index.
+    found: i64,
+    /// The number of index scans.
+    scans: i64,
+}
+
+/// Waits until all connections are closed: each adds its figures to the statistics at its end.
+async fn wait_for_closed_connections(server: &Server) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                   AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    while server.count(sql.to_owned()).await > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn reset_statistics(server: &Server) {
+    wait_for_closed_connections(server).await;
+    server.change("SELECT pg_stat_reset()").await;
+}
+
+async fn read_statistics(server: &Server) -> ReadStatistics {
+    wait_for_closed_connections(server).await;
+    let read = async |column: &str| {
+        let sql = format!(
+            "SELECT coalesce(sum({column}), 0)::bigint FROM pg_stat_user_tables WHERE relname = 'queue_tasks'"
+        );
+        server.count(sql).await
+    };
+    ReadStatistics {
+        scanned: read("seq_tup_read").await,
+        found: read("idx_tup_fetch").await,
+        scans: read("idx_scan").await,
     }
 }

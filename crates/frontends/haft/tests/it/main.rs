@@ -99,6 +99,8 @@ mod prose;
 mod protocols;
 mod proxy;
 mod purge;
+#[cfg(feature = "postgres")]
+mod queue_commands;
 #[cfg(feature = "rag")]
 mod rag;
 #[cfg(feature = "rag")]
