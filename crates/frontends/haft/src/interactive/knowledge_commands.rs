@@ -51,34 +51,29 @@ impl TuiSession<'_> {
     ) -> anyhow::Result<String> {
         let root = self.project.root.clone();
         let new = useful::locate_range(&self.project.cwd, &root, path, lines, description)?;
-        match self.stored_ranges() {
-            Some(stored) => {
-                let added = stored.add(new).await.map_err(notes::to_command_error)?;
-                Ok(useful::added_range_to_text(&added))
-            }
-            None => {
-                let waiting = self.waiting_ranges();
-                waiting.push(new);
-                Ok(useful::format_ranges(number_ranges(waiting)))
-            }
+        if let Some(stored) = self.stored_ranges() {
+            let added = stored.add(new).await.map_err(notes::to_command_error)?;
+            return Ok(useful::added_range_to_text(&added));
         }
+        let waiting = self.waiting_ranges();
+        waiting.push(new);
+        Ok(useful::format_ranges(number_ranges(waiting)))
     }
 
     async fn remove_range(&mut self, number: u32) -> anyhow::Result<String> {
         let unknown = || usage_error(text!("interactive-useful-unknown", number));
-        let item = match self.stored_ranges() {
-            Some(stored) => match stored.delete(number).await {
+        let item = if let Some(stored) = self.stored_ranges() {
+            match stored.delete(number).await {
                 Err(PortError::Unknown { .. }) => return Err(unknown()),
                 deleted => deleted.map_err(notes::to_command_error)?,
-            },
-            None => {
-                let waiting = self.waiting_ranges();
-                let mut numbered = number_ranges(waiting);
-                let index = numbered.iter().position(|item| item.number == number);
-                let index = index.ok_or_else(unknown)?;
-                waiting.remove(index);
-                numbered.swap_remove(index)
             }
+        } else {
+            let waiting = self.waiting_ranges();
+            let mut numbered = number_ranges(waiting);
+            let index = numbered.iter().position(|item| item.number == number);
+            let index = index.ok_or_else(unknown)?;
+            waiting.remove(index);
+            numbered.swap_remove(index)
         };
         Ok(text!("useful-removed", item = useful::format_item(&item)))
     }
