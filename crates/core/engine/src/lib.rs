@@ -44,6 +44,7 @@ pub use request::compact::CompactionOutcome;
 pub use request::edit::{CacheState, ContextLine, ContextPage, EditEffect, RangeSummary};
 pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};
 pub use session::Session;
+pub use session::attach_port::{AttachPort, ModeListener};
 pub use session::config::{
     KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
     SafetySettings, Services, SessionConfig, SessionFolders, SharedServices, TaskSettings,

@@ -5,6 +5,7 @@
 //! sent requests leave for the next one) and [`Meter`] (tokens, money, limits). The session only
 //! coordinates them.
 
+pub(crate) mod attach_port;
 pub(crate) mod config;
 pub(crate) mod model_opener;
 pub(crate) mod models;
@@ -18,6 +19,7 @@ pub(crate) mod tasks;
 pub(crate) mod title;
 pub(crate) mod transcript;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_context::{ContextError, View};
@@ -79,6 +81,11 @@ pub(crate) struct AgentLinks {
 impl Session {
     pub fn conversation(&self) -> &Conversation {
         self.transcript.conversation()
+    }
+
+    /// Returns the folder in which the session works.
+    pub fn working_folder(&self) -> &Path {
+        &self.config.folders.workspace.cwd
     }
 
     pub fn model(&self) -> &ModelSpec {

@@ -17,6 +17,7 @@ use haft_tool::{CallObserver, ChangeRecords, Tool, Workspace};
 use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
+use super::attach_port::AttachPort;
 use super::model_opener::{ModelOpener, SideModels, Standby};
 use super::recorded_run::RecordedRun;
 use crate::agents::hub::Hub;
@@ -212,6 +213,9 @@ pub struct TaskSettings {
     pub leftovers: Leftovers,
     /// The approver of tool calls. If `None`, calls that need approval are refused.
     pub approver: Option<Arc<dyn Approver>>,
+    /// The further front ends of the session; `None` if it has only its own. Sub-agents have none:
+    /// their events are part of the session's.
+    pub attach_port: Option<Arc<dyn AttachPort>>,
 }
 
 /// Controls what happens to terminal sessions and background tasks at the end of a turn.

@@ -26,6 +26,11 @@ impl ModeSwitch {
         self.0.set_mode(mode);
     }
 
+    /// Returns the current mode.
+    pub fn mode(&self) -> PermissionMode {
+        self.0.mode()
+    }
+
     /// Adds a rule for the rest of the session, starting with the next tool call. Nothing is
     /// written to a file.
     pub fn add_rule(&self, decision: Decision, rule: PermissionRule) {

@@ -149,7 +149,11 @@ impl Session {
             mailbox: Some(mailbox),
             inherited: None,
         };
-        Self::load(config, services, registry, opened, lineage).await
+        let session = Self::load(config, services, registry, opened, lineage).await?;
+        if let Some(port) = session.attach_port() {
+            port.session_opened(&session);
+        }
+        Ok(session)
     }
 
     /// Opens a conversation with the given messages as read-only: nothing is written, and the

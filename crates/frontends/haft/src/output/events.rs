@@ -20,6 +20,10 @@ pub(crate) struct Printer {
     text: String,
     /// True if progress goes to stdout instead of stderr: for a run that another process executes.
     on_stdout: bool,
+    /// True if a result in JSON is held back until [`Self::print_held_result`], because another turn
+    /// may follow.
+    holds_result: bool,
+    held: Vec<Value>,
     /// The view of a run at a terminal; `None` if the output is read by a program.
     live: Option<LiveRun>,
     /// True if events are also exported as trace spans.
@@ -42,6 +46,22 @@ impl Printer {
             on_stdout: true,
             ..self
         }
+    }
+
+    /// With the format `json`, prints only the result of the last turn, when
+    /// [`Self::print_held_result`] is called.
+    pub(crate) fn with_held_result(self) -> Self {
+        Self {
+            holds_result: true,
+            ..self
+        }
+    }
+
+    /// Prints the result that was held back.
+    pub(crate) fn print_held_result(&mut self) {
+        self.held
+            .drain(..)
+            .for_each(|line| super::print_json_line(&line));
     }
 
     /// Shows progress, Markdown and cost, if the run is at a terminal and its format is text.
@@ -72,6 +92,13 @@ impl Printer {
 }
 
 impl EventSink for Printer {
+    fn attached_input_joined(&mut self, input: &str) {
+        match self.format {
+            OutputFormat::Text => super::print_to_stderr(&format!("› {input}")),
+            OutputFormat::Json | OutputFormat::StreamJson => {}
+        }
+    }
+
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
         if self.traced {
@@ -89,7 +116,9 @@ impl EventSink for Printer {
         match self.format {
             OutputFormat::StreamJson => lines.iter().for_each(super::print_json_line),
             OutputFormat::Json => {
-                if matches!(event.body, EventBody::Result(_)) {
+                if matches!(event.body, EventBody::Result(_)) && self.holds_result {
+                    self.held = lines;
+                } else if matches!(event.body, EventBody::Result(_)) {
                     lines.iter().for_each(super::print_json_line);
                 }
             }
