@@ -33,6 +33,7 @@ pub use host::{
     WrittenPrompt,
 };
 pub use mcp_server::{
-    DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskCaller, TaskError,
-    TaskQuestion, TaskRuns, TaskServer, TaskState, TaskStatus, TaskView,
+    AttachedTask, AttachedTasks, DelegatedTask, DelegatedTasks, FollowedState, HttpAccess,
+    RunRequest, TaskApproval, TaskCaller, TaskError, TaskQuestion, TaskRuns, TaskServer, TaskState,
+    TaskStatus, TaskView,
 };

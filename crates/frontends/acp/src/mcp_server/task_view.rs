@@ -239,6 +239,21 @@ impl TaskState {
         false
     }
 
+    /// Adds an approval that waits for an answer.
+    pub(super) fn open_approval(&mut self, approval: TaskApproval) {
+        self.activity = format!("asks for the approval of {}", approval.tool);
+        self.view.approvals.push(approval);
+        self.view.status = TaskStatus::Waiting;
+    }
+
+    /// Removes an approval that was answered or is no longer needed.
+    pub(super) fn close_approval(&mut self, id: &str) {
+        self.view.approvals.retain(|one| one.approval_id != id);
+        if self.is_running && self.view.approvals.is_empty() {
+            self.view.status = TaskStatus::Running;
+        }
+    }
+
     /// Records the result of the run.
     pub(super) fn finish_run(&mut self, result: TurnResult) {
         self.is_running = false;

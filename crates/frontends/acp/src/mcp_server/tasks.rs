@@ -206,12 +206,7 @@ impl DelegatedTask {
 
     fn forget_approval(&self, id: &str) {
         lock_mutex(&self.replies).remove(id);
-        self.state.send_modify(|state| {
-            state.view.approvals.retain(|one| one.approval_id != id);
-            if state.is_running && state.view.approvals.is_empty() {
-                state.view.status = TaskStatus::Running;
-            }
-        });
+        self.state.send_modify(|state| state.close_approval(id));
     }
 }
 
@@ -241,11 +236,8 @@ impl Approver for TaskApprover {
         let (sender, receiver) = oneshot::channel();
         lock_mutex(&task.replies).insert(id.clone(), sender);
         let open = OpenApproval(task, id.clone());
-        task.state.send_modify(|state| {
-            state.view.approvals.push(TaskApproval::new(id, approval));
-            state.view.status = TaskStatus::Waiting;
-            state.activity = format!("asks for the approval of {}", approval.tool);
-        });
+        task.state
+            .send_modify(|state| state.open_approval(TaskApproval::new(id, approval)));
         let reply = receiver.await.unwrap_or(ApprovalReply::No {
             reason: String::new(),
         });

@@ -22,7 +22,7 @@ fn rig(replies: impl IntoIterator<Item = Reply>) -> Rig {
     Rig::new(Api::Anthropic, Script::turns(replies).unwrap())
 }
 
-fn question() -> Reply {
+pub(crate) fn question() -> Reply {
     Reply::call(
         "ask_followup_question",
         json!({"question": "Which color?", "options": ["red", "blue"]}),
@@ -30,10 +30,10 @@ fn question() -> Reply {
 }
 
 /// A headless run that stays alive at questions.
-struct StayingRun(Option<Child>);
+pub(crate) struct StayingRun(Option<Child>);
 
 impl StayingRun {
-    fn start(rig: &Rig, arguments: &[&str]) -> Self {
+    pub(crate) fn start(rig: &Rig, arguments: &[&str]) -> Self {
         let mut all = vec!["run", "--stay"];
         all.extend(arguments);
         let child = rig
@@ -46,12 +46,12 @@ impl StayingRun {
     }
 
     /// Waits until the run has ended by itself.
-    fn finish(mut self) -> Ran {
+    pub(crate) fn finish(mut self) -> Ran {
         let output: Output = self.0.take().unwrap().wait_with_output().unwrap();
         Ran(output)
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let child = self.0.as_mut().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -71,7 +71,7 @@ fn list_sessions(rig: &Rig) -> Value {
 }
 
 /// Waits until the only running session has a state, and returns the id of its conversation.
-fn wait_for_state(rig: &Rig, state: &str) -> String {
+pub(crate) fn wait_for_state(rig: &Rig, state: &str) -> String {
     let mut id = String::new();
     wait_until(state, || {
         let listed = list_sessions(rig);
@@ -85,11 +85,11 @@ fn wait_for_state(rig: &Rig, state: &str) -> String {
 }
 
 /// Attaches to the only running session of the project.
-fn attach(rig: &Rig) -> DrivenRun {
+pub(crate) fn attach(rig: &Rig) -> DrivenRun {
     DrivenRun::spawn(rig.command(&["attach", "--json"]))
 }
 
-fn allow(request: &Value) -> Value {
+pub(crate) fn allow(request: &Value) -> Value {
     json!({"type": "approval", "id": request["id"], "decision": "allow"})
 }
 
@@ -107,7 +107,7 @@ fn attach_line(version: u32) -> String {
 }
 
 /// Returns the texts of the user's messages in the newest conversation.
-fn stored_inputs(rig: &Rig) -> Vec<String> {
+pub(crate) fn stored_inputs(rig: &Rig) -> Vec<String> {
     let exported = rig.export();
     let messages = exported["messages"].as_array().unwrap();
     messages
@@ -571,17 +571,21 @@ fn terminal_attaches_to_a_run_and_leaves_it() {
         "{screen}"
     );
     terminal.press("y");
-    terminal.until_text("Which color?");
+    // Before the list is open, Esc would interrupt the turn.
+    terminal.until_text("Enter to select");
     assert!(rig.project().join("a.txt").exists());
     // The session goes on without this terminal.
     terminal.press("\u{1b}");
+    terminal.until("the closed list", |screen| {
+        !screen.contents().contains("Enter to select")
+    });
     terminal.press("\u{4}");
     let (code, screen) = terminal.wait_for_exit();
     assert_eq!(code, 0);
     assert!(screen.contains("the session goes on"), "{screen}");
     wait_for_state(&rig, "idle");
     let mut terminal = Terminal::start(&rig, &["attach"], (90, 30));
-    terminal.until_text("Which color?");
+    terminal.until_text("Enter to select");
     // The list is closed, so that the answer is typed.
     terminal.press("\u{1b}");
     terminal.until("the closed list", |screen| {
