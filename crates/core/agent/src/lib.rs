@@ -75,7 +75,8 @@ pub use haft_engine::hub;
 pub use haft_engine::{
     Approval, ApprovalReply, Approver, AttachPort, CHANGED_ARGUMENTS_NOTE, Callback,
     ConversationChoice, EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeListener,
-    ModeSwitch, OpenError, RunReport, Session, SubjectKind, parse_hook_output, sent_from_outline,
+    ModeSwitch, OpenError, OpenedSession, RunReport, Session, SubjectKind, parse_hook_output,
+    sent_from_outline,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};

@@ -29,7 +29,7 @@ pub mod turn;
 pub use agents::hub;
 pub use budget::shared_budget::SharedBudget;
 pub use calls::approval::{Approval, ApprovalReply, Approver, SubjectKind};
-pub use calls::permit::DecisionState;
+pub use calls::permit::{DecisionState, ModeSwitch};
 pub use error::{EditContextError, EngineError, Notice};
 pub use hooks::{
     Callback, CommandHook, HookContext, HookEvent, HookHost, HookOutcome, StartGuard, StartRefusal,
@@ -44,7 +44,6 @@ pub use request::compact::CompactionOutcome;
 pub use request::edit::{CacheState, ContextLine, ContextPage, EditEffect, RangeSummary};
 pub use request::quotes::{prefix_cache_from_outlines, sent_from_outline};
 pub use session::Session;
-pub use session::attach_port::{AttachPort, ModeListener};
 pub use session::config::{
     KnowledgeSettings, Leftovers, ModelServices, ProjectRules, PromptSettings, Roles,
     SafetySettings, Services, SessionConfig, SessionFolders, SharedServices, TaskSettings,
@@ -52,7 +51,6 @@ pub use session::config::{
 };
 pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
-pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
 pub use session::recorded_run::{
     RecordedRun, RepeatedCalls, ReplayedCall, has_context_edits, load_image_descriptions,
@@ -61,4 +59,5 @@ pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
 pub use turn::answer::{AnswerSchema, SchemaError};
+pub use turn::attach_port::{AttachPort, ModeListener, OpenedSession};
 pub use turn::turn_io::EventSink;

@@ -5,7 +5,6 @@
 //! sent requests leave for the next one) and [`Meter`] (tokens, money, limits). The session only
 //! coordinates them.
 
-pub(crate) mod attach_port;
 pub(crate) mod config;
 pub(crate) mod model_opener;
 pub(crate) mod models;
@@ -19,7 +18,6 @@ pub(crate) mod tasks;
 pub(crate) mod title;
 pub(crate) mod transcript;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use haft_context::{ContextError, View};
@@ -37,6 +35,7 @@ use crate::hooks::HookRunner;
 use crate::prompt::prompt_context::PromptContext;
 use crate::request::sent_state::SentState;
 use crate::stored_state::ImageDescriptions;
+use crate::turn::attach_port::AttachPort;
 use config::{Services, SessionConfig};
 use planner::PlannerState;
 use transcript::Transcript;
@@ -83,9 +82,9 @@ impl Session {
         self.transcript.conversation()
     }
 
-    /// Returns the folder in which the session works.
-    pub fn working_folder(&self) -> &Path {
-        &self.config.folders.workspace.cwd
+    /// Returns the further front ends of this session, or `None` if none can attach.
+    pub fn attach_port(&self) -> Option<&Arc<dyn AttachPort>> {
+        self.config.task.attach_port.as_ref()
     }
 
     pub fn model(&self) -> &ModelSpec {

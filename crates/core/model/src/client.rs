@@ -230,7 +230,7 @@ impl Client {
                 continue;
             }
             let is_long = self.retry.outlasts_wait(failure.hint);
-            let counted = if is_long { 0 } else { *retries - long_waits };
+            let counted = (!is_long).then(|| *retries - long_waits);
             let Some(delay) = self.next_delay(&failure, counted, started.elapsed(), &mut backoff)
             else {
                 return Err(self.final_error(failure.error, *retries));
@@ -280,11 +280,12 @@ impl Client {
         }
     }
 
-    /// Returns the wait before the next attempt, or `None` to give up.
+    /// Returns the wait before the next attempt, or `None` to give up. `retries` is the number of
+    /// earlier retries that count, or `None` if this one does not count.
     fn next_delay(
         &mut self,
         failure: &ExchangeFailure,
-        retries: u32,
+        retries: Option<u32>,
         elapsed: Duration,
         backoff: &mut Backoff,
     ) -> Option<Duration> {
@@ -297,7 +298,8 @@ impl Client {
         if !failure.is_transient()
             || self
                 .retry_limit(failure)
-                .is_some_and(|limit| retries >= limit)
+                .zip(retries)
+                .is_some_and(|(limit, retries)| retries >= limit)
         {
             return None;
         }
@@ -307,7 +309,7 @@ impl Client {
         let longest = Duration::from_millis(self.retry.max_delay_ms);
         let own = || {
             PROBE_DELAYS
-                .get(retries as usize)
+                .get(retries.unwrap_or_default() as usize)
                 .map(|wait| (*wait).min(longest))
         };
         let wait = failure.hint.or_else(own)?;

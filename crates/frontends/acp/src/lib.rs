@@ -11,6 +11,7 @@
 //! `editor_files.rs`, `terminal.rs`). [`TaskServer`] is the MCP server.
 
 mod approval;
+mod attached_session;
 mod diffs;
 mod dispatch;
 mod editor_files;

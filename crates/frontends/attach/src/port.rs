@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use haft_agent::{Approver, AttachPort, ModeListener, Session, TaskSettings};
+use haft_agent::{Approver, AttachPort, ModeListener, OpenedSession, TaskSettings};
 use haft_types::Event;
 use tokio_util::sync::CancellationToken;
 
@@ -57,22 +57,22 @@ impl Drop for SessionPort {
 
 #[async_trait]
 impl AttachPort for SessionPort {
-    fn session_opened(&self, session: &Session) {
-        let conversation = session.conversation();
+    fn session_opened(&self, session: OpenedSession<'_>) {
+        let conversation = session.conversation;
         let info = SessionInfo {
             version: PROTOCOL_VERSION,
             haft: self.settings.haft_version.clone(),
             conversation_id: conversation.id.to_string(),
             name: conversation.name.clone(),
-            model: session.model().full_name(),
-            mode: session.mode(),
-            cwd: session.working_folder().display().to_string(),
+            model: session.model.full_name(),
+            mode: session.mode_switch.mode(),
+            cwd: session.working_folder.display().to_string(),
             namespace: conversation.namespace.clone(),
             process: std::process::id(),
             state: AttachState::Closed,
             client: 0,
         };
-        self.room.open(info, session.mode_switch());
+        self.room.open(info, session.mode_switch);
         let name = conversation.id.short_prefix();
         match SocketServer::start(&self.settings.folder, name, Arc::clone(&self.room)) {
             Ok(server) => {

@@ -17,7 +17,6 @@ use haft_tool::{CallObserver, ChangeRecords, Tool, Workspace};
 use haft_tools::{ProjectCopies, Running};
 use haft_types::{Clock, IdSource, ModelSpec, TokenCounter};
 
-use super::attach_port::AttachPort;
 use super::model_opener::{ModelOpener, SideModels, Standby};
 use super::recorded_run::RecordedRun;
 use crate::agents::hub::Hub;
@@ -29,6 +28,7 @@ use crate::error::Notice;
 use crate::hooks::Callback;
 use crate::prompt::external::ToolHelp;
 use crate::turn::answer::AnswerSchema;
+use crate::turn::attach_port::AttachPort;
 
 /// The services and models with which one session works.
 pub struct Services {

@@ -13,7 +13,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use super::attach_port::{AttachSink, AttachTurn};
 use super::recorded_run::{ANSWER_PREFIX, PLAN_OVER_SUFFIX};
 use super::secrets::mask_text;
 use crate::agents::parent::Rank;
@@ -24,6 +23,7 @@ use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names::{self, GOAL_INSTRUCTION};
 use crate::prompt::attachments::PreparedInput;
+use crate::turn::attach_port::{AttachSink, AttachTurn};
 use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
 use crate::turn::outcome::{RequestedResult, build_turn_result, mark_nothing_changed};

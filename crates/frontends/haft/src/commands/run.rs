@@ -20,8 +20,8 @@ use haft_claude::{
 };
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    AnswerSchema, ConversationChoice, PromptSettings, Roles, RunReport, Session, TaskSettings,
-    ToolSettings,
+    AnswerSchema, ConversationChoice, EventSink, PromptSettings, Roles, RunReport, Session,
+    TaskSettings, ToolSettings,
 };
 #[cfg(feature = "mcp")]
 use haft_mcp::GivenServers;
@@ -89,6 +89,9 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
         let mut printer = build_printer(args, places, &project, &session, mode).with_held_result();
+        if args.stay {
+            printer = printer.with_awaited_answers();
+        }
         session.attach_images(images);
         let mut turns = AttendedTurns::new(&session, absent.as_deref(), &cancel);
         let mut input = task;
@@ -98,7 +101,10 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
                 .run(input, &mut printer, &cancel.child_token())
                 .await;
             match turns.next_prompt(&report).await {
-                Some(prompt) => input = Some(prompt),
+                Some(prompt) => {
+                    printer.attached_input_joined(&prompt);
+                    input = Some(prompt);
+                }
                 None => break report,
             }
         };

@@ -24,6 +24,8 @@ pub(crate) struct Printer {
     /// may follow.
     holds_result: bool,
     held: Vec<Value>,
+    /// True if the run itself waits for the answer to a question.
+    awaits_answers: bool,
     /// The view of a run at a terminal; `None` if the output is read by a program.
     live: Option<LiveRun>,
     /// True if events are also exported as trace spans.
@@ -53,6 +55,14 @@ impl Printer {
     pub(crate) fn with_held_result(self) -> Self {
         Self {
             holds_result: true,
+            ..self
+        }
+    }
+
+    /// Leaves out how a turn that waits for an answer is continued, because the run itself waits.
+    pub(crate) fn with_awaited_answers(self) -> Self {
+        Self {
+            awaits_answers: true,
             ..self
         }
     }
@@ -252,6 +262,7 @@ impl Printer {
                 match result.outcome {
                     // The error event has already printed the failure.
                     Outcome::Completed | Outcome::Failed => return,
+                    Outcome::Waiting if self.awaits_answers => return,
                     // The result of the call has already printed why it was denied.
                     Outcome::Waiting if result.code == "denied" => {
                         format!("haft: {}", text!("output-denied"))

@@ -165,6 +165,9 @@ fn run_that_stays_is_followed_answered_and_steered() {
     assert_eq!((ran.code(), ran.stdout().as_str()), (0, "Done.\n"));
     assert!(
         ran.stderr().contains("waits for the approval of")
+            && ran
+                .stderr()
+                .contains("Allowed in another terminal.\n› with two lines\n")
             && ran.stderr().contains(&format!("haft attach {}", &id[..8])),
         "{}",
         ran.stderr()

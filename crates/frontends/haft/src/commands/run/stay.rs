@@ -10,9 +10,11 @@ use haft_messages::CallHeadline;
 use haft_types::{Decision, Form, FormOutcome, Outcome};
 use tokio_util::sync::CancellationToken;
 
+use super::approve::describe_reply_elsewhere;
 use crate::cli::options::RunArgs;
 use crate::commands::permissions;
 use crate::output;
+use crate::output::progress_line::pause_line;
 
 /// The user of a run with `--stay`, who answers only through `haft attach`.
 pub(super) struct AbsentUser {
@@ -46,13 +48,21 @@ impl Approver for AbsentUser {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
         let call = CallHeadline::new(&approval.tool, &approval.arguments).to_line();
         self.report_wait(&text!("run-stay-approval", call));
+        let _paused = pause_line();
         std::future::pending().await
     }
 
     async fn fill_form(&self, form: &Form) -> FormOutcome {
         let from = &form.requester;
         self.report_wait(&text!("run-stay-form", from));
+        let _paused = pause_line();
         std::future::pending().await
+    }
+
+    fn answered_elsewhere(&self, _approval: &Approval, reply: &ApprovalReply) {
+        if !self.is_job {
+            output::print_to_stderr(describe_reply_elsewhere(reply));
+        }
     }
 
     async fn save_rules(&self, rules: &[String]) -> Result<(), String> {

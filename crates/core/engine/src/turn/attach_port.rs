@@ -2,17 +2,28 @@
 //! their input joins its turns.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::path::Path;
 
 use async_trait::async_trait;
-use haft_types::{Event, PermissionMode};
+use haft_store::Conversation;
+use haft_types::{Event, ModelSpec, PermissionMode};
 use tokio_util::sync::CancellationToken;
 
-use super::Session;
-use crate::turn::turn_io::EventSink;
+use super::turn_io::EventSink;
+use crate::calls::permit::ModeSwitch;
 
 /// A function that is called with a new permission mode.
 pub type ModeListener = Box<dyn Fn(PermissionMode) + Send + Sync>;
+
+/// The description of a session that was just opened.
+pub struct OpenedSession<'a> {
+    pub conversation: &'a Conversation,
+    pub model: &'a ModelSpec,
+    /// The folder in which the session works.
+    pub working_folder: &'a Path,
+    /// Changes the permission mode of the session.
+    pub mode_switch: ModeSwitch,
+}
 
 /// The further front ends of a session. The session's own front end is the [`EventSink`] of its
 /// turns. Except for the asynchronous methods, all must return quickly, because the turn waits
@@ -20,7 +31,7 @@ pub type ModeListener = Box<dyn Fn(PermissionMode) + Send + Sync>;
 #[async_trait]
 pub trait AttachPort: Send + Sync {
     /// Called once the session is open.
-    fn session_opened(&self, session: &Session);
+    fn session_opened(&self, session: OpenedSession<'_>);
 
     /// Called when a turn begins. The turn ends early if `cancel` is canceled.
     fn begin_turn(&self, cancel: &CancellationToken);
@@ -64,13 +75,6 @@ pub trait AttachPort: Send + Sync {
 
     /// Ends all connections, after the events so far were sent. Called when the session is closed.
     async fn close(&self);
-}
-
-impl Session {
-    /// Returns the further front ends of this session, or `None` if none can attach.
-    pub fn attach_port(&self) -> Option<&Arc<dyn AttachPort>> {
-        self.config.task.attach_port.as_ref()
-    }
 }
 
 /// Passes the events of a turn to the session's own front end and to the further ones, and collects
