@@ -53,7 +53,11 @@ pub struct Agent {
     pub(crate) model_source: Option<ModelSource>,
     pub(crate) changes: Arc<dyn ChangeRecords>,
     pub(crate) copies: Option<Arc<dyn ProjectCopies>>,
+    attach_setup: Option<AttachSetup>,
 }
+
+/// A function that adds further front ends to the task settings of a session.
+pub(crate) type AttachSetup = Arc<dyn Fn(&mut TaskSettings) + Send + Sync>;
 
 /// A listener that is called with the masker of each session before the session is opened.
 pub(crate) type MaskerListener = Arc<dyn Fn(&Masker) + Send + Sync>;
@@ -75,6 +79,7 @@ impl Agent {
             model_source: None,
             changes: Arc::new(NoChangeRecords),
             copies: None,
+            attach_setup: None,
         }
     }
 
@@ -190,6 +195,18 @@ impl Agent {
         }
     }
 
+    /// Sets a function that is called with the task settings of each session before the session is
+    /// opened. It can let further front ends attach to the session.
+    pub fn with_attach_setup(
+        self,
+        set_up: impl Fn(&mut TaskSettings) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            attach_setup: Some(Arc::new(set_up)),
+            ..self
+        }
+    }
+
     /// Sets the change records, in which the content of a file is saved before a tool call changes
     /// the file.
     pub fn with_change_records(self, changes: Arc<dyn ChangeRecords>) -> Self {
@@ -249,7 +266,10 @@ impl Agent {
     }
 
     /// Opens the session of a run.
-    pub async fn open(&self, plan: RunPlan) -> Result<Session, SetupError> {
+    pub async fn open(&self, mut plan: RunPlan) -> Result<Session, SetupError> {
+        if let Some(set_up) = &self.attach_setup {
+            set_up(&mut plan.task);
+        }
         let (session, services, which) = Box::pin(self.prepare_session(plan)).await?;
         Ok(Box::pin(Session::open(session, services, which)).await?)
     }

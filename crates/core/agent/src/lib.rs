@@ -74,9 +74,10 @@ pub use error::{ConfigError, FolderError, KeyError, SandboxSetupError, SetupErro
 pub use haft_engine::hub;
 /// The parts of a running session that a front end needs: events, approvals, hooks.
 pub use haft_engine::{
-    Approval, ApprovalReply, Approver, CHANGED_ARGUMENTS_NOTE, Callback, ConversationChoice,
-    EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeSwitch, OpenError, RunReport,
-    Session, SubjectKind, parse_hook_output, sent_from_outline,
+    Approval, ApprovalReply, Approver, AttachPort, CHANGED_ARGUMENTS_NOTE, Callback,
+    ConversationChoice, EventSink, HookContext, HookEvent, HookOutcome, MAIN_AGENT, ModeListener,
+    ModeSwitch, OpenError, OpenedSession, RunReport, Session, SubjectKind, parse_hook_output,
+    sent_from_outline,
 };
 /// The parts of the engine that extensions use: notices and the start of programs.
 pub use haft_engine::{DecisionState, Notice, StartGuard, StartRequest};

@@ -224,6 +224,11 @@ impl Places {
         self.state.join("jobs")
     }
 
+    /// Returns the folder for the sockets of running sessions, at which further front ends attach.
+    pub fn attach_folder(&self) -> PathBuf {
+        self.state.join("attach")
+    }
+
     /// Returns the file with the input history of a project. `namespace` is the namespace of its
     /// conversations.
     pub fn history_file(&self, namespace: &str) -> PathBuf {

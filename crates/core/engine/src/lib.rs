@@ -29,7 +29,7 @@ pub mod turn;
 pub use agents::hub;
 pub use budget::shared_budget::SharedBudget;
 pub use calls::approval::{Approval, ApprovalReply, Approver, SubjectKind};
-pub use calls::permit::DecisionState;
+pub use calls::permit::{DecisionState, ModeSwitch};
 pub use error::{EditContextError, EngineError, Notice};
 pub use hooks::{
     Callback, CommandHook, HookContext, HookEvent, HookHost, HookOutcome, StartGuard, StartRefusal,
@@ -51,7 +51,6 @@ pub use session::config::{
 };
 pub use session::model_opener::{ModelOpener, SideModels, Standby};
 pub use session::models::SwitchError;
-pub use session::modes::ModeSwitch;
 pub use session::open::{ConversationChoice, OpenError};
 pub use session::recorded_run::{
     RecordedRun, RepeatedCalls, ReplayedCall, has_context_edits, load_image_descriptions,
@@ -60,4 +59,5 @@ pub use session::run::RunReport;
 pub use session::tasks::TaskWatch;
 pub use session::title::TitleRequest;
 pub use turn::answer::{AnswerSchema, SchemaError};
+pub use turn::attach_port::{AttachPort, ModeListener, OpenedSession};
 pub use turn::turn_io::EventSink;

@@ -36,6 +36,7 @@ use crate::hooks::HookRunner;
 use crate::prompt::prompt_context::PromptContext;
 use crate::request::sent_state::SentState;
 use crate::stored_state::ImageDescriptions;
+use crate::turn::attach_port::AttachPort;
 use config::{Services, SessionConfig};
 use planner::PlannerState;
 use transcript::Transcript;
@@ -82,6 +83,11 @@ pub(crate) struct AgentLinks {
 impl Session {
     pub fn conversation(&self) -> &Conversation {
         self.transcript.conversation()
+    }
+
+    /// Returns the further front ends of this session, or `None` if none can attach.
+    pub fn attach_port(&self) -> Option<&Arc<dyn AttachPort>> {
+        self.config.task.attach_port.as_ref()
     }
 
     pub fn model(&self) -> &ModelSpec {

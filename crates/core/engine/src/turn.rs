@@ -9,6 +9,7 @@
 //! flight at a time.
 
 pub(crate) mod answer;
+pub(crate) mod attach_port;
 pub(crate) mod change_request;
 pub(crate) mod driver;
 pub(crate) mod event_log;

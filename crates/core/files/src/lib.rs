@@ -33,6 +33,7 @@ mod file;
 mod folder;
 mod lock;
 mod read;
+mod socket;
 mod tighten;
 
 pub use file::{
@@ -44,4 +45,5 @@ pub use folder::{
 };
 pub use lock::LockFile;
 pub use read::{read_limited, read_text};
+pub use socket::{bind_private_socket, connect_private_socket};
 pub use tighten::{tighten_mode, tighten_tree};

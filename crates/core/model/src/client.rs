@@ -194,6 +194,7 @@ impl Client {
         let mut body = self.encode_request(request);
         let ids = CallIds::for_reply_to(request);
         let mut backoff = Backoff::new(&self.retry);
+        let mut long_waits = 0;
         loop {
             let decoder = wire::create_decoder(self.spec.api, ids.clone());
             let decoder = decode_text_calls(
@@ -228,10 +229,13 @@ impl Client {
                 body = self.encode_request(request);
                 continue;
             }
-            let Some(delay) = self.next_delay(&failure, *retries, started.elapsed(), &mut backoff)
+            let is_long = self.retry.outlasts_wait(failure.hint);
+            let counted = (!is_long).then(|| *retries - long_waits);
+            let Some(delay) = self.next_delay(&failure, counted, started.elapsed(), &mut backoff)
             else {
                 return Err(self.final_error(failure.error, *retries));
             };
+            long_waits += u32::from(is_long);
             *retries += 1;
             let model = self.spec.full_name();
             let delay_ms = delay.as_millis() as u64;
@@ -245,7 +249,7 @@ impl Client {
             );
             sink(Delta::Retry {
                 attempt,
-                limit: self.retry_limit(&failure),
+                limit: self.retry_limit(&failure).filter(|_| !is_long),
                 delay_ms,
                 reason: failure.error.to_string(),
                 billed: failure.error.may_be_billed(),
@@ -276,11 +280,12 @@ impl Client {
         }
     }
 
-    /// Returns the wait before the next attempt, or `None` to give up.
+    /// Returns the wait before the next attempt, or `None` to give up. `retries` is the number of
+    /// earlier retries that count, or `None` if this one does not count.
     fn next_delay(
         &mut self,
         failure: &ExchangeFailure,
-        retries: u32,
+        retries: Option<u32>,
         elapsed: Duration,
         backoff: &mut Backoff,
     ) -> Option<Duration> {
@@ -293,7 +298,8 @@ impl Client {
         if !failure.is_transient()
             || self
                 .retry_limit(failure)
-                .is_some_and(|limit| retries >= limit)
+                .zip(retries)
+                .is_some_and(|(limit, retries)| retries >= limit)
         {
             return None;
         }
@@ -303,7 +309,7 @@ impl Client {
         let longest = Duration::from_millis(self.retry.max_delay_ms);
         let own = || {
             PROBE_DELAYS
-                .get(retries as usize)
+                .get(retries.unwrap_or_default() as usize)
                 .map(|wait| (*wait).min(longest))
         };
         let wait = failure.hint.or_else(own)?;

@@ -100,6 +100,9 @@ pub struct ModelConfig {
     pub extra_body: Map<String, Value>,
 }
 
+/// Waits above this, requested by the server, are long.
+const LONG_WAIT: Duration = Duration::from_mins(1);
+
 /// `[retry]`: the number of attempts for a failed request and the waits between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -121,6 +124,10 @@ pub struct RetryConfig {
     /// applies even if the server has never answered. Not a setting.
     #[serde(skip)]
     pub is_attended: bool,
+    /// True if a failure after which the server asks for a wait of over a minute does not count as an
+    /// attempt. Not a setting.
+    #[serde(skip)]
+    pub outlasts_long_waits: bool,
 }
 
 impl Default for RetryConfig {
@@ -133,6 +140,7 @@ impl Default for RetryConfig {
             first_byte_timeout_s: 300,
             idle_timeout_s: 120,
             is_attended: false,
+            outlasts_long_waits: false,
         }
     }
 }
@@ -141,6 +149,11 @@ impl RetryConfig {
     /// Returns the maximum number of retries, or `None` if there is no limit.
     pub fn max_retries(&self) -> Option<u32> {
         u32::try_from(self.attempts).ok()
+    }
+
+    /// True if a failure with the server's hint `wait` does not count as an attempt.
+    pub(crate) fn outlasts_wait(&self, wait: Option<Duration>) -> bool {
+        self.outlasts_long_waits && wait.is_some_and(|wait| wait > LONG_WAIT)
     }
 
     pub(crate) fn first_byte_timeout(&self) -> Duration {

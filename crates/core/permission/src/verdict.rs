@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_types::Decision;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::PermissionRule;
 
@@ -37,7 +37,7 @@ pub struct Verdict {
 }
 
 /// The verdict on one part of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartVerdict {
     /// The text of the part: a command, a redirect, or a path.
     pub command: String,

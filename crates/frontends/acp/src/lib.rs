@@ -11,6 +11,7 @@
 //! `editor_files.rs`, `terminal.rs`). [`TaskServer`] is the MCP server.
 
 mod approval;
+mod attached_session;
 mod diffs;
 mod dispatch;
 mod editor_files;
@@ -33,6 +34,7 @@ pub use host::{
     WrittenPrompt,
 };
 pub use mcp_server::{
-    DelegatedTask, DelegatedTasks, HttpAccess, RunRequest, TaskApproval, TaskCaller, TaskError,
-    TaskQuestion, TaskRuns, TaskServer, TaskState, TaskStatus, TaskView,
+    AttachedTask, AttachedTasks, DelegatedTask, DelegatedTasks, FollowedState, HttpAccess,
+    RunRequest, TaskApproval, TaskCaller, TaskError, TaskQuestion, TaskRuns, TaskServer, TaskState,
+    TaskStatus, TaskView,
 };

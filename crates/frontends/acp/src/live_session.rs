@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use agent_client_protocol::Error;
@@ -15,11 +16,12 @@ use agent_client_protocol::v1::schema::{
 };
 use haft_agent::{Approver, Contribution, ConversationChoice, ModeSwitch, Readers, Session};
 use haft_messages::translate_error;
-use haft_types::{ConversationId, CostSum, Outcome, PermissionMode, TurnResult};
+use haft_types::{ConversationId, CostSum, Message, Outcome, PermissionMode, TurnResult};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::EditorApprover;
+use crate::attached_session::{EditorAttachment, NewAttachment};
 use crate::editor_files::EditorFiles;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt};
 use crate::options;
@@ -62,6 +64,19 @@ struct LiveState {
     /// True if the next turn uses a different model than the last turn.
     switches_model: bool,
     cost: CostSum,
+    /// The session of another process that has the conversation open.
+    attachment: Option<Rc<EditorAttachment>>,
+    /// An attachment whose lines the editor does not get yet.
+    new_attachment: Option<PreparedAttachment>,
+}
+
+/// An attachment for which the answer to the editor's request must be sent first.
+struct PreparedAttachment {
+    attachment: NewAttachment,
+    /// The messages before the turn that the attachment repeats.
+    history: Vec<Message>,
+    /// True if the editor gets the history and the whole turn.
+    repeats_turn: bool,
 }
 
 impl LiveSession {
@@ -76,6 +91,8 @@ impl LiveSession {
             model: setup.host.default_model()?,
             switches_model: false,
             cost: CostSum::zero(),
+            attachment: None,
+            new_attachment: None,
         };
         Ok(Self {
             setup,
@@ -85,8 +102,28 @@ impl LiveSession {
         })
     }
 
-    /// Opens the stored conversation of this session.
+    /// Opens the stored conversation of this session. If a session of another process has it open,
+    /// attaches to that session.
     pub(crate) async fn open_stored(&self) -> Result<(), HostError> {
+        let host = &self.setup.host;
+        let sockets = host.loaded().places.attach_folder();
+        let Some(attachment) = NewAttachment::find(&sockets, &self.id).await else {
+            return self.open_here().await;
+        };
+        let (_, messages) = host.read_conversation(&self.id).await?;
+        let prepared = PreparedAttachment {
+            history: attachment.select_history(messages),
+            attachment,
+            repeats_turn: false,
+        };
+        let mut state = self.state.borrow_mut();
+        state.mode = prepared.attachment.info().mode;
+        state.model.clone_from(&prepared.attachment.info().model);
+        state.new_attachment = Some(prepared);
+        Ok(())
+    }
+
+    async fn open_here(&self) -> Result<(), HostError> {
         let session = self
             .open_session(ConversationChoice::Named(self.id.to_string()))
             .await?;
@@ -96,7 +133,13 @@ impl LiveSession {
 
     /// Sends the whole history of the conversation to the editor.
     pub(crate) fn send_history(&self) {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
+        if let Some(prepared) = &mut state.new_attachment {
+            prepared.repeats_turn = true;
+            for update in replay::convert_messages(&prepared.history, &self.setup.cwd) {
+                self.setup.sender.send_update(update);
+            }
+        }
         let Some(session) = &state.session else {
             return;
         };
@@ -106,8 +149,12 @@ impl LiveSession {
     }
 
     /// Sends the list of available commands to the editor, and a notice if the last turn was
-    /// interrupted.
+    /// interrupted or the session runs in another process.
     pub(crate) fn send_introduction(&self) {
+        let prepared = self.state.borrow_mut().new_attachment.take();
+        if let Some(prepared) = prepared {
+            self.follow_attachment(prepared);
+        }
         let commands = self.setup.host.list_commands(&self.setup.cwd);
         let mut all: Vec<_> = commands
             .into_iter()
@@ -140,14 +187,41 @@ impl LiveSession {
         }
     }
 
+    fn follow_attachment(&self, prepared: PreparedAttachment) {
+        let process = prepared.attachment.info().process;
+        let text = format!(
+            "This session runs in process {process}. You can follow, answer and steer it here; it goes on when you close it."
+        );
+        self.setup.sender.send_notice(NoticeSeverity::Info, &text);
+        let approver = self.editor_approver();
+        let attachment =
+            EditorAttachment::start(prepared.attachment, approver, prepared.repeats_turn);
+        self.state.borrow_mut().attachment = Some(attachment);
+    }
+
+    /// Returns the attachment to the session of another process, unless that session has ended.
+    fn attachment(&self) -> Option<Rc<EditorAttachment>> {
+        let state = self.state.borrow();
+        state
+            .attachment
+            .as_ref()
+            .filter(|attachment| !attachment.is_over())
+            .map(Rc::clone)
+    }
+
+    fn current_mode(&self) -> PermissionMode {
+        self.attachment()
+            .map_or_else(|| self.state.borrow().mode, |attachment| attachment.mode())
+    }
+
     pub(crate) fn mode_state(&self) -> SessionModeState {
-        options::mode_state(self.state.borrow().mode, self.setup.host.default_mode())
+        options::mode_state(self.current_mode(), self.setup.host.default_mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
         let state = self.state.borrow();
         options::config_options(
-            state.mode,
+            self.current_mode(),
             self.setup.host.default_mode(),
             &state.model,
             &self.setup.host.available_models(),
@@ -164,6 +238,9 @@ impl LiveSession {
             return Err(invalid_params(format!(
                 "the mode `{mode}` allows more than the configured mode `{limit}`; the user can raise it with `[permissions] mode` or `haft acp --permission-mode`"
             )));
+        }
+        if let Some(attachment) = self.attachment() {
+            attachment.set_mode(mode);
         }
         let mut state = self.state.borrow_mut();
         state.mode = mode;
@@ -193,6 +270,11 @@ impl LiveSession {
                 "the model `{name}` cannot be used here"
             )));
         }
+        if self.attachment().is_some() {
+            return Err(invalid_request(
+                "the session runs in another process; switch its model there",
+            ));
+        }
         let mut state = self.state.borrow_mut();
         state.switches_model |= state.model != name;
         name.clone_into(&mut state.model);
@@ -219,7 +301,8 @@ impl LiveSession {
 
     /// True once the conversation is stored, which happens with its first prompt.
     pub(crate) fn is_stored(&self) -> bool {
-        self.state.borrow().switch.is_some()
+        let state = self.state.borrow();
+        state.switch.is_some() || state.attachment.is_some()
     }
 
     /// Cancels the running turn and the prompts that wait for its end.
@@ -232,6 +315,10 @@ impl LiveSession {
     pub(crate) async fn close(&self) {
         self.cancel();
         let _alone = self.turn_lock.lock().await;
+        // The session of another process goes on. Its attachment keeps `is_stored`.
+        if let Some(attachment) = &self.state.borrow().attachment {
+            attachment.leave();
+        }
         let session = self.state.borrow_mut().session.take();
         if let Some(mut session) = session {
             for message in session.close().await {
@@ -266,6 +353,13 @@ impl LiveSession {
         cancel: &CancellationToken,
     ) -> Result<PromptResponse, Error> {
         let resumes = prompt.is_empty() || prompt.text.trim().strip_prefix('/') == Some(CONTINUE);
+        if let Some(attachment) = self.attachment() {
+            return self.prompt_attached(&attachment, prompt, cancel).await;
+        }
+        // The session in the other process has ended.
+        if self.state.borrow_mut().attachment.take().is_some() {
+            self.open_here().await.map_err(host_error)?;
+        }
         let is_open = self.state.borrow().session.is_some();
         if resumes && !is_open {
             return Err(invalid_params("the prompt is empty".to_owned()));
@@ -292,6 +386,28 @@ impl LiveSession {
             .await;
         self.state.borrow_mut().session = Some(session);
         response
+    }
+
+    /// Sends a prompt to the session of another process.
+    async fn prompt_attached(
+        &self,
+        attachment: &EditorAttachment,
+        prompt: EditorPrompt,
+        cancel: &CancellationToken,
+    ) -> Result<PromptResponse, Error> {
+        if !prompt.images.is_empty() {
+            return Err(invalid_request(
+                "the session runs in another process, which takes text only; send images there",
+            ));
+        }
+        let Some(text) = cancel
+            .run_until_cancelled(self.expand_prompt(&prompt, cancel))
+            .await
+        else {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
+        };
+        let text = text.map_err(host_error)?;
+        attachment.run_prompt(text, cancel).await
     }
 
     async fn run_in_session(
@@ -352,17 +468,21 @@ impl LiveSession {
     }
 
     fn approver(&self) -> Arc<dyn Approver> {
+        Arc::new(self.editor_approver())
+    }
+
+    fn editor_approver(&self) -> EditorApprover {
         let SessionSetup {
             sender,
             calls,
             host,
             ..
         } = &self.setup;
-        Arc::new(EditorApprover {
+        EditorApprover {
             sender: sender.clone(),
             calls: calls.clone(),
             host: Arc::clone(host),
-        })
+        }
     }
 
     async fn open_session(&self, which: ConversationChoice) -> Result<Session, HostError> {
@@ -408,7 +528,7 @@ impl LiveSession {
 }
 
 /// Converts the result of a turn to a response of the protocol.
-fn to_prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
+pub(crate) fn to_prompt_response(result: &TurnResult) -> Result<PromptResponse, Error> {
     let reason = match (result.outcome, result.code.as_str()) {
         (Outcome::Aborted, _) => StopReason::Cancelled,
         (Outcome::Exhausted, "max_tokens" | "output_limit") => StopReason::MaxTokens,

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a waiting call never holds a session, so it can end at any moment.
 
+mod attached_tasks;
 mod elicitation;
 mod handler;
 mod http_server;
@@ -24,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::LocalSet;
 
 use crate::host::Host;
+pub use attached_tasks::{AttachedTask, AttachedTasks, FollowedState};
 use handler::TaskHandler;
 pub use http_server::HttpAccess;
 use line_transport::LineTransport;

@@ -22,6 +22,14 @@ pub(crate) fn convert_history(history: &[Arc<Entry>], cwd: &Path) -> Vec<Session
         .collect()
 }
 
+/// Like [`convert_history`], for messages that were read from the store.
+pub(crate) fn convert_messages(messages: &[Message], cwd: &Path) -> Vec<SessionUpdate> {
+    messages
+        .iter()
+        .flat_map(|message| convert_message(message, cwd))
+        .collect()
+}
+
 fn convert_message(message: &Message, cwd: &Path) -> Vec<SessionUpdate> {
     let is_user_input =
         message.role == Role::User && matches!(message.origin(), Origin::User | Origin::Joined);

@@ -208,6 +208,13 @@ impl TurnUpdates {
 }
 
 impl EventSink for TurnUpdates {
+    fn attached_input_joined(&mut self, input: &str) {
+        self.sender
+            .send_update(SessionUpdate::UserMessageChunk(ContentChunk::new(
+                input.to_owned().into(),
+            )));
+    }
+
     fn event(&mut self, event: &Event) {
         let agent = event.agent.as_str();
         let main = event.agent == MAIN_AGENT;

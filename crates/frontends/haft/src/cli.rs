@@ -258,6 +258,7 @@ impl Cli {
             Some(CliCommand::Commit(args)) => commands::commit::run(haft, &args),
             #[cfg(feature = "workflows")]
             Some(CliCommand::Workflows(args)) => commands::workflows::run(haft, args.command),
+            Some(CliCommand::Attach(args)) => commands::attach::run(haft, &args),
             Some(CliCommand::Jobs(command)) => commands::jobs::run(haft, command),
             #[cfg(feature = "postgres")]
             Some(CliCommand::Queue(args)) => commands::queue::run(haft, args.command),
@@ -372,6 +373,11 @@ pub(crate) enum CliCommand {
     #[cfg(feature = "workflows")]
     #[command(alias = "workflow")]
     Workflows(commands::workflows::WorkflowsArgs),
+    /// Follow a running session, answer its questions and send it messages.
+    ///
+    /// The session goes on when you leave. The first answer to a question counts, and all others
+    /// see it.
+    Attach(commands::attach::AttachArgs),
     /// List, show, follow and stop background runs.
     ///
     /// `haft run --bg` starts a run in the background.

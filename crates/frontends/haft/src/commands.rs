@@ -2,6 +2,7 @@
 
 #[cfg(feature = "acp")]
 pub(crate) mod acp;
+pub(crate) mod attach;
 pub(crate) mod catalogue;
 pub(crate) mod changes;
 pub(crate) mod chat;

@@ -14,6 +14,7 @@ use haft_agent::{
     Agent, FolderError, HostEnvironment, KeyError, KeyState, Places, Project, ProjectPolicy,
     PromptSources, RunPlan, SetupError, WallClock,
 };
+use haft_attach::{PortSettings, SessionPort};
 use haft_changes::versions::SqliteVersions;
 use haft_changes::{FileChanges, GitWorktrees};
 use haft_engine::Session;
@@ -237,12 +238,17 @@ impl Settings {
     /// Like [`Self::build_agent`], but adds the parts that the client of a session provides.
     pub(crate) fn build_agent_for_client(&self, client: ClientParts) -> Agent {
         let contribution = client.contribution.clone();
+        let port = PortSettings {
+            folder: self.places.attach_folder(),
+            haft_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
         Agent::new(self.places.clone(), self.config.clone())
             .with_change_records(Arc::new(FileChanges::new(self.open_versions())))
             .with_project_copies(Arc::new(GitWorktrees))
             .with_extensions(wiring::list_extensions_for_client(client))
             .with_contribution(contribution)
             .with_masker_listener(|masker| haft_log::set_masker(masker.clone()))
+            .with_attach_setup(move |task| SessionPort::add_to(task, port.clone()))
     }
 
     /// Opens a session for the run that `plan` describes.

@@ -5,6 +5,7 @@
 //! quitting take effect at once.
 
 mod agent_switch;
+pub(crate) mod attached;
 mod commit_question;
 mod context_edits;
 mod context_parts;
@@ -29,7 +30,7 @@ mod view_switch;
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::{ExplicitChoices, Project, PromptSources, find_knowledge_and_trust};
+use haft_agent::{AttachPort, ExplicitChoices, Project, PromptSources, find_knowledge_and_trust};
 use haft_engine::{ConversationChoice, Leftovers, Session};
 use haft_project::{KnowledgePaths, commands};
 use haft_tools::NewUsefulItem;
@@ -117,6 +118,7 @@ pub(crate) fn run(
         rules_file: places.config_file().display().to_string(),
         // A user who wants no colors may be disturbed by motion, too.
         animates: output::choose_palette() == Palette::Colour,
+        is_attached: false,
     };
     let home = haft.environment().absolute_home();
     setup.greeting = start_screen::start_screen_text(&plan.project, home.as_deref(), &setup);
@@ -255,15 +257,25 @@ fn list_commands(paths: &KnowledgePaths, sources: &PromptSources) -> Vec<(String
         .collect()
 }
 
-/// Returns the operation in `carried` and empties `carried`. If there is none, waits for the next
-/// operation from the interface.
-async fn next_operation(
-    carried: &mut Option<Operation>,
+/// Waits for the next operation from the interface, or for a prompt of an attached front end, which
+/// the interface then shows like a submitted one.
+async fn receive_operation(
     wanted: &mut UnboundedReceiver<Operation>,
+    port: Option<Arc<dyn AttachPort>>,
+    ui: &UiHandle,
 ) -> Option<Operation> {
-    match carried.take() {
-        Some(operation) => Some(operation),
-        None => wanted.recv().await,
+    let Some(port) = port else {
+        return wanted.recv().await;
+    };
+    port.accept_prompts();
+    tokio::select! {
+        biased;
+        operation = wanted.recv() => operation,
+        text = port.next_prompt() => {
+            ui.send_message(UiMessage::Begun);
+            ui.send_message(UiMessage::Said { text: text.clone() });
+            Some(Operation::Submit(text))
+        }
     }
 }
 
@@ -329,13 +341,27 @@ impl TuiSession<'_> {
         Ok(())
     }
 
+    /// Returns the operation in `carried` and empties `carried`. If there is none, waits for the
+    /// next one.
+    async fn next_operation(
+        &self,
+        carried: &mut Option<Operation>,
+        wanted: &mut UnboundedReceiver<Operation>,
+    ) -> Option<Operation> {
+        let port = self.session.as_ref().and_then(Session::attach_port);
+        match carried.take() {
+            Some(operation) => Some(operation),
+            None => receive_operation(wanted, port.cloned(), &self.ui).await,
+        }
+    }
+
     async fn run_operations(
         &mut self,
         mut wanted: UnboundedReceiver<Operation>,
         quit: &CancellationToken,
     ) {
         let mut carried = None;
-        while let Some(operation) = next_operation(&mut carried, &mut wanted).await {
+        while let Some(operation) = self.next_operation(&mut carried, &mut wanted).await {
             let done = match operation {
                 Operation::Submit(text) => {
                     self.finish_title().await;
@@ -549,6 +575,10 @@ impl TuiSession<'_> {
         let session = self.session.insert(opened.map_err(to_usage_error)?);
         // A title request for the previous conversation continues, but must not name this one.
         self.title_update = None;
+        if let Some(port) = session.attach_port() {
+            let ui = self.ui.clone();
+            port.set_mode_listener(Box::new(move |mode| ui.send_message(UiMessage::Mode(mode))));
+        }
         session.attach_images(std::mem::take(&mut self.images));
         self.task_updates = Some(TaskUpdates::start(session, self.ui.clone()));
         self.add_waiting_ranges().await

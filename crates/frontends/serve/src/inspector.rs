@@ -238,7 +238,11 @@ impl Inspector {
             ["sessions", agent, path @ ..] => return Ok(self.render_session(agent, path)),
             #[cfg(feature = "postgres")]
             ["queue", rest @ ..] => return self.render_queue(rest, request.number("from")).await,
-            ["run"] => return Ok(self.render_runs(Markup::concat([]), &FormFields::default())),
+            ["run"] => {
+                return Ok(self
+                    .render_runs(Markup::concat([]), &FormFields::default())
+                    .await);
+            }
             ["c", id, "live"] => {
                 return self
                     .render_run(&ConversationId::new(*id), Markup::concat([]))
@@ -338,7 +342,7 @@ impl Inspector {
     ) -> PageResult<Option<FormAnswer>> {
         let names: Vec<_> = request.path.iter().map(String::as_str).collect();
         match names.as_slice() {
-            ["run"] => Ok(self.start_run(form)),
+            ["run"] => Ok(self.start_run(form).await),
             #[cfg(feature = "postgres")]
             ["queue", id] => self.change_task(id, form.get("do")).await,
             #[cfg(feature = "imports")]

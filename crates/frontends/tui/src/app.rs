@@ -74,6 +74,8 @@ pub struct App {
     alert: Option<String>,
     /// The note to show with the choices after a plan.
     plan_note: Option<String>,
+    /// True if another process runs the session.
+    is_attached: bool,
     /// True if the user has interrupted the turn in order to send the queued input at once.
     sends_queue: bool,
 }
@@ -110,6 +112,7 @@ impl App {
             hint: None,
             alert: None,
             plan_note: None,
+            is_attached: setup.is_attached,
             sends_queue: false,
         };
         if setup.animates {
@@ -175,6 +178,18 @@ impl App {
                     out.print_prompt(&text);
                 }
             }
+            UiMessage::Begun => {
+                self.dialogs.close_list_question();
+                self.turn.start_turn_elsewhere();
+            }
+            UiMessage::Said { text } => {
+                self.turn.finish_text(out);
+                out.print_prompt(&text);
+            }
+            UiMessage::AnsweredElsewhere { reply } => {
+                self.turn.print_text(describe_reply_elsewhere(&reply), out);
+            }
+            UiMessage::Mode(mode) => self.status.mode = mode,
             UiMessage::Idle => self.end_turn(effects),
             // A user who has started a turn in the meantime no longer wants the list.
             UiMessage::Pick(list) if self.turn.is_busy() && !list.outlives_turns() => {}
@@ -281,10 +296,10 @@ impl App {
     }
 
     /// Ends the interface: prints the part of the reply that has arrived, and explains how to
-    /// resume the conversation.
+    /// resume the conversation, unless another process runs it.
     pub fn leave(&mut self) -> Vec<Effect> {
         self.turn.finish_text(&mut self.scrollback);
-        if let Some(id) = &self.conversation {
+        if let Some(id) = self.conversation.as_ref().filter(|_| !self.is_attached) {
             let requests = self.status.requests;
             let money = self.status.format_cost().unwrap_or_default();
             let line = text!("app-resume", id, requests);
@@ -394,6 +409,18 @@ impl App {
         } else {
             Effect::Offer(list_quit_options(&running))
         });
+    }
+}
+
+/// Describes an answer that was given in another front end.
+fn describe_reply_elsewhere(reply: &ApprovalReply) -> &'static str {
+    match reply {
+        ApprovalReply::No { .. } => text!("app-denied-elsewhere"),
+        ApprovalReply::Once
+        | ApprovalReply::Changed { .. }
+        | ApprovalReply::Always
+        | ApprovalReply::AlwaysBy { .. }
+        | ApprovalReply::Session => text!("app-allowed-elsewhere"),
     }
 }
 

@@ -23,6 +23,17 @@ pub enum UiMessage {
     Event(Box<Event>),
     /// The first queued input has become part of the running turn.
     Joined,
+    /// Another front end has begun a turn.
+    Begun,
+    /// Another front end has added input to the conversation.
+    Said {
+        /// The text of the input.
+        text: String,
+    },
+    /// An approval was answered in another front end.
+    AnsweredElsewhere { reply: ApprovalReply },
+    /// Another front end has changed the permission mode.
+    Mode(PermissionMode),
     /// The turn has ended. The next input starts another turn.
     Idle,
     /// A list for the user to choose from.
@@ -397,6 +408,12 @@ impl EventSink for UiHandle {
     fn input_joined(&mut self, _words: &str) {
         self.send_message(UiMessage::Joined);
     }
+
+    fn attached_input_joined(&mut self, words: &str) {
+        self.send_message(UiMessage::Said {
+            text: words.to_owned(),
+        });
+    }
 }
 
 /// A function that saves rules in a file that the user can read.
@@ -428,6 +445,12 @@ impl Approver for UiApprover {
             answer,
         });
         answered.await.unwrap_or(FormOutcome::Canceled)
+    }
+
+    fn answered_elsewhere(&self, _approval: &Approval, reply: &ApprovalReply) {
+        self.ui.send_message(UiMessage::AnsweredElsewhere {
+            reply: reply.clone(),
+        });
     }
 
     async fn save_rules(&self, rules: &[String]) -> Result<(), String> {

@@ -194,6 +194,16 @@ impl PlainDriver {
                 self.update_app(UiMessage::Event(event))?;
                 what.iter().try_for_each(|line| self.print_line(line))
             }
+            UiMessage::Begun => {
+                self.busy = true;
+                self.picking = None;
+                self.update_app(UiMessage::Begun)
+            }
+            UiMessage::Said { text } => self.print_line(&text::sanitize_text(&format!(
+                "{} {}",
+                text!("plain-prompt"),
+                text.replace('\n', " ")
+            ))),
             UiMessage::Idle => {
                 self.busy = false;
                 (self.asking, self.filling) = (None, None);
@@ -224,6 +234,7 @@ impl PlainDriver {
                 self.print_prompt()
             }
             message @ (UiMessage::Told { .. }
+            | UiMessage::AnsweredElsewhere { .. }
             | UiMessage::Ran { .. }
             | UiMessage::Opened { .. }
             | UiMessage::Context(_)) => {
@@ -233,6 +244,7 @@ impl PlainDriver {
             // Only the start and the end of a task are printed; the app counts the running ones.
             // Commands of servers are called by name, so the names must be known.
             message @ (UiMessage::Joined
+            | UiMessage::Mode(_)
             | UiMessage::Running { .. }
             | UiMessage::Model { .. }
             | UiMessage::PlanNote(_)

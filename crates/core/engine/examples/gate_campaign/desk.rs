@@ -170,6 +170,7 @@ impl Desk {
                 answer: None,
                 leftovers: Leftovers::Keep,
                 approver: None,
+                attach_port: None,
             },
             callbacks: Vec::new(),
             namespace: "p".into(),

@@ -449,6 +449,7 @@ fn child_config(
             leftovers: Leftovers::End,
             // The inherited permit asks the user.
             approver: None,
+            attach_port: None,
         },
         notices: Vec::new(),
         ..parent.clone()

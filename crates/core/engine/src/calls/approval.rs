@@ -5,10 +5,11 @@ use async_trait::async_trait;
 use haft_permission::PartVerdict;
 use haft_text::{show_diff_exactly, show_exactly};
 use haft_types::{Form, FormOutcome};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A call that waits for the user's approval.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     /// The calling agent: `main`, or a sub-agent's name.
     pub agent: String,
@@ -31,7 +32,8 @@ pub struct Approval {
 }
 
 /// The format of [`Approval::subject`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SubjectKind {
     /// A command line, or the arguments of a call.
     Text,
@@ -97,6 +99,10 @@ pub trait Approver: Send + Sync {
     async fn fill_form(&self, _form: &Form) -> FormOutcome {
         FormOutcome::Declined
     }
+
+    /// Called after the user has answered an approval in another front end. The future of
+    /// [`Self::ask`] was dropped before.
+    fn answered_elsewhere(&self, _approval: &Approval, _reply: &ApprovalReply) {}
 
     /// Writes allow rules to the user's configuration.
     async fn save_rules(&self, rules: &[String]) -> Result<(), String>;

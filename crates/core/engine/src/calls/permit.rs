@@ -35,6 +35,33 @@ pub(crate) struct Permit {
     agent: String,
 }
 
+/// Changes the permission mode and adds rules, even while a turn runs. The change applies to
+/// sub-agents too.
+#[derive(Clone)]
+pub struct ModeSwitch(Arc<Permit>);
+
+impl ModeSwitch {
+    pub(crate) fn new(permit: Arc<Permit>) -> Self {
+        Self(permit)
+    }
+
+    /// Sets the mode, starting with the next tool call.
+    pub fn set(&self, mode: PermissionMode) {
+        self.0.set_mode(mode);
+    }
+
+    /// Returns the current mode.
+    pub fn mode(&self) -> PermissionMode {
+        self.0.mode()
+    }
+
+    /// Adds a rule for the rest of the session, starting with the next tool call. Nothing is
+    /// written to a file.
+    pub fn add_rule(&self, decision: Decision, rule: PermissionRule) {
+        self.0.add_session_rule(decision, rule);
+    }
+}
+
 /// State shared by all permission checks of a session, besides the rules: the current mode, and a
 /// lock that limits the questions to the user to one at a time.
 #[derive(Debug, Default)]

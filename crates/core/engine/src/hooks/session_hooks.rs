@@ -286,6 +286,9 @@ impl Session {
 
     /// Runs the hooks for the end of the session. Returns the callbacks' messages for the user.
     pub async fn close(&mut self) -> Vec<String> {
+        if let Some(port) = self.attach_port() {
+            port.close().await;
+        }
         let reason = self
             .hooks
             .with_pending(|pending| pending.last_outcome)

@@ -28,6 +28,7 @@ use crate::error::Notice;
 use crate::hooks::Callback;
 use crate::prompt::external::ToolHelp;
 use crate::turn::answer::AnswerSchema;
+use crate::turn::attach_port::AttachPort;
 
 /// The services and models with which one session works.
 pub struct Services {
@@ -212,6 +213,9 @@ pub struct TaskSettings {
     pub leftovers: Leftovers,
     /// The approver of tool calls. If `None`, calls that need approval are refused.
     pub approver: Option<Arc<dyn Approver>>,
+    /// The further front ends of the session; `None` if it has only its own. Sub-agents have none:
+    /// their events are part of the session's.
+    pub attach_port: Option<Arc<dyn AttachPort>>,
 }
 
 /// Controls what happens to terminal sessions and background tasks at the end of a turn.

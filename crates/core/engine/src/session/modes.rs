@@ -6,37 +6,18 @@
 
 use std::sync::Arc;
 
-use haft_permission::PermissionRule;
-use haft_types::{Decision, PermissionMode};
+use haft_types::PermissionMode;
 
 use super::Session;
 use crate::agents::parent::Rank;
-use crate::calls::permit::Permit;
+use crate::calls::permit::ModeSwitch;
 use crate::error::EngineError;
 use crate::names::{PLAN_ON_NOTE, PLAN_OVER_NOTE};
-
-/// Changes the permission mode and adds rules, even while a turn runs. The change applies to
-/// sub-agents too.
-#[derive(Clone)]
-pub struct ModeSwitch(Arc<Permit>);
-
-impl ModeSwitch {
-    /// Sets the mode, starting with the next tool call.
-    pub fn set(&self, mode: PermissionMode) {
-        self.0.set_mode(mode);
-    }
-
-    /// Adds a rule for the rest of the session, starting with the next tool call. Nothing is
-    /// written to a file.
-    pub fn add_rule(&self, decision: Decision, rule: PermissionRule) {
-        self.0.add_session_rule(decision, rule);
-    }
-}
 
 impl Session {
     /// Returns a handle to change the permission mode.
     pub fn mode_switch(&self) -> ModeSwitch {
-        ModeSwitch(Arc::clone(&self.permit))
+        ModeSwitch::new(Arc::clone(&self.permit))
     }
 
     /// Returns the current permission mode.

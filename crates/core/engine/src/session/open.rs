@@ -27,6 +27,7 @@ use crate::prompt::prompt_context::{OfferedContext, PromptContext};
 use crate::prompt::redescribed_tool::translate_tools;
 use crate::request::sent_state::{LoggedState, SentState, load_logged_state};
 use crate::stored_state::StoredState;
+use crate::turn::attach_port::OpenedSession;
 
 /// The choice of a conversation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +150,16 @@ impl Session {
             mailbox: Some(mailbox),
             inherited: None,
         };
-        Self::load(config, services, registry, opened, lineage).await
+        let session = Self::load(config, services, registry, opened, lineage).await?;
+        if let Some(port) = session.attach_port() {
+            port.session_opened(OpenedSession {
+                conversation: session.conversation(),
+                model: session.model(),
+                working_folder: &session.config.folders.workspace.cwd,
+                mode_switch: session.mode_switch(),
+            });
+        }
+        Ok(session)
     }
 
     /// Opens a conversation with the given messages as read-only: nothing is written, and the

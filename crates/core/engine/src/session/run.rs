@@ -1,6 +1,7 @@
 //! Runs one turn of a session: appends the input, drives the turn, and reports its outcome.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haft_context::{CHANGED_FILES_KEY, user_text};
 use haft_sandbox::release_free_memory;
@@ -22,6 +23,7 @@ use crate::error::EngineError;
 use crate::hooks::HookEvent;
 use crate::names::{self, GOAL_INSTRUCTION};
 use crate::prompt::attachments::PreparedInput;
+use crate::turn::attach_port::{AttachSink, AttachTurn};
 use crate::turn::change_request::asks_for_change;
 use crate::turn::driver::SessionTurn;
 use crate::turn::outcome::{RequestedResult, build_turn_result, mark_nothing_changed};
@@ -49,6 +51,17 @@ impl Session {
     ) -> RunReport {
         self.meter.begin_turn(self.config.model.price);
         let timed = TimedCancel::new(cancel, self.meter.time_left());
+        let port = self.attach_port().map(Arc::clone);
+        let mut attach_sink;
+        let mut _attach_turn = None;
+        let sink: &mut dyn EventSink = match &port {
+            Some(port) => {
+                _attach_turn = Some(AttachTurn::begin(port.as_ref(), &timed.token));
+                attach_sink = AttachSink::new(sink, port.as_ref());
+                &mut attach_sink
+            }
+            None => sink,
+        };
         let mut io = self.turn_io(sink, &timed.token);
         let mut turn = Turn::new(self.config.task.limits)
             .with_profile(self.config.model.profile)
@@ -93,14 +106,19 @@ impl Session {
         if stored {
             self.emit_start_events(io);
         }
+        let given = input.clone();
         let position = self.apply_input(input, io).await;
         // The event is emitted only once the conversation exists.
         if !stored {
             self.emit_start_events(io);
         }
         self.store_waiting_ranges(io).await;
+        let position = position?;
+        if let Some(given) = given {
+            io.notify_input_stored(&given);
+        }
         let mut driven = SessionTurn::new(self);
-        let end = driven.drive(turn, position?, io).await?;
+        let end = driven.drive(turn, position, io).await?;
         Ok((end, driven.never_valid))
     }
 

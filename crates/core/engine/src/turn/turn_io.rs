@@ -21,8 +21,15 @@ pub trait EventSink: Send {
     /// Handles one event.
     fn event(&mut self, event: &Event);
 
+    /// Called when the input with which the turn began has been added to the conversation.
+    fn input_stored(&mut self, _input: &str) {}
+
     /// Called when input that the user typed during the turn has been added to the conversation.
     fn input_joined(&mut self, _input: &str) {}
+
+    /// Like [`Self::input_joined`], for input that the user typed in a further front end of the
+    /// session.
+    fn attached_input_joined(&mut self, _input: &str) {}
 
     /// Returns the input that the user has typed since the last call, or since the turn began,
     /// oldest first. The input becomes part of the turn. Called before every request except the
@@ -146,6 +153,11 @@ impl<'a> TurnIo<'a> {
     /// Stores the details of a call's execution for the log line of its result.
     pub(crate) fn record_run(&mut self, call: &ToolCall, run: CallRun) {
         self.runs.insert(call.id.clone(), run);
+    }
+
+    /// Informs the event sink that the conversation now contains the input that began the turn.
+    pub(crate) fn notify_input_stored(&mut self, input: &str) {
+        self.sink.input_stored(input);
     }
 
     /// Informs the event sink that the conversation now contains input that was typed during the

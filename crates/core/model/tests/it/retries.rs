@@ -3,6 +3,7 @@
 use haft_model::{Delta, RetryConfig};
 use haft_testkit::{Garbage, Reply, Script, ScriptedError};
 use haft_types::Api;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     ask, client, client_of, hello_request, provider, retries, retry_without_waiting, serve,
@@ -311,6 +312,50 @@ async fn retry_honors_retry_after() {
             })
             .collect();
         assert_eq!(waits, [0], "{api}");
+    }
+}
+
+#[tokio::test]
+async fn retry_outlasts_long_waits_only_if_set() {
+    for (retry_after, outlasts, waits) in [
+        (61.0, true, true),
+        (61.0, false, false),
+        // A wait of a minute counts as an attempt.
+        (60.0, true, false),
+    ] {
+        let busy = Reply {
+            retry_after: Some(retry_after),
+            ..Reply::error(429, "slow down")
+        };
+        let replies = [Reply::error(500, "down"), busy.times(2)];
+        let server = serve(Script::replies(replies).unwrap()).await;
+        let api = Api::OpenaiChat;
+        let retry = RetryConfig {
+            attempts: 1,
+            is_attended: true,
+            outlasts_long_waits: outlasts,
+            ..retry_without_waiting()
+        };
+        let mut client = client_of(provider(api, &server.base_url(api)), retry);
+        let cancel = CancellationToken::new();
+        let mut deltas = Vec::new();
+        let error = client
+            .stream_reply(&hello_request(), &cancel, &mut |delta| {
+                deltas.push(delta);
+                // The wait of a minute is not slept through.
+                if deltas.len() == 2 {
+                    cancel.cancel();
+                }
+            })
+            .await
+            .unwrap_err();
+        let expected: &[_] = if waits {
+            &[(1, Some(1)), (2, None)]
+        } else {
+            &[(1, Some(1))]
+        };
+        assert_eq!(retries(&deltas), expected, "{retry_after} {outlasts}");
+        assert_eq!(error.is_cancelled(), waits, "{retry_after}: {error}");
     }
 }
 

@@ -144,7 +144,7 @@ pub struct TaskView {
 }
 
 /// Describes a tool call in one line, which is safe to print.
-pub(super) fn describe_call(tool: &str, arguments: &Value) -> String {
+fn describe_call(tool: &str, arguments: &Value) -> String {
     let line = CallHeadline::new(tool, arguments).to_line();
     haft_text::truncate_to_width(&haft_text::sanitize(&line), MAX_HEADLINE_COLUMNS).into_owned()
 }
@@ -264,6 +264,22 @@ impl TaskState {
             _ => {}
         }
         false
+    }
+
+    /// Adds an approval that waits for an answer.
+    pub(super) fn open_approval(&mut self, id: String, approval: &Approval) {
+        let call = describe_call(&approval.tool, &approval.arguments);
+        self.activity = TaskActivity::Approval(&call).to_line();
+        self.view.approvals.push(TaskApproval::new(id, approval));
+        self.view.status = TaskStatus::Waiting;
+    }
+
+    /// Removes an approval that was answered or is no longer needed.
+    pub(super) fn close_approval(&mut self, id: &str) {
+        self.view.approvals.retain(|one| one.approval_id != id);
+        if self.is_running && self.view.approvals.is_empty() {
+            self.view.status = TaskStatus::Running;
+        }
     }
 
     /// Records the result of the run.

@@ -13,12 +13,11 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use haft_agent::{Approval, ApprovalReply, Approver, ConversationChoice, Session, TurnLimits};
-use haft_messages::TaskActivity;
 use haft_types::{ConversationId, Event, EventBody, PermissionMode};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::task_view::{TaskApproval, TaskState, TaskStatus, TaskView, describe_call};
+use super::task_view::{TaskState, TaskStatus, TaskView};
 use super::tools::TaskRow;
 use crate::host::{Host, HostError, OpenRequest, WrittenPrompt, new_conversation_id};
 
@@ -207,12 +206,7 @@ impl DelegatedTask {
 
     fn forget_approval(&self, id: &str) {
         lock_mutex(&self.replies).remove(id);
-        self.state.send_modify(|state| {
-            state.view.approvals.retain(|one| one.approval_id != id);
-            if state.is_running && state.view.approvals.is_empty() {
-                state.view.status = TaskStatus::Running;
-            }
-        });
+        self.state.send_modify(|state| state.close_approval(id));
     }
 }
 
@@ -242,12 +236,8 @@ impl Approver for TaskApprover {
         let (sender, receiver) = oneshot::channel();
         lock_mutex(&task.replies).insert(id.clone(), sender);
         let open = OpenApproval(task, id.clone());
-        task.state.send_modify(|state| {
-            state.view.approvals.push(TaskApproval::new(id, approval));
-            state.view.status = TaskStatus::Waiting;
-            let call = describe_call(&approval.tool, &approval.arguments);
-            state.activity = TaskActivity::Approval(&call).to_line();
-        });
+        task.state
+            .send_modify(|state| state.open_approval(id, approval));
         let reply = receiver.await.unwrap_or(ApprovalReply::No {
             reason: String::new(),
         });

@@ -25,3 +25,10 @@ run-permission-keys-always = y = yes, a = always (saves { $rules } in { $file })
 run-goal-limit = `--goal` needs a limit: `--max-budget-usd`, `--max-total-tokens`, `--max-turns` or `--max-wall-time`
 run-image-unreadable = `--image { $path }`: the file cannot be read: { $error }
 run-image-none = `--image { $path }`: models do not take this kind of file as an image; use PNG, JPEG, GIF or WebP below 3.7 MB
+run-allowed-elsewhere = Allowed in another terminal.
+run-denied-elsewhere = Denied in another terminal.
+run-stream-stay = `--stay` waits for `haft attach`; with `--input-format stream-json`, the program that writes the input answers: leave `--stay` out
+run-stay-waits = waits for { $what }; `haft attach { $id }` answers
+run-stay-approval = the approval of { $call }
+run-stay-form = the form of { $from }
+run-stay-message = a message

@@ -88,3 +88,4 @@ table-worker = WORKER
 table-slots = SLOTS
 table-silent = SILENT
 table-problem = PROBLEM
+table-process = PROCESS

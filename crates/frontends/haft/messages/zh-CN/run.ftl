@@ -25,3 +25,10 @@ run-permission-keys-always = y = 是，a = 始终（将 { $rules } 保存到 { $
 run-goal-limit = `--goal` 需要一个上限：`--max-budget-usd`、`--max-total-tokens`、`--max-turns` 或 `--max-wall-time`
 run-image-unreadable = `--image { $path }`：无法读取该文件：{ $error }
 run-image-none = `--image { $path }`：模型不接受这种文件作为图片；请使用小于 3.7 MB 的 PNG、JPEG、GIF 或 WebP
+run-allowed-elsewhere = 已在另一个终端中允许。
+run-denied-elsewhere = 已在另一个终端中拒绝。
+run-stream-stay = `--stay` 等待 `haft attach`；使用 `--input-format stream-json` 时由写入输入的程序回答：请去掉 `--stay`
+run-stay-waits = 正在等待{ $what }；用 `haft attach { $id }` 回答
+run-stay-approval = 对 { $call } 的批准
+run-stay-form = { $from } 的表单
+run-stay-message = 一条消息

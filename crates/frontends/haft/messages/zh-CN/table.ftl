@@ -88,3 +88,4 @@ table-worker = 工作节点
 table-slots = 槽位
 table-silent = 静默
 table-problem = 问题
+table-process = 进程

@@ -111,6 +111,11 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "ask")]
     pub(crate) bg: bool,
 
+    /// Wait at a question for an answer through `haft attach`, instead of ending; and retry however
+    /// long the provider asks to wait.
+    #[arg(long)]
+    pub(crate) stay: bool,
+
     /// Run as the process of the background job with this id (passed by `--bg`).
     #[arg(long, value_name = "ID", hide = true, conflicts_with = "bg")]
     pub(crate) job: Option<String>,

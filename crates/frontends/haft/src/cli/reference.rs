@@ -19,6 +19,7 @@ const GROUPS: [Group; 8] = [
             "review",
             "commit",
             "workflows",
+            "attach",
             "jobs",
             "queue",
             "worker",

@@ -7,11 +7,14 @@ use clap::{Args, Subcommand};
 use haft_engine::EventSink;
 use haft_types::Event;
 
-use crate::cli::options::{Common, JsonArgs, OutputFormat};
+use crate::cli::options::{Common, JsonArgs, OutputFormat, is_at_terminal};
+use crate::commands::attach::{self, RunningSessions};
 use crate::exit::ProcessExit;
-use crate::haft::Haft;
+use crate::haft::{Haft, Settings};
+use crate::interactive::InterfaceStyle;
 use crate::jobs::{BackgroundJob, JobFolder, JobState, follow_events};
 use crate::output::{self, Printer};
+use crate::wiring;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
@@ -21,10 +24,10 @@ pub(crate) enum JobsCommand {
     Show(ShowJobArgs),
     /// Print the output of a job so far.
     Logs(LogsArgs),
-    /// Follow a job to its end, as if it ran here; Ctrl-C only stops following.
+    /// Follow a job to its end; at a terminal, answer its questions and send it messages.
     ///
-    /// The exit code is that of the run.
-    Attach(AttachArgs),
+    /// Like `haft attach`. Leaving does not end the job. The exit code is that of the run.
+    Attach(AttachJobArgs),
     /// Stop jobs; their conversations can be resumed.
     Kill(KillArgs),
 }
@@ -55,7 +58,7 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AttachArgs {
+pub(crate) struct AttachJobArgs {
     /// The job's id, or a prefix of it.
     pub(crate) id: String,
     /// Show reasoning and whole tool results.
@@ -106,13 +109,43 @@ fn print_logs(haft: &Haft, args: &LogsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn attach_to_job(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit> {
-    let job = open_job_folder(haft, &args.common)?.find_job(&args.id)?;
+/// Attaches to the session of a job at a terminal. If the job has ended or there is no terminal,
+/// prints its events.
+fn attach_to_job(haft: &Haft, args: &AttachJobArgs) -> anyhow::Result<ProcessExit> {
+    let settings = haft.load(&args.common)?;
+    let job = JobFolder::new(settings.places.jobs_folder()).find_job(&args.id)?;
+    if is_at_terminal()
+        && job.is_running()
+        && let Some(exit) = attach_to_session(&settings, &job)?
+    {
+        return Ok(exit);
+    }
     print_events(&job, true, Printer::new(OutputFormat::Text, args.verbose))?;
     report_death(&job);
     Ok(match job.state() {
         JobState::Ended(result) => result.outcome.into(),
         JobState::Running | JobState::Died => ProcessExit::Failed,
+    })
+}
+
+/// Attaches to the session of a running job. Returns `None` if it has none, or has none yet.
+fn attach_to_session(
+    settings: &Settings,
+    job: &BackgroundJob,
+) -> anyhow::Result<Option<ProcessExit>> {
+    let Some(conversation) = job.conversation_id() else {
+        return Ok(None);
+    };
+    wiring::build_runtime()?.block_on(async {
+        let sessions = RunningSessions::find(settings).await?;
+        match sessions.find_conversation(conversation.as_str()) {
+            Some(session) => {
+                attach::attach_at_terminal(settings, session, InterfaceStyle::AsConfigured)
+                    .await
+                    .map(Some)
+            }
+            None => Ok(None),
+        }
     })
 }
 

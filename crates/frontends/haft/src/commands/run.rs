@@ -4,6 +4,7 @@ pub(crate) mod approve;
 mod context_usage;
 mod drive;
 pub(crate) mod images;
+mod stay;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use haft_claude::{
 };
 use haft_engine::turn::TurnLimits;
 use haft_engine::{
-    AnswerSchema, ConversationChoice, PromptSettings, Roles, RunReport, Session, TaskSettings,
-    ToolSettings,
+    AnswerSchema, ConversationChoice, EventSink, PromptSettings, Roles, RunReport, Session,
+    TaskSettings, ToolSettings,
 };
 #[cfg(feature = "mcp")]
 use haft_mcp::GivenServers;
@@ -31,6 +32,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use self::approve::TerminalApprover;
+use self::stay::{AbsentUser, AttendedTurns};
 use crate::cli::options::{Compat, InputFormat, OutputFormat, RunArgs};
 use crate::commands::claude::print_notice;
 use crate::commands::{init, permissions};
@@ -49,7 +51,13 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         InputFormat::Text => {}
         InputFormat::StreamJson => return drive::run(haft, args),
     }
-    let (args, settings) = &load_run_args(haft, args)?;
+    let (args, mut settings) = load_run_args(haft, args)?;
+    if args.stay {
+        settings.config.retry.is_attended = true;
+        settings.config.retry.outlasts_long_waits = true;
+    }
+    let args = &args;
+    let settings = &settings;
     let places = &settings.places;
     let piped = read_piped_input(args.prompt.as_deref())?;
     let prompt = read_prompt_arg(args)?;
@@ -67,8 +75,11 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         .as_ref()
         .map(|id| jobs::become_job(&JobFolder::new(places.jobs_folder()), id))
         .transpose()?;
+    let absent = args.stay.then(|| AbsentUser::new(args, places));
     if args.ask {
         plan.task.approver = Some(Arc::new(TerminalApprover::open(places)?));
+    } else if let Some(absent) = &absent {
+        plan.task.approver = Some(Arc::clone(absent) as _);
     }
     wiring::build_runtime()?.block_on(async {
         let opened = settings
@@ -77,10 +88,27 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         let mut session = opened.map_err(to_usage_error)?;
         let cancel = CancellationToken::new();
         cancel_on_signals(&cancel);
-        let printer = build_printer(args, places, &project, &session, mode);
-        let mut printer = printer.with_live_view();
+        let mut printer = build_printer(args, places, &project, &session, mode).with_held_result();
+        if args.stay {
+            printer = printer.with_awaited_answers();
+        }
         session.attach_images(images);
-        let report = session.run(task, &mut printer, &cancel).await;
+        let mut turns = AttendedTurns::new(&session, absent.as_deref(), &cancel);
+        let mut input = task;
+        let report = loop {
+            printer = printer.with_live_view();
+            let report = session
+                .run(input, &mut printer, &cancel.child_token())
+                .await;
+            match turns.next_prompt(&report).await {
+                Some(prompt) => {
+                    printer.attached_input_joined(&prompt);
+                    input = Some(prompt);
+                }
+                None => break report,
+            }
+        };
+        printer.print_held_result();
         close_session(&mut session).await;
         Ok(exit_for_report(args, &report))
     })

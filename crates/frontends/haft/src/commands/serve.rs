@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use clap::Args;
-use haft_acp::{DelegatedTasks, TaskCaller};
+use haft_acp::{AttachedTasks, DelegatedTasks, TaskCaller};
 use haft_serve::{AccessToken, JobRow, PageRuns, serve};
 use tokio::task::LocalSet;
 use uuid::Uuid;
@@ -53,6 +53,7 @@ pub(crate) fn run(haft: &Haft, args: &ServeArgs) -> anyhow::Result<ProcessExit> 
     let jobs = JobFolder::new(settings.places.jobs_folder());
     let runs = Some(PageRuns {
         tasks: Arc::clone(&tasks),
+        attached: AttachedTasks::new(settings.places.attach_folder()),
         cwd,
         models,
         mode,

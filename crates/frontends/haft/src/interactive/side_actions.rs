@@ -119,6 +119,11 @@ impl SideActions {
         }
     }
 
+    /// Puts text back into the input line.
+    pub(super) fn show_typed(&self, text: String) {
+        self.ui.send_message(UiMessage::Typed { text });
+    }
+
     /// Shows which files a conversation changed.
     pub(super) fn show_diff(&self, conversation: Option<&str>) {
         match conversation {

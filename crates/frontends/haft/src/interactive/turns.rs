@@ -80,6 +80,8 @@ impl TuiSession<'_> {
             .1;
         // The interface still has the prompts that the turn did not read.
         session.drop_unread_input().await;
+        // An attached front end may have changed it.
+        self.chosen.mode = session.mode();
         next
     }
 
@@ -252,7 +254,12 @@ impl TurnControl<'_> {
             Some(Operation::Interrupt | Operation::Side(SideAction::Stop(INLINE_COMMAND_ID))) => {
                 cancel.cancel();
             }
-            Some(Operation::Join(text)) => {
+            // A prompt that the user submitted at the moment at which an attached front end began a
+            // turn joins this turn.
+            Some(Operation::Submit(text)) if self.running.is_none() => {
+                self.side_actions.show_typed(text);
+            }
+            Some(Operation::Join(text) | Operation::Submit(text)) => {
                 // A prompt that cannot be delivered waits in the interface until the turn is over.
                 if let Some(running) = &self.running {
                     let text = self.side_actions.append_shell_output(text);
@@ -287,8 +294,7 @@ impl TurnControl<'_> {
             Some(Operation::Side(action)) => self.side_actions.start(action),
             // The interface holds these back until the turn is over.
             Some(
-                Operation::Submit(_)
-                | Operation::New
+                Operation::New
                 | Operation::Resume(_)
                 | Operation::Fork(_)
                 | Operation::Await(_)

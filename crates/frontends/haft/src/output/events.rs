@@ -20,6 +20,12 @@ pub(crate) struct Printer {
     text: String,
     /// True if progress goes to stdout instead of stderr: for a run that another process executes.
     on_stdout: bool,
+    /// True if a result in JSON is held back until [`Self::print_held_result`], because another turn
+    /// may follow.
+    holds_result: bool,
+    held: Vec<Value>,
+    /// True if the run itself waits for the answer to a question.
+    awaits_answers: bool,
     /// The view of a run at a terminal; `None` if the output is read by a program.
     live: Option<LiveRun>,
     /// True if events are also exported as trace spans.
@@ -42,6 +48,30 @@ impl Printer {
             on_stdout: true,
             ..self
         }
+    }
+
+    /// With the format `json`, prints only the result of the last turn, when
+    /// [`Self::print_held_result`] is called.
+    pub(crate) fn with_held_result(self) -> Self {
+        Self {
+            holds_result: true,
+            ..self
+        }
+    }
+
+    /// Leaves out how a turn that waits for an answer is continued, because the run itself waits.
+    pub(crate) fn with_awaited_answers(self) -> Self {
+        Self {
+            awaits_answers: true,
+            ..self
+        }
+    }
+
+    /// Prints the result that was held back.
+    pub(crate) fn print_held_result(&mut self) {
+        self.held
+            .drain(..)
+            .for_each(|line| super::print_json_line(&line));
     }
 
     /// Shows progress, Markdown and cost, if the run is at a terminal and its format is text.
@@ -72,6 +102,13 @@ impl Printer {
 }
 
 impl EventSink for Printer {
+    fn attached_input_joined(&mut self, input: &str) {
+        match self.format {
+            OutputFormat::Text => super::print_to_stderr(&format!("› {input}")),
+            OutputFormat::Json | OutputFormat::StreamJson => {}
+        }
+    }
+
     fn event(&mut self, event: &Event) {
         #[cfg(feature = "otel")]
         if self.traced {
@@ -89,7 +126,9 @@ impl EventSink for Printer {
         match self.format {
             OutputFormat::StreamJson => lines.iter().for_each(super::print_json_line),
             OutputFormat::Json => {
-                if matches!(event.body, EventBody::Result(_)) {
+                if matches!(event.body, EventBody::Result(_)) && self.holds_result {
+                    self.held = lines;
+                } else if matches!(event.body, EventBody::Result(_)) {
                     lines.iter().for_each(super::print_json_line);
                 }
             }
@@ -223,6 +262,7 @@ impl Printer {
                 match result.outcome {
                     // The error event has already printed the failure.
                     Outcome::Completed | Outcome::Failed => return,
+                    Outcome::Waiting if self.awaits_answers => return,
                     // The result of the call has already printed why it was denied.
                     Outcome::Waiting if result.code == "denied" => {
                         format!("haft: {}", text!("output-denied"))

@@ -13,7 +13,8 @@ macro_rules! files {
 }
 
 /// All message files. A file is parsed when one of its messages is first shown.
-pub(crate) static MESSAGES: [MessageFile; 42] = files! {
+pub(crate) static MESSAGES: [MessageFile; 43] = files! {
+    "attach"
     "catalogue"
     "changes"
     "claude"

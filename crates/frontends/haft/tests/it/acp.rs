@@ -1,5 +1,6 @@
 //! `haft acp` as an editor drives it: real pipes, a scripted model.
 
+mod attached;
 mod broken;
 mod files;
 mod forms;

@@ -19,6 +19,7 @@ mod advice;
 mod advisories;
 mod agents;
 mod architecture;
+mod attach;
 mod attacks;
 mod auto_coder;
 mod bad_input;

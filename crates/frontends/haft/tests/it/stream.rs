@@ -75,6 +75,22 @@ impl DrivenRun {
         self.read_until(|line| line["type"] == kind)
     }
 
+    /// Returns the next line, or `None` at the end of the output.
+    pub(crate) fn read_next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        (self.output.read_line(&mut line).unwrap() > 0).then(|| {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            self.seen.push(line.clone());
+            line
+        })
+    }
+
+    /// Reads to the end of the output, with an open input; returns the exit code and every line.
+    pub(crate) fn finish_reading(mut self) -> (i32, Vec<Value>) {
+        while self.read_next().is_some() {}
+        self.finish()
+    }
+
     /// Closes the input; returns the exit code and every line.
     pub(crate) fn finish(mut self) -> (i32, Vec<Value>) {
         drop(self.input.take());

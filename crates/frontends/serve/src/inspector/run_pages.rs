@@ -1,11 +1,13 @@
-//! Renders the pages that start, show, answer and stop runs. Runs of other processes are shown
-//! read-only, from the store.
+//! Renders the pages that start, show, answer and stop runs. The sessions of other processes are
+//! followed and answered through their sockets; a run without a socket is shown read-only, from the
+//! store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_acp::{
-    DelegatedTask, DelegatedTasks, RunRequest, TaskApproval, TaskError, TaskState, TaskStatus,
+    AttachedTask, AttachedTasks, DelegatedTask, DelegatedTasks, FollowedState, RunRequest,
+    TaskApproval, TaskError, TaskState, TaskStatus,
 };
 use haft_agent::ApprovalReply;
 use haft_messages::CallHeadline;
@@ -17,6 +19,7 @@ use super::conversation_tree::JobRow;
 use super::glance::BreakList;
 use super::page_frame::{ConversationTab, SiteSection};
 use super::{Inspector, PageResult, conversation_path, format_cost_suffix};
+use crate::localize_text;
 use crate::markup::{Column, Markup};
 use crate::server::{FormAnswer, FormFields};
 
@@ -27,6 +30,8 @@ const MAX_LATEST_MESSAGES: usize = 12;
 /// The runs that the pages have started, and the defaults of the form that starts a run.
 pub struct PageRuns {
     pub tasks: Arc<DelegatedTasks>,
+    /// The sessions of other processes.
+    pub attached: AttachedTasks,
     /// The folder in which a run works if the form names none.
     pub cwd: PathBuf,
     /// The models that the form offers.
@@ -47,7 +52,7 @@ const PERMISSION_MODES: [(&str, PermissionMode); 4] = [
 impl Inspector {
     /// Renders the form that starts a run, and the list of runs. Returns `None` if pages cannot
     /// start runs.
-    pub(super) fn render_runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
+    pub(super) async fn render_runs(&self, notice: Markup, form: &FormFields) -> Option<String> {
         let runs = self.runs.as_ref()?;
         let folder = Some(form.get("folder")).filter(|folder| !folder.is_empty());
         let folder = folder.map_or_else(|| runs.cwd.display().to_string(), str::to_owned);
@@ -112,13 +117,45 @@ impl Inspector {
             Markup::form("/run", &self.form_token, fields),
             Markup::text_element("h2", text!("serve-run-here")),
             table,
+            self.render_sessions_elsewhere(&runs.attached).await,
             self.render_jobs((runs.jobs)()),
         ];
         Some(self.build_page(SiteSection::Run, text!("serve-run-new"), pieces))
     }
 
+    /// Lists the sessions that other processes of this user run.
+    async fn render_sessions_elsewhere(&self, attached: &AttachedTasks) -> Markup {
+        let sessions = attached.list_sessions().await;
+        let own = std::process::id();
+        let mut rows = sessions
+            .into_iter()
+            .filter(|session| session.process != own)
+            .map(|session| {
+                let id = ConversationId::new(session.conversation_id);
+                let name = self.masker.mask(&session.name);
+                vec![
+                    Markup::link(&conversation_path(&id, "/live"), name),
+                    Markup::text(localize_text(session.state.name())),
+                    Markup::text(session.cwd),
+                ]
+            })
+            .peekable();
+        if rows.peek().is_none() {
+            return Markup::default();
+        }
+        let columns = [
+            Column::prose(text!("serve-name")),
+            Column::text(text!("serve-run-status")),
+            Column::text(text!("serve-run-folder")),
+        ];
+        Markup::concat([
+            Markup::text_element("h2", text!("serve-run-others")),
+            Markup::table(&columns, rows),
+        ])
+    }
+
     /// Starts a run. Redirects to the page of the run, or shows the error.
-    pub(super) fn start_run(&self, form: &FormFields) -> Option<FormAnswer> {
+    pub(super) async fn start_run(&self, form: &FormFields) -> Option<FormAnswer> {
         let runs = self.runs.as_ref()?;
         let prompt = form.get("prompt").replace("\r\n", "\n");
         let started = if prompt.trim().is_empty() {
@@ -145,6 +182,7 @@ impl Inspector {
             Ok(task) => Some(FormAnswer::Redirect(conversation_path(&task.id, "/live"))),
             Err(error) => self
                 .render_runs(self.render_alert(&error), form)
+                .await
                 .map(FormAnswer::Page),
         }
     }
@@ -174,16 +212,17 @@ impl Inspector {
         } else {
             None
         };
-        let mut state = match (&task, &holder) {
-            (_, Some(holder)) => {
-                vec![Markup::element(
-                    "p",
-                    &[("class", "notice")],
-                    [Markup::text(text!("serve-run-elsewhere", holder))],
-                )]
+        let attached = match (&self.runs, &holder) {
+            (Some(runs), Some(_)) => runs.attached.attach_task(id).await,
+            (_, None) | (None, Some(_)) => None,
+        };
+        let mut state = match (&task, &holder, &attached) {
+            (_, Some(holder), Some(attached)) => self.render_attached(&to, holder, attached),
+            (_, Some(holder), None) => {
+                vec![render_notice(text!("serve-run-elsewhere", holder))]
             }
-            (Some(task), None) => self.render_run_state(&to, task),
-            (None, None) => Vec::new(),
+            (Some(task), None, _) => self.render_run_state(&to, task.state()),
+            (None, None, _) => Vec::new(),
         };
         if let Some(stored) = &stored {
             state.insert(0, self.render_glance(stored, BreakList::Closed).await);
@@ -200,7 +239,8 @@ impl Inspector {
             notice,
             Markup::element("section", &[("id", "live"), ("class", "live")], state),
         ];
-        if running_task.is_none() && holder.is_none() && self.runs.is_some() {
+        let is_free = running_task.is_none() && holder.is_none() && self.runs.is_some();
+        if is_free || attached.is_some() {
             let send = Markup::element(
                 "p",
                 &[("class", "buttons")],
@@ -210,7 +250,15 @@ impl Inspector {
                 &to,
                 &self.form_token,
                 [
-                    render_text_area("message", text!("serve-run-message"), ""),
+                    render_text_area(
+                        "message",
+                        if attached.is_some() {
+                            text!("serve-run-message-attached")
+                        } else {
+                            text!("serve-run-message")
+                        },
+                        "",
+                    ),
                     send,
                 ],
             ));
@@ -239,14 +287,40 @@ impl Inspector {
         }
     }
 
+    /// Renders the state of a run in another process, and the approvals for which it waits.
+    fn render_attached(&self, to: &str, holder: &str, attached: &AttachedTask) -> Vec<Markup> {
+        let FollowedState {
+            task,
+            unstored,
+            forms,
+            allowed_elsewhere,
+            ..
+        } = attached.state();
+        let mut pieces = vec![render_notice(text!("serve-run-attached", holder))];
+        match allowed_elsewhere {
+            Some(true) => pieces.push(render_notice(text!("serve-run-allowed-elsewhere"))),
+            Some(false) => pieces.push(render_notice(text!("serve-run-denied-elsewhere"))),
+            None => {}
+        }
+        for from in &forms {
+            pieces.push(render_notice(text!("serve-run-form-elsewhere", from)));
+        }
+        pieces.extend(self.render_run_state(to, task));
+        for message in &unstored {
+            let message = self.masker.mask(message);
+            pieces.push(render_notice(text!("serve-run-unstored", message)));
+        }
+        pieces
+    }
+
     /// Renders the state of a run, and the approvals for which the run waits.
-    fn render_run_state(&self, to: &str, task: &DelegatedTask) -> Vec<Markup> {
+    fn render_run_state(&self, to: &str, task: TaskState) -> Vec<Markup> {
         let TaskState {
             view,
             is_running: runs,
             activity,
             ..
-        } = task.state();
+        } = task;
         let mut pieces = vec![Markup::element(
             "p",
             &[("role", "status"), ("class", "status")],
@@ -328,6 +402,13 @@ impl Inspector {
         let Some(runs) = &self.runs else {
             return Ok(None);
         };
+        let own_runs = runs
+            .tasks
+            .known_task(id)
+            .is_some_and(|task| task.state().is_running);
+        if !own_runs && let Some(attached) = runs.attached.attach_task(id).await {
+            return self.handle_attached_form(id, &attached, form).await;
+        }
         let task = match runs.tasks.find_task(id.as_str()).await {
             Ok(task) => task,
             Err(TaskError::Unknown(_)) => return Ok(None),
@@ -373,42 +454,94 @@ impl Inspector {
         }
     }
 
-    /// Returns a text that changes whenever the page of the run changes. Returns an empty string if
-    /// the run was not started by this server.
-    pub(super) fn run_page_version(&self, id: &ConversationId) -> String {
-        let task = self
-            .runs
-            .as_ref()
-            .and_then(|runs| runs.tasks.known_task(id));
-        task.map_or_else(String::new, |task| {
-            let TaskState {
-                view,
-                is_running: runs,
-                activity,
-                ..
-            } = task.state();
-            let approval_ids: Vec<_> = view
-                .approvals
-                .iter()
-                .map(|one| one.approval_id.as_str())
-                .collect();
-            format!(
-                "{runs} {} {} {activity}",
-                status_name(view.status),
-                approval_ids.join(",")
-            )
-        })
+    /// Answers, interrupts or steers a session of another process, depending on the submitted form.
+    async fn handle_attached_form(
+        &self,
+        id: &ConversationId,
+        task: &AttachedTask,
+        form: &FormFields,
+    ) -> PageResult<Option<FormAnswer>> {
+        let approval = form.get("approval");
+        let done = match form.get("do") {
+            "stop" => {
+                task.interrupt().await;
+                Ok(())
+            }
+            "send" => {
+                let message = form.get("message").replace("\r\n", "\n");
+                task.send_message(message).await
+            }
+            "allow" => task.answer_approval(approval, ApprovalReply::Once).await,
+            "always" => task.answer_approval(approval, ApprovalReply::Always).await,
+            _ => {
+                let reason = form.get("reason").to_owned();
+                task.answer_approval(approval, ApprovalReply::No { reason })
+                    .await
+            }
+        };
+        let alert = match done {
+            Ok(()) => return Ok(Some(FormAnswer::Redirect(conversation_path(id, "/live")))),
+            Err(why) => text!("serve-run-refused", why = localize_text(why)),
+        };
+        Ok(self
+            .render_run(id, self.render_alert(&alert))
+            .await?
+            .map(FormAnswer::Page))
     }
 
-    /// Returns the text that the model of a running run is writing, masked. Returns `None` if the
-    /// run was not started by this server or has ended.
+    /// Returns the state of the run that the page of a conversation shows. Returns `None` if this
+    /// server neither started nor follows one.
+    fn shown_state(&self, id: &ConversationId) -> Option<FollowedState> {
+        let runs = self.runs.as_ref()?;
+        let own = runs.tasks.known_task(id).map(|task| task.state());
+        if let Some(task) = own.clone().filter(|task| task.is_running) {
+            return Some(FollowedState::from(task));
+        }
+        let attached = runs.attached.known_task(id);
+        attached
+            .map(|task| task.state())
+            .or(own.map(FollowedState::from))
+    }
+
+    /// Returns a text that changes whenever the page of the run changes. Returns an empty string if
+    /// this server neither started nor follows the run.
+    pub(super) fn run_page_version(&self, id: &ConversationId) -> String {
+        let Some(state) = self.shown_state(id) else {
+            return String::new();
+        };
+        let TaskState {
+            view,
+            is_running: runs,
+            activity,
+            ..
+        } = &state.task;
+        let approval_ids: Vec<_> = view
+            .approvals
+            .iter()
+            .map(|one| one.approval_id.as_str())
+            .collect();
+        format!(
+            "{runs} {} {} {activity} {} {} {:?}",
+            status_name(view.status),
+            approval_ids.join(","),
+            state.unstored.len(),
+            state.forms.len(),
+            state.allowed_elsewhere
+        )
+    }
+
+    /// Returns the text that the model of a running run is writing, masked. Returns `None` if this
+    /// server neither started nor follows the run, or if the run has ended.
     pub(super) fn run_text(&self, id: &ConversationId) -> Option<String> {
-        let task = self.runs.as_ref()?.tasks.known_task(id)?;
-        let state = task.state();
+        let state = self.shown_state(id)?.task;
         state
             .is_running
             .then(|| self.masker.mask(&state.view.text).into_owned())
     }
+}
+
+fn render_notice(text: impl AsRef<str>) -> Markup {
+    Markup::element("p", &[("class", "notice")], [Markup::text(text)])
 }
 
 /// Renders the form with which the user approves or denies a tool call.

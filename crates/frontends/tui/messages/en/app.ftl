@@ -180,3 +180,5 @@ app-coded =
        *[other] { $message }
     }
 app-trust-hint = /trust shows what would be read and run, and trusts the folder
+app-allowed-elsewhere = Allowed in another terminal.
+app-denied-elsewhere = Denied in another terminal.

@@ -203,3 +203,5 @@ app-coded =
        *[other] { $message }
     }
 app-trust-hint = /trust 会显示将读取和运行的内容，并可信任此目录
+app-allowed-elsewhere = 已在另一个终端中允许。
+app-denied-elsewhere = 已在另一个终端中拒绝。

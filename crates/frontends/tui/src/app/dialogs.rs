@@ -123,6 +123,11 @@ impl Dialogs {
         self.picker.as_ref().is_some_and(Picker::is_question)
     }
 
+    /// Closes the open list if it asks a question, because the question was answered elsewhere.
+    pub(super) fn close_list_question(&mut self) {
+        self.picker.take_if(|picker| picker.is_question());
+    }
+
     pub(super) fn has_viewer(&self) -> bool {
         self.viewer.is_some()
     }

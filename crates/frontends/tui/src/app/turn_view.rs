@@ -110,6 +110,16 @@ impl TurnView {
         self.activity.begin_turn();
     }
 
+    /// Records that another front end has started a turn, unless one is running.
+    pub(super) fn start_turn_elsewhere(&mut self) {
+        if !self.busy {
+            self.options.clear();
+            self.awaited = Awaited::Nothing;
+            self.last_error = None;
+            self.start_turn();
+        }
+    }
+
     /// Starts a turn with the user's input and returns the prompt to send: a proposed answer if the
     /// input is the number of that answer, else the input itself.
     pub(super) fn start_turn_with_input(&mut self, input: String, out: &mut Scrollback) -> String {

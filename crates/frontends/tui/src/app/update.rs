@@ -40,6 +40,8 @@ pub struct Setup {
     pub rules_file: String,
     /// True if a sign may move while a turn runs.
     pub animates: bool,
+    /// True if another process runs the session, so that the session goes on when the user leaves.
+    pub is_attached: bool,
 }
 
 /// An input of [`App::update`](super::App::update).

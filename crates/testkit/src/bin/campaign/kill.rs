@@ -22,7 +22,7 @@ use crate::kill::workspace::Workspace;
 
 mod check;
 mod events;
-mod export;
+pub(crate) mod export;
 mod kill_point;
 pub(crate) mod process;
 mod requests;

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use haft_testkit::support::{Campaign, CampaignError, Setup};
 
+mod attach;
 mod chunking;
 mod faults;
 mod kill;
@@ -21,6 +22,7 @@ mod replays;
 mod swaps;
 
 const CAMPAIGNS: &[Campaign] = &[
+    attach::CAMPAIGN,
     chunking::CAMPAIGN,
     faults::CAMPAIGN,
     kill::CAMPAIGN,

@@ -86,6 +86,7 @@ fn config(folder: &Path) -> SessionConfig {
             answer: None,
             leftovers: Leftovers::Keep,
             approver: None,
+            attach_port: None,
         },
         callbacks: Vec::new(),
         namespace: "p".into(),

@@ -23,6 +23,7 @@ help-shared =
     .api = 接口协议：openai-chat、openai-responses、anthropic 或 gemini
     .append_system_prompt = 把这段文字追加为系统提示词的最后一节
     .ask = 需要权限时询问而不是拒绝：在终端上问用户；使用 `--input-format stream-json` 时，由提供输入的程序回答
+    .stay = 遇到问题时等待通过 `haft attach` 给出的回答，而不是结束；并且无论服务商要求等待多久都会重试
     .bg = 在后台运行：任务存好后打印作业 id 并退出。见 `haft jobs`
     .compat = 按另一个程序的格式读写 JSON
     .compat-value-claude = Claude Code SDK 读写的消息
@@ -127,6 +128,15 @@ help-workflows-list = 列出所有条目及其来源
 help-workflows-show = 查看一个条目
 help-workflows-add = 向本项目添加条目；加 `--user` 则对你的所有项目生效
 help-workflows-remove = 从 haft 的目录中删除一个条目
+help-attach = 跟踪一个正在运行的会话，回答它的问题并向它发送消息
+    .long =
+        跟踪一个正在运行的会话，回答它的问题并向它发送消息。
+
+        你离开后会话继续运行。对一个问题的第一个回答有效，其他人都会看到它。
+    .id = 会话：其会话或作业的 id，或 id 的开头。默认为本项目中唯一正在运行的会话
+    .list = 列出正在运行的会话，不连接
+    .json = 以 JSON 打印会话的行，并发送标准输入的行；与 `--list` 合用时打印 JSON
+    .plain = 使用纯文本行，不重绘：供屏幕阅读器使用
 help-jobs = 列出、查看、跟踪和停止后台运行
     .long =
         列出、查看、跟踪和停止后台运行。
@@ -137,11 +147,11 @@ help-jobs-show = 查看一个作业：状态、任务和回答
 help-jobs-logs = 打印作业到目前为止的输出
     .follow = 持续显示输出，直到作业结束
     .json = 事件，每行一个 JSON 对象
-help-jobs-attach = 跟踪作业直到结束，就像在这里运行一样；Ctrl-C 只是停止跟踪
+help-jobs-attach = 跟踪作业直到结束；在终端中还可回答它的问题并向它发送消息
     .long =
-        跟踪作业直到结束，就像在这里运行一样；Ctrl-C 只是停止跟踪。
+        跟踪作业直到结束；在终端中还可回答它的问题并向它发送消息。
 
-        退出码就是那次运行的退出码。
+        与 `haft attach` 相同。离开不会结束作业。退出码就是那次运行的退出码。
 help-jobs-kill = 停止作业；其会话之后可以继续
     .ids = 作业 id，或 id 的开头
 help-queue = 添加、列出、查看和取消交给工作节点的任务

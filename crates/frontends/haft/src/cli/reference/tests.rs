@@ -12,11 +12,12 @@ use super::*;
 use crate::cli::Cli;
 
 /// Names of commands, each with the page in `docs/` that describes the command.
-const PAGES: [(&str, &str); 32] = [
+const PAGES: [(&str, &str); 33] = [
     ("run", "runs"),
     ("review", "runs"),
     ("commit", "runs"),
     ("workflows", "workflows"),
+    ("attach", "runs"),
     ("jobs", "runs"),
     ("conversations", "conversations"),
     ("rewind", "undo"),

@@ -1,22 +1,27 @@
 //! `haft jobs list` and `haft jobs show`: print background runs.
 
 use haft_agent::WallClock;
+use haft_attach::AttachState;
 use haft_types::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-use super::{death_message, open_job_folder};
+use super::death_message;
 use crate::cli::options::JsonArgs;
+use crate::commands::attach::RunningSessions;
 use crate::commands::jobs::ShowJobArgs;
-use crate::haft::Haft;
-use crate::jobs::{BackgroundJob, JobState};
+use crate::haft::{Haft, Settings};
+use crate::jobs::{BackgroundJob, JobFolder, JobState};
 use crate::output::{self, TextTable};
+use crate::wiring;
 
 pub(super) fn list_jobs(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
-    let all = open_job_folder(haft, &args.common)?.list_jobs()?;
+    let settings = haft.load(&args.common)?;
+    let all = JobFolder::new(settings.places.jobs_folder()).list_jobs()?;
+    let sessions = find_sessions_of(&settings, &all)?;
     if args.json {
         return output::print_json(
             &all.iter()
-                .map(|job| job_to_json(job, &job.state()))
+                .map(|job| job_to_json(job, &job.state(), sessions.as_ref()))
                 .collect(),
         );
     }
@@ -36,7 +41,9 @@ pub(super) fn list_jobs(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
         let state = job.state();
         table.add_row(vec![
             job.request.id.clone(),
-            output::localize_text(state.name()),
+            output::localize_text(
+                find_question(job, sessions.as_ref()).unwrap_or_else(|| state.name()),
+            ),
             job.request
                 .started_at
                 .strftime("%Y-%m-%d %H:%M")
@@ -59,10 +66,12 @@ pub(super) fn list_jobs(haft: &Haft, args: &JsonArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn show_job(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
-    let job = open_job_folder(haft, &args.output.common)?.find_job(&args.id)?;
+    let settings = haft.load(&args.output.common)?;
+    let job = JobFolder::new(settings.places.jobs_folder()).find_job(&args.id)?;
+    let sessions = find_sessions_of(&settings, std::slice::from_ref(&job))?;
     let state = job.state();
     if args.output.json {
-        return output::print_json(&job_to_json(&job, &state));
+        return output::print_json(&job_to_json(&job, &state, sessions.as_ref()));
     }
     let mut lines = vec![
         text!("jobs-show-id", id = job.request.id),
@@ -119,7 +128,34 @@ pub(super) fn show_job(haft: &Haft, args: &ShowJobArgs) -> anyhow::Result<()> {
     output::print_text(&format!("{}\n", haft_text::sanitize(&lines.join("\n"))))
 }
 
-fn job_to_json(job: &BackgroundJob, state: &JobState) -> Value {
+/// Returns the running sessions of this user, or `None` if no job is running.
+fn find_sessions_of(
+    settings: &Settings,
+    jobs: &[BackgroundJob],
+) -> anyhow::Result<Option<RunningSessions>> {
+    if !jobs.iter().any(BackgroundJob::is_running) {
+        return Ok(None);
+    }
+    wiring::build_runtime()?
+        .block_on(RunningSessions::find(settings))
+        .map(Some)
+}
+
+/// Returns the state of the job's session, at which `haft jobs attach` attaches.
+fn session_state(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Option<AttachState> {
+    let (info, _) = sessions?.find_conversation(job.conversation_id()?.as_str())?;
+    Some(info.state)
+}
+
+/// Returns the name of the job's state if its session waits for an answer or a message.
+fn find_question(job: &BackgroundJob, sessions: Option<&RunningSessions>) -> Option<&'static str> {
+    match session_state(job, sessions)? {
+        state @ (AttachState::Asking | AttachState::Idle) => Some(state.name()),
+        AttachState::Running | AttachState::Closed => None,
+    }
+}
+
+fn job_to_json(job: &BackgroundJob, state: &JobState, sessions: Option<&RunningSessions>) -> Value {
     let result = match state {
         JobState::Ended(result) => json!(result),
         JobState::Running | JobState::Died => Value::Null,
@@ -132,6 +168,7 @@ fn job_to_json(job: &BackgroundJob, state: &JobState) -> Value {
         "started_at": job.request.started_at,
         "seconds": job_duration_seconds(job, state),
         "conversation_id": job.conversation_id(),
+        "session": session_state(job, sessions).map(AttachState::name),
         "process": matches!(state, JobState::Running).then(|| job.process_id()),
         "result": result,
     })

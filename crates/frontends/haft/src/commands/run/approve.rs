@@ -3,8 +3,9 @@
 mod form;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use haft_agent::Places;
@@ -17,10 +18,51 @@ use crate::commands::permissions;
 use crate::exit::usage_error;
 use crate::output::progress_line::pause_line;
 
+/// The interval at which a question on the terminal checks whether it was answered elsewhere, in
+/// nanoseconds.
+const WITHDRAWAL_INTERVAL: i64 = 100_000_000;
+
 /// Prompts on the controlling terminal, even if standard input and output are redirected.
 pub(crate) struct TerminalApprover {
     terminal: Arc<File>,
+    /// A lock that the open question holds, so that a withdrawn one ends before the next begins.
+    asking: Arc<Mutex<()>>,
     places: Places,
+}
+
+/// Withdraws a question on the terminal when it is dropped.
+#[derive(Clone, Default)]
+struct Withdrawal(Arc<AtomicBool>);
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Reads the terminal until the question is withdrawn, which counts as the end of the input.
+struct QuestionInput<'a> {
+    terminal: &'a File,
+    withdrawn: &'a AtomicBool,
+}
+
+impl Read for QuestionInput<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: WITHDRAWAL_INTERVAL,
+        };
+        while !self.withdrawn.load(Ordering::Relaxed) {
+            let mut polled = [PollFd::new(self.terminal, PollFlags::IN | PollFlags::HUP)];
+            match poll(&mut polled, Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // Reading reports any other problem.
+                _ => return self.terminal.read(buffer),
+            }
+        }
+        Ok(0)
+    }
 }
 
 impl TerminalApprover {
@@ -33,44 +75,73 @@ impl TerminalApprover {
             .map_err(|error| usage_error(text!("run-ask-no-terminal", error)))?;
         Ok(Self {
             terminal: Arc::new(terminal),
+            asking: Arc::default(),
             places: places.clone(),
         })
+    }
+}
+
+impl TerminalApprover {
+    /// Runs `prompt` with the terminal and its input, on a thread of its own. Returns `None` if the
+    /// terminal is gone.
+    async fn prompt_user<T: Send + 'static>(
+        &self,
+        prompt: impl FnOnce(&File, &mut dyn BufRead) -> std::io::Result<T> + Send + 'static,
+    ) -> Option<T> {
+        let withdrawal = Withdrawal::default();
+        let withdrawn = Arc::clone(&withdrawal.0);
+        let terminal = Arc::clone(&self.terminal);
+        let asking = Arc::clone(&self.asking);
+        let task = tokio::task::spawn_blocking(move || {
+            let _alone = asking.lock().unwrap_or_else(PoisonError::into_inner);
+            let input = QuestionInput {
+                terminal: &terminal,
+                withdrawn: &withdrawn,
+            };
+            if withdrawn.load(Ordering::Relaxed) {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            let _paused = pause_line();
+            prompt(&terminal, &mut BufReader::new(input))
+        });
+        let answer = task.await.ok().and_then(Result::ok);
+        drop(withdrawal);
+        answer
     }
 }
 
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, approval: &Approval) -> ApprovalReply {
-        let terminal = Arc::clone(&self.terminal);
         let approval = approval.clone();
         let rules_file = self.places.config_file().display().to_string();
-        let task =
-            tokio::task::spawn_blocking(move || prompt_approval(&terminal, &approval, &rules_file))
-                .await;
+        self.prompt_user(move |terminal, input| {
+            prompt_approval(terminal, input, &approval, &rules_file)
+        })
+        .await
         // If the terminal is gone, the call is denied.
-        task.ok().and_then(Result::ok).unwrap_or(ApprovalReply::No {
+        .unwrap_or(ApprovalReply::No {
             reason: String::new(),
         })
     }
 
     async fn fill_form(&self, form: &Form) -> FormOutcome {
-        let terminal = Arc::clone(&self.terminal);
         let form = form.clone();
-        let filling = move || {
-            let _paused = pause_line();
-            form::fill_form(
-                &mut BufReader::new(&*terminal),
-                &mut &*terminal,
-                &form,
-                || haft_tui::wait_and_discard_typed_ahead(&*terminal),
-            )
-        };
+        self.prompt_user(move |terminal, mut input| {
+            let mut out = terminal;
+            form::fill_form(&mut input, &mut out, &form, || {
+                haft_tui::wait_and_discard_typed_ahead(terminal)
+            })
+        })
+        .await
         // If the terminal is gone, the form is canceled.
-        tokio::task::spawn_blocking(filling)
-            .await
-            .ok()
-            .and_then(Result::ok)
-            .unwrap_or(FormOutcome::Canceled)
+        .unwrap_or(FormOutcome::Canceled)
+    }
+
+    fn answered_elsewhere(&self, _approval: &Approval, reply: &ApprovalReply) {
+        let text = format!("\n{}\n", describe_reply_elsewhere(reply));
+        // The answer counts even if the terminal is gone.
+        drop((&*self.terminal).write_all(text.as_bytes()));
     }
 
     async fn save_rules(&self, rules: &[String]) -> Result<(), String> {
@@ -80,14 +151,25 @@ impl Approver for TerminalApprover {
     }
 }
 
+/// Describes an answer that was given in an attached front end.
+pub(crate) fn describe_reply_elsewhere(reply: &ApprovalReply) -> &'static str {
+    match reply {
+        ApprovalReply::No { .. } => text!("run-denied-elsewhere"),
+        ApprovalReply::Once
+        | ApprovalReply::Changed { .. }
+        | ApprovalReply::Always
+        | ApprovalReply::AlwaysBy { .. }
+        | ApprovalReply::Session => text!("run-allowed-elsewhere"),
+    }
+}
+
 fn prompt_approval(
     terminal: &File,
+    input: &mut dyn BufRead,
     approval: &Approval,
     rules_file: &str,
 ) -> std::io::Result<ApprovalReply> {
-    let _paused = pause_line();
     let mut out = terminal;
-    let mut input = BufReader::new(terminal);
     let question = haft_tui::wrap_to_terminal(&format_question(approval));
     out.write_all(question.as_bytes())?;
     out.flush()?;

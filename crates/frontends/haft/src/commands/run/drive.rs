@@ -6,7 +6,9 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use haft_agent::{Contribution, HostEnvironment, MAIN_AGENT, Places, Project, RandomIds};
+use haft_agent::{
+    AttachPort, Contribution, HostEnvironment, MAIN_AGENT, Places, Project, RandomIds,
+};
 use haft_claude::{
     ClientOffer, ClientTerms, Dialect, RequestedModel, StreamControl, UserPrompt,
     parse_client_hooks, translate_model_name,
@@ -33,6 +35,9 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
     if args.output_format != OutputFormat::StreamJson {
         return Err(usage_error(text!("run-stream-formats")));
     }
+    if args.stay {
+        return Err(usage_error(text!("run-stream-stay")));
+    }
     let (mut args, settings) = load_run_args(haft, args)?;
     let dialect = match args.compat {
         None => Dialect::Haft,
@@ -58,9 +63,14 @@ pub(crate) fn run(haft: &Haft, args: &RunArgs) -> anyhow::Result<ProcessExit> {
         };
         let (mut session, printer) =
             open_session(&mut args, &settings, &project, &first.text, &control).await?;
+        let port = session.attach_port().cloned();
+        if let Some(port) = &port {
+            port.accept_prompts();
+        }
         let input = DrivenInput {
             prompts: &mut prompts,
             later: VecDeque::from([first]),
+            port,
         };
         let mut watch = DrivenTurn {
             printer,
@@ -149,13 +159,25 @@ struct DrivenInput<'a> {
     prompts: &'a mut UnboundedReceiver<UserPrompt>,
     /// Received prompts that wait for a turn of their own.
     later: VecDeque<UserPrompt>,
+    /// The port through which attached front ends send prompts.
+    port: Option<Arc<dyn AttachPort>>,
 }
 
 impl DrivenInput<'_> {
     async fn next_prompt(&mut self) -> Option<UserPrompt> {
+        let attached = async {
+            match &self.port {
+                Some(port) => port.next_prompt().await,
+                None => std::future::pending().await,
+            }
+        };
         match self.later.pop_front() {
             Some(prompt) => Some(prompt),
-            None => self.prompts.recv().await,
+            None => tokio::select! {
+                biased;
+                prompt = self.prompts.recv() => prompt,
+                text = attached => Some(UserPrompt::from(text)),
+            },
         }
     }
 
@@ -198,6 +220,10 @@ impl EventSink for DrivenTurn<'_> {
             .input_joined_line(input)
             .iter()
             .for_each(output::print_json_line);
+    }
+
+    fn attached_input_joined(&mut self, input: &str) {
+        self.input_joined(input);
     }
 
     fn take_input(&mut self) -> Vec<String> {

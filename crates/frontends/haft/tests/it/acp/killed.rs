@@ -2,7 +2,7 @@
 //! conversation survives, the turn resumes, and nothing is duplicated.
 
 use haft_testkit::{Gate, Reply};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Editor, rig, stop_reason};
 use crate::rig::Rig;
@@ -161,20 +161,27 @@ fn session_resumes_after_sigterm() {
 }
 
 #[test]
-fn session_load_fails_while_open_in_another_process() {
-    let rig = rig([Reply::text("never").held_by(&Gate::default())]);
+fn session_load_follows_a_session_of_another_process() {
+    let gate = Gate::default();
+    let rig = rig([Reply::text("Done.").held_by(&gate)]);
     let (mut editor, session) = Editor::in_session(&rig, json!({}));
-    editor.send_prompt(&session, "go");
+    let prompt = editor.send_prompt(&session, "go");
     while rig.server.generation_requests().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let mut other = Editor::initialized(&rig, json!({}));
     let params = json!({"sessionId": session, "cwd": rig.project(), "mcpServers": []});
-    let refused: Value = other.call("session/load", params.clone());
+    let loaded = other.call("session/load", params.clone());
+    assert!(loaded["error"].is_null(), "{loaded}");
+    gate.open();
+    other.read_until_update(|update| update["content"]["text"] == "Done.");
+    assert_eq!(stop_reason(&editor.wait_for_response(prompt)), "end_turn");
+    // The editor that opened the session begins its turns.
+    let refused = other.prompt(&session, "more");
     assert!(
         refused["error"]["message"]
             .as_str()
-            .is_some_and(|message| !message.is_empty()),
+            .is_some_and(|message| message.contains("no turn is running")),
         "{refused}"
     );
     let unknown = other.call(

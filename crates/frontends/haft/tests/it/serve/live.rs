@@ -10,6 +10,7 @@ use haft_types::{Api, ConversationId};
 use serde_json::json;
 
 use super::{HOSTILE, ServedPage};
+use crate::attach::{StayingRun, allow, attach, question, stored_inputs, wait_for_state};
 use crate::rig::Rig;
 
 impl ServedPage {
@@ -258,6 +259,69 @@ fn run_of_another_process_is_followed_read_only() {
         !html.contains("<form") && !html.contains("<button"),
         "{html}"
     );
+}
+
+#[test]
+fn run_of_another_process_is_answered_and_steered() {
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::turns([write_file_call(), question(), Reply::text("Blue it is.")]).unwrap(),
+    );
+    let run = StayingRun::start(&rig, &["Write one"]);
+    let id = wait_for_state(&rig, "asking");
+    let page = ServedPage::start(&rig);
+    let place = format!("/c/{id}/live");
+    let listed = page.get_page("/run");
+    assert!(
+        listed.contains("Running sessions of other processes") && listed.contains(&place),
+        "{listed}"
+    );
+    let asked = page.wait_for_page(&place, "asks for the approval of write_to_file");
+    assert!(
+        asked.contains("+one") && asked.contains("You can follow, answer and steer it here"),
+        "{asked}"
+    );
+    let allowed = page.post(&place, &place, &[("do", "allow"), ("approval", "1")]);
+    assert!(allowed.starts_with("HTTP/1.1 303 "), "{allowed}");
+    page.wait_for_page(&place, "Which color?");
+    assert!(rig.project().join("a.txt").exists());
+    wait_for_state(&rig, "idle");
+    page.post(&place, &place, &[("do", "send"), ("message", "blue")]);
+    let ran = run.finish();
+    assert_eq!(
+        (ran.code(), ran.stdout().as_str()),
+        (0, "Which color?\nBlue it is.\n")
+    );
+    assert_eq!(stored_inputs(&rig), ["Write one"]);
+    let told = rig.server.generation_requests().pop().unwrap();
+    assert!(told.decode().unwrap().last_message_contains("blue"));
+    // The session has ended, so the page can go on with the conversation itself.
+    page.wait_for_page(&place, "empty to continue an interrupted turn");
+}
+
+#[test]
+fn page_sees_the_answer_of_a_terminal_that_came_first() {
+    let rig = Rig::new(
+        Api::Anthropic,
+        Script::turns([write_file_call(), question(), Reply::text("Blue it is.")]).unwrap(),
+    );
+    let mut run = StayingRun::start(&rig, &["Write one"]);
+    let id = wait_for_state(&rig, "asking");
+    let page = ServedPage::start(&rig);
+    let place = format!("/c/{id}/live");
+    page.wait_for_page(&place, "asks for the approval of write_to_file");
+    let mut client = attach(&rig);
+    let request = client.read_until_type("approval_request");
+    client.send_line(&allow(&request));
+    page.wait_for_page(&place, "answered elsewhere: allowed");
+    let late = page.post(&place, &place, &[("do", "deny"), ("approval", "1")]);
+    assert!(
+        late.contains("Not accepted: it has been answered, or is no longer asked."),
+        "{late}"
+    );
+    client.read_until_type("idle");
+    run.kill();
+    page.wait_for_page(&place, "empty to continue an interrupted turn");
 }
 
 #[test]

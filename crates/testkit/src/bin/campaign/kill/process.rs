@@ -62,6 +62,15 @@ impl Running {
         self.status().map(|status| status.is_some())
     }
 
+    /// Kills the run with SIGKILL, like [`Self::kill`], and waits until it is dead.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        self.child
+            .kill()
+            .and_then(|()| self.child.wait())
+            .map(drop)
+            .map_err(|error| format!("cannot kill haft: {error}"))
+    }
+
     /// Kills the run with SIGKILL, but not its child processes, and reaps it.
     pub(crate) fn kill(mut self) -> Result<EndedRun, String> {
         self.child
