@@ -105,7 +105,8 @@ fn time_searches(haft: &Path, folder: &Path, regex: &str) -> anyhow::Result<(Vec
     Ok((gaps.skip(1).collect(), ran.peak_mb))
 }
 
-/// Returns the times of equal searches by ripgrep, which prints all matches.
+/// Runs one ripgrep search `runs` times and returns the time that each run took. ripgrep prints all
+/// matches.
 fn time_ripgrep(folder: &Path, regex: &str, runs: usize) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::new();
     for _ in 0..runs {

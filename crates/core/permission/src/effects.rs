@@ -39,8 +39,8 @@ pub(crate) struct CommandEffect {
     pub(crate) kind: EffectKind,
     /// The effect as written on the command line.
     pub(crate) shown: String,
-    /// The commands that contain the effect, from the outermost to the one that has the effect. A
-    /// rule may name the effect through any of these commands.
+    /// The nested commands around the effect, from the outermost to the one that causes it. A rule
+    /// that matches any of these commands covers the effect.
     pub(crate) enclosing: Vec<EnclosingCommand>,
 }
 

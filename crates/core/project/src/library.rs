@@ -102,7 +102,7 @@ pub struct UsedLibrary {
     pub documents: Vec<LibraryDocument>,
 }
 
-/// The program whose list contains a library.
+/// The program in which the user added a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LibraryOrigin {
     /// `haft lib add`.

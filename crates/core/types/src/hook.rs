@@ -97,8 +97,8 @@ impl HookPoint {
         self.into()
     }
 
-    /// Returns Claude Code's name of the hook point. If Claude Code has no such point, returns
-    /// haft's name in Claude Code's spelling.
+    /// Returns Claude Code's name for the hook point. If Claude Code has no such point, returns
+    /// haft's name as Claude Code would write it.
     pub fn claude_name(self) -> String {
         match self {
             Self::ConversationStart => "SessionStart".to_owned(),

@@ -143,7 +143,7 @@ impl RecordedConversation {
         let lists: Vec<Option<String>> = said
             .iter()
             .map(|message| {
-                list = parse_written_list(message).or(list.take());
+                list = parse_todo_list(message).or(list.take());
                 list.clone()
             })
             .collect();
@@ -202,7 +202,7 @@ impl RecordedConversation {
 
 /// Returns the TODO list in a result of the tool `todo_write`, formatted as a reminder, or `None`
 /// if `message` contains no such result.
-fn parse_written_list(message: &Message) -> Option<String> {
+fn parse_todo_list(message: &Message) -> Option<String> {
     let result = message.tool_results().find(|result| {
         let tool = message
             .metadata

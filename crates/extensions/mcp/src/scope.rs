@@ -166,8 +166,8 @@ pub(crate) fn split_server_tool<'a>(name: &'a str, server: &'a str) -> Option<(&
     (!tool.is_empty()).then_some((server, tool))
 }
 
-/// Returns the scope parts that `name` matches among `servers`. An ambiguous name matches in both
-/// of its readings.
+/// Parses `name` as a scope part for each server in `servers` that it can refer to. An ambiguous
+/// name yields one part per server.
 fn parse_parts(name: &str, servers: &[&str]) -> Vec<ScopePart> {
     let parse_for_server = |server: &&str| {
         let rest = name.strip_prefix(PREFIX)?;

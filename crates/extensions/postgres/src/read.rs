@@ -248,7 +248,7 @@ pub(crate) async fn read_facts(
         .collect()
 }
 
-/// Returns the state with the name `name` of a conversation, or `None` if it was never set.
+/// Returns the state stored under `name` for a conversation, or `None` if it was never set.
 pub(crate) async fn read_state(
     connection: &mut PgConnection,
     id: &ConversationId,

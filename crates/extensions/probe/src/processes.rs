@@ -77,8 +77,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         )
     }),
     attempt_for_some_machines("trace the first process", |_| {
-        /// The number of the `ptrace` request that attaches to a process. It is called with an
-        /// invalid option, so that it fails, but only after the permission check.
+        /// The `ptrace` request that attaches to a process. The request is made with an invalid
+        /// option, so it always fails, but only after the kernel's permission check.
         const PTRACE_SEIZE: i32 = 0x4206;
         check_process_call(make_syscall(
             libc::SYS_ptrace,

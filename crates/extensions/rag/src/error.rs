@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum RagError {
     /// None of the folders of the collection exists.
-    #[error("none of the folders of the collection is there ({}); bring them back, or change `folders` in its configuration", show(.0))]
+    #[error("none of the folders of the collection is there ({}); bring them back, or change `folders` in its configuration", format_folders(.0))]
     NoFolder(Vec<PathBuf>),
     /// A file of the index could not be created, locked, or removed.
     #[error("cannot {action} `{}`: {source}", .path.display())]
@@ -27,7 +27,7 @@ pub enum RagError {
     },
 }
 
-fn show(folders: &[PathBuf]) -> String {
+fn format_folders(folders: &[PathBuf]) -> String {
     folders
         .iter()
         .map(|folder| format!("`{}`", folder.display()))

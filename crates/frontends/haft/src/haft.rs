@@ -30,7 +30,7 @@ use crate::wiring::{self, ClientParts};
 
 /// Returns the path by which this process was started: that of its first argument, looked up as a
 /// shell does. Returns `None` if there is no such file.
-fn find_start_path() -> Option<PathBuf> {
+fn find_invoked_program() -> Option<PathBuf> {
     let name = PathBuf::from(std::env::args_os().next()?);
     let path = if name.components().count() > 1 || name.is_absolute() {
         std::env::current_dir().ok()?.join(name)
@@ -63,7 +63,7 @@ impl Haft {
                 .with_helper_program(
                     OwnProgram::open_running()
                         .unwrap_or_default()
-                        .with_start_path(find_start_path()),
+                        .with_start_path(find_invoked_program()),
                 ),
         )
     }

@@ -420,7 +420,7 @@ impl TuiSession<'_> {
                     self.chosen.mode = mode;
                     self.set_session_mode(mode)
                 }
-                Operation::Focus(focus) => self.change_focus(&focus),
+                Operation::Focus(focus) => self.change_focus_files(&focus),
                 Operation::EditContext(edit) => self.edit_context(&edit).await,
                 Operation::Undo => self.undo_changes().await,
                 Operation::Redo => self.redo_changes().await,

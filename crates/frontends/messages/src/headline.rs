@@ -33,7 +33,7 @@ impl CallHeadline {
     /// Describes a call of `tool` with `arguments`, which are [`Value::Null`] if they have not
     /// arrived yet.
     pub fn new(tool: &str, arguments: &Value) -> Self {
-        if let Some(headline) = describe_outside_call(tool, arguments) {
+        if let Some(headline) = describe_indirect_call(tool, arguments) {
             return headline;
         }
         let text = |name: &str| find_text(arguments, &[name]);
@@ -148,7 +148,7 @@ pub fn is_dialogue_tool(tool: &str) -> bool {
 
 /// Describes a call of a tool that is reached through another one: a tool of an MCP server, or a
 /// tool that the model found.
-fn describe_outside_call(tool: &str, arguments: &Value) -> Option<CallHeadline> {
+fn describe_indirect_call(tool: &str, arguments: &Value) -> Option<CallHeadline> {
     let call = |server: &str, name: &str, arguments: &Value| {
         let arguments = list_arguments(arguments);
         CallHeadline::from_parts(

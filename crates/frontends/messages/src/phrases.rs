@@ -306,7 +306,7 @@ fn literal_text(element: &PatternElement<&'static str>) -> &'static str {
     }
 }
 
-/// The separator between the sentences of a text.
+/// The separator between the clauses of a message, which are translated one by one.
 const SEPARATOR: &str = "; ";
 
 /// Splits a text into sentences. A separator between backquotes is part of a command and does not

@@ -103,7 +103,8 @@ pub struct PageComputations {
     analyses: Computations<LogAnalysis>,
     #[cfg(feature = "lab")]
     comparisons: Computations<PolicyTable>,
-    /// The figures of the list of conversations, each with the version of its conversation.
+    /// The cached figures of the rows in the list of conversations, each with the version of the
+    /// conversation that it was computed from.
     rows: Mutex<HashMap<ConversationId, (String, RowFigures)>>,
 }
 

@@ -639,7 +639,7 @@ impl ApprovalDialog {
             .enumerate()
             .filter(|(_, row)| is_shown(row.key))
         {
-            let cell = StyledLine::new(self.format_choice_front(at, row.key), key)
+            let cell = StyledLine::new(self.format_choice_prefix(at, row.key), key)
                 .with_text(row.short, TextStyle::Plain);
             match lines.last_mut() {
                 Some(last) if last.width() + gap.len() + cell.width() <= columns => {
@@ -655,7 +655,7 @@ impl ApprovalDialog {
     }
 
     /// Returns the selection mark and the key that are drawn before a choice.
-    fn format_choice_front(&self, at: usize, key: char) -> String {
+    fn format_choice_prefix(&self, at: usize, key: char) -> String {
         format!("{}{key} ", if self.chosen == Some(at) { '▸' } else { ' ' })
     }
 
@@ -758,7 +758,7 @@ impl ApprovalDialog {
                     } else {
                         TextStyle::Plain
                     };
-                    let front = StyledLine::new(self.format_choice_front(at, row.key), key);
+                    let front = StyledLine::new(self.format_choice_prefix(at, row.key), key);
                     let rest = StyledLine::new("   ", TextStyle::Plain);
                     rows.extend(cut_text_rows(wrap_hanging(
                         &StyledLine::new(&row.text, style),

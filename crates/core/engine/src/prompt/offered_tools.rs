@@ -193,8 +193,8 @@ pub fn resolve_wanted_tools(chosen: &[String], paths: &KnowledgePaths) -> Vec<St
     wanted
 }
 
-/// Returns the chosen tools that exist. Files made for other programs name tools that haft does not
-/// have. Such tools are left out and reported to the user.
+/// Returns the chosen tools that exist. Unknown tools, which agent files written for other programs
+/// may name, are left out and reported to the user.
 fn keep_known_tools(
     registry: &Registry,
     wanted: Vec<String>,

@@ -283,7 +283,7 @@ impl ReactParser {
             (ReactPlace::Text, ReactLineHead::None, Swallow::All);
     }
 
-    /// Adds the held text as plain text, because the held text is not a label.
+    /// Adds the held text as plain text, once it has turned out not to be a label.
     fn release_held(&mut self, found: TextEventSink<'_>) {
         let held = std::mem::take(&mut self.held);
         for c in held.chars() {

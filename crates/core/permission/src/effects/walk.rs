@@ -260,7 +260,7 @@ impl<'a> EffectWalk<'a> {
     ) -> FoldersAfter {
         let unwrapped = find_inner_runs(words);
         let mut found = find_risks(words);
-        let moved = self.find_folders_after_move(words, here);
+        let moved = self.find_folders_after_cd(words, here);
         if let Some(FoldersAfter {
             all: WorkingFolders::Unknown,
             ..
@@ -336,7 +336,7 @@ impl<'a> EffectWalk<'a> {
 
     /// Returns the working folders after a command that changes the working folder, or `None` for
     /// any other command.
-    fn find_folders_after_move(
+    fn find_folders_after_cd(
         &self,
         words: &[ShellWord],
         here: &WorkingFolders,

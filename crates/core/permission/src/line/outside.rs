@@ -73,7 +73,7 @@ impl LineJudge<'_> {
         match &word.text {
             WordValue::Literal(text) => list_named_paths(program, text).iter().any(|path| {
                 let is_outside =
-                    |path: &PathBuf| !self.workspace.contains(path) && !is_device(path);
+                    |path: &PathBuf| !self.workspace.contains(path) && !is_harmless_device(path);
                 // A path with an unresolvable link, or in an unknown folder, can be anywhere.
                 effects::resolve_path(folders, path)
                     .is_none_or(|resolved| resolved.iter().any(is_outside))
@@ -140,7 +140,7 @@ fn list_named_paths<'a>(program: &str, text: &'a str) -> Vec<&'a str> {
     }
 }
 
-fn is_device(path: &Path) -> bool {
+fn is_harmless_device(path: &Path) -> bool {
     HARMLESS_DEVICES
         .iter()
         .any(|device| path == Path::new(device))

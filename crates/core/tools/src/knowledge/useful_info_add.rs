@@ -49,7 +49,7 @@ pub(crate) fn define_tool() -> impl Tool {
 async fn add_range(context: &ToolContext, parameters: UsefulInfoAddParameters) -> CallResult {
     let description = to_one_line(check_note_text("description", &parameters.description)?);
     let new = run_off_thread(context, move |scope| {
-        locate_range(scope, &parameters, description)
+        fit_range_to_file(scope, &parameters, description)
     })
     .await?;
     let added = get_session_value::<StoredUseful>(context)?
@@ -61,7 +61,7 @@ async fn add_range(context: &ToolContext, parameters: UsefulInfoAddParameters) -
 
 /// Checks the range against the current file, and shortens it if the file ends before the range
 /// does.
-fn locate_range(
+fn fit_range_to_file(
     scope: &FileScope,
     parameters: &UsefulInfoAddParameters,
     description: String,

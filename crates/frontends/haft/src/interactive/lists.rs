@@ -200,7 +200,7 @@ impl TuiSession<'_> {
             .as_ref()
             .and_then(haft_engine::Session::quote_system_change)
         else {
-            return self.change_focus(&focus);
+            return self.change_focus_files(&focus);
         };
         let row = |text: &str, then| PickerRow {
             text: text.to_owned(),
@@ -226,7 +226,7 @@ impl TuiSession<'_> {
         Ok(())
     }
 
-    pub(super) fn change_focus(&mut self, focus: &Focus) -> anyhow::Result<()> {
+    pub(super) fn change_focus_files(&mut self, focus: &Focus) -> anyhow::Result<()> {
         let files = &mut self.chosen.focus;
         match focus {
             Focus::Add(paths) => {

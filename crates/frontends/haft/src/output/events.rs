@@ -74,7 +74,8 @@ impl Printer {
             .for_each(|line| super::print_json_line(&line));
     }
 
-    /// Shows progress, Markdown and cost, if the run is at a terminal and its format is text.
+    /// Enables the live view (progress, rendered Markdown, cost) if the process has a terminal and
+    /// the output format is text.
     pub(crate) fn with_live_view(self) -> Self {
         let live = match self.format {
             OutputFormat::Text => LiveRun::start(),

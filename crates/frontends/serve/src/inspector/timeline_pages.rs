@@ -41,7 +41,7 @@ impl TimelineView {
         }
     }
 
-    /// Returns the query of this view without the first row.
+    /// Returns the query string of this view, without the parameter for the first row.
     fn query(self) -> String {
         let parts = [
             self.is_zoomed.then_some("zoom=in"),

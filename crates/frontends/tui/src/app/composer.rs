@@ -170,7 +170,7 @@ impl Composer {
         self.editor.set_text(&draft);
     }
 
-    /// Restores the user's text if the editor was lent.
+    /// Restores the user's text if the editor is lent to a question or a form.
     pub(super) fn restore_draft(&mut self) {
         if let Some(draft) = self.draft.take() {
             self.editor.set_text(&draft);

@@ -44,7 +44,7 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(8),
 ];
-/// The time limit for a run. It is far above the usual duration, so a run that exceeds it hangs.
+/// The time limit for a run. It is far above the usual duration, so a run that exceeds it is considered hung.
 const RUN_TIMEOUT: Duration = Duration::from_mins(2);
 
 type CaseResult = Result<(), String>;

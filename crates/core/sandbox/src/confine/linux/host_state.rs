@@ -235,8 +235,8 @@ impl Survey<'_> {
         }
     }
 
-    /// Forbids the entries of a repository that decide which programs git runs: a commit may write
-    /// to the rest of it.
+    /// Forbids creating the entries of a repository that decide which programs git runs. The rest
+    /// of the repository stays writable, because commits write to it.
     fn forbid_repository_entries(&mut self, repository: &Path) {
         for name in SEALED_REPOSITORY_ENTRIES {
             let pattern = NamePattern::AnyCase(name);

@@ -43,7 +43,7 @@ pub fn check_search_replace(text: &str, diff: &str) {
 pub fn check_edit_blocks(text: &str, blocks: &[EditBlock]) {
     for policy in [MatchPolicy::Unique, MatchPolicy::First] {
         let _ = blocks::apply_blocks(text, blocks, policy, TERMS);
-        let kept: Vec<_> = blocks.iter().map(keep_all_lines).collect();
+        let kept: Vec<_> = blocks.iter().map(to_unchanging_block).collect();
         if let Ok(applied) = blocks::apply_blocks(text, &kept, policy, TERMS) {
             assert_eq!(applied.text, text, "{kept:?}");
         }
@@ -51,7 +51,7 @@ pub fn check_edit_blocks(text: &str, blocks: &[EditBlock]) {
 }
 
 /// Returns the block with its searched lines kept and without its added lines.
-fn keep_all_lines(block: &EditBlock) -> EditBlock {
+fn to_unchanging_block(block: &EditBlock) -> EditBlock {
     let pieces = block.pieces.iter().filter_map(|piece| match piece {
         BlockLine::Keep(line) | BlockLine::Remove(line) => Some(BlockLine::Keep(line.clone())),
         BlockLine::Add(_) => None,

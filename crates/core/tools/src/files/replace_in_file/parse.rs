@@ -96,8 +96,8 @@ pub(crate) fn parse_diff(diff: &str) -> Result<(Vec<SearchReplaceBlock>, bool), 
         })
 }
 
-/// Parses the blocks of a `diff`. `marker` recognizes marker lines. A marker always takes a whole
-/// line, so nothing is guessed.
+/// Parses the blocks of a `diff`. `marker` recognizes marker lines. A marker must fill a whole
+/// line, so text inside a line is never mistaken for one.
 fn parse_diff_with(
     diff: &str,
     marker: fn(&str) -> Option<BlockMarker>,

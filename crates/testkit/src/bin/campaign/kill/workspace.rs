@@ -82,7 +82,7 @@ impl Workspace {
         command
     }
 
-    /// Keeps the folders on disk when dropped, and returns their path.
+    /// Disables the removal of the workspace's folder on drop, and returns its path.
     pub(crate) fn keep_folders(&mut self) -> String {
         self.root.disable_cleanup(true);
         self.root().display().to_string()
