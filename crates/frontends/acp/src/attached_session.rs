@@ -209,12 +209,11 @@ impl EditorAttachment {
             result.map(Ok)
         };
         let mut ended = std::pin::pin!(ended);
-        let ended = match cancel.run_until_cancelled(&mut ended).await {
-            Some(ended) => ended,
-            None => {
-                self.send_line(ClientLine::Interrupt {});
-                ended.await
-            }
+        let ended = if let Some(ended) = cancel.run_until_cancelled(&mut ended).await {
+            ended
+        } else {
+            self.send_line(ClientLine::Interrupt {});
+            ended.await
         };
         match ended {
             Some(Ok(result)) => to_prompt_response(&result),

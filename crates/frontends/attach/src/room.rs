@@ -559,7 +559,7 @@ impl PendingQuestion<'_> {
     pub(crate) fn answer_approval(&self, reply: &ApprovalReply) -> bool {
         let id = self.number.to_string();
         let answer = reply.clone().into();
-        self.decide(AttachLine::ApprovalAnswered {
+        self.decide(&AttachLine::ApprovalAnswered {
             id,
             client: None,
             answer,
@@ -569,14 +569,14 @@ impl PendingQuestion<'_> {
     /// Like [`Self::answer_approval`], for a form.
     pub(crate) fn answer_form(&self) -> bool {
         let id = self.number.to_string();
-        self.decide(AttachLine::FormAnswered { id, client: None })
+        self.decide(&AttachLine::FormAnswered { id, client: None })
     }
 
-    fn decide(&self, line: AttachLine) -> bool {
+    fn decide(&self, line: &AttachLine) -> bool {
         let mut state = self.room.lock_state();
         let wins = state.questions.remove(&self.number).is_some();
         if wins {
-            state.send_line(&to_line(&line).into());
+            state.send_line(&to_line(line).into());
         }
         wins
     }
@@ -585,7 +585,7 @@ impl PendingQuestion<'_> {
 impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         let id = self.number.to_string();
-        self.decide(AttachLine::Withdrawn { id });
+        self.decide(&AttachLine::Withdrawn { id });
     }
 }
 

@@ -52,18 +52,15 @@ pub(crate) fn run(haft: &Haft, args: &AttachArgs) -> anyhow::Result<ProcessExit>
             print_sessions(&sessions.running, args.json)?;
             return Ok(ProcessExit::Completed);
         }
-        let chosen = match &args.id {
-            Some(id) => sessions.choose(&settings, id).await?,
-            None => {
-                let project = haft.project(None)?;
-                match sessions.choose_in_project(&project.namespace())? {
-                    Some(chosen) => chosen,
-                    None => {
-                        print_sessions(&sessions.running, args.json)?;
-                        return Err(usage_error(text!("attach-which")));
-                    }
-                }
-            }
+        let chosen = if let Some(id) = &args.id {
+            sessions.choose(&settings, id)?
+        } else {
+            let project = haft.project(None)?;
+            let Some(chosen) = sessions.choose_in_project(&project.namespace())? else {
+                print_sessions(&sessions.running, args.json)?;
+                return Err(usage_error(text!("attach-which")));
+            };
+            chosen
         };
         let looks = if args.plain {
             InterfaceStyle::Plain
@@ -104,10 +101,10 @@ async fn report_end(settings: &Settings, info: &SessionInfo, end: &AttachmentEnd
             output::print_to_stderr(&format!("haft: {}", text!("attach-lost", id)));
         }
     }
-    let last = match end.unconfirmed.is_empty() || end.cause == EndCause::Left {
-        true => return,
-        false => read_last_input(settings, &info.conversation_id).await,
-    };
+    if end.unconfirmed.is_empty() || end.cause == EndCause::Left {
+        return;
+    }
+    let last = read_last_input(settings, &info.conversation_id).await;
     for message in &end.unconfirmed {
         // The session stores messages in order and confirms each one, so only the last message in
         // the store can be unconfirmed.
@@ -181,11 +178,7 @@ impl RunningSessions {
     }
 
     /// Returns the session that `id` names: by its conversation, or by its job.
-    async fn choose(
-        &self,
-        settings: &Settings,
-        id: &str,
-    ) -> anyhow::Result<&(SessionInfo, String)> {
+    fn choose(&self, settings: &Settings, id: &str) -> anyhow::Result<&(SessionInfo, String)> {
         let mut fitting = self
             .running
             .iter()

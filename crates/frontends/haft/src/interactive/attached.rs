@@ -166,7 +166,7 @@ impl AttachedTui {
                 operation = wanted.recv() => self.handle_operation(operation).await,
                 Some(line) = self.given.recv() => self.send(&line).await,
                 line = self.session.next_text() => match line {
-                    Ok(Some(line)) => self.handle_line(&line),
+                    Ok(Some(line)) => Ok(self.handle_line(&line)),
                     Ok(None) => Ok(Some(EndCause::Lost)),
                     Err(error) => Err(error),
                 },
@@ -197,7 +197,7 @@ impl AttachedTui {
     /// Handles the lines that arrived before the connection broke.
     async fn read_rest(&mut self) -> EndCause {
         while let Ok(Some(line)) = self.session.next_text().await {
-            if let Ok(Some(cause)) = self.handle_line(&line) {
+            if let Some(cause) = self.handle_line(&line) {
                 return cause;
             }
         }
@@ -241,6 +241,9 @@ impl AttachedTui {
                 | Operation::Offer(_)
                 | Operation::Rewind { .. }
                 | Operation::Model(_)
+                | Operation::Agent(_)
+                | Operation::Useful(_)
+                | Operation::Notes(_)
                 | Operation::View(_)
                 | Operation::Undo
                 | Operation::Redo
@@ -271,16 +274,16 @@ impl AttachedTui {
         self.send(&ClientLine::User { text, id, answers }).await
     }
 
-    fn handle_line(&mut self, line: &str) -> Result<Next, AttachError> {
+    fn handle_line(&mut self, line: &str) -> Next {
         match ReceivedLine::parse(line) {
             ReceivedLine::Event(event) => {
                 self.note_result(&event);
                 self.ui.send_message(UiMessage::Event(event));
             }
-            ReceivedLine::Control(line) => return Ok(self.handle_control(*line)),
+            ReceivedLine::Control(line) => return self.handle_control(*line),
             ReceivedLine::Unknown => {}
         }
-        Ok(None)
+        None
     }
 
     fn note_result(&mut self, event: &Event) {

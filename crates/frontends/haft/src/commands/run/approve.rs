@@ -130,7 +130,7 @@ impl Approver for TerminalApprover {
         self.prompt_user(move |terminal, mut input| {
             let mut out = terminal;
             form::fill_form(&mut input, &mut out, &form, || {
-                haft_tui::wait_and_discard_typed_ahead(terminal)
+                haft_tui::wait_and_discard_typed_ahead(terminal);
             })
         })
         .await

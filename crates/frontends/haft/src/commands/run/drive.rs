@@ -171,13 +171,13 @@ impl DrivenInput<'_> {
                 None => std::future::pending().await,
             }
         };
-        match self.later.pop_front() {
-            Some(prompt) => Some(prompt),
-            None => tokio::select! {
-                biased;
-                prompt = self.prompts.recv() => prompt,
-                text = attached => Some(UserPrompt::from(text)),
-            },
+        if let Some(prompt) = self.later.pop_front() {
+            return Some(prompt);
+        }
+        tokio::select! {
+            biased;
+            prompt = self.prompts.recv() => prompt,
+            text = attached => Some(UserPrompt::from(text)),
         }
     }
 
