@@ -370,7 +370,7 @@ fn nested_repositories_are_not_entered() {
 
 /// A commit that claims to be signed is shown without asking the repository's program to verify it.
 #[test]
-fn signatures_are_not_checked_by_the_repositorys_program() {
+fn signatures_are_not_checked_by_a_program_of_the_repository() {
     let trap = Trap::new();
     let commit = run_git(&trap.rig, &["cat-file", "commit", "HEAD"]);
     let signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n x\n -----END PGP SIGNATURE-----\n";
