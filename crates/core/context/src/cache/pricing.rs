@@ -324,8 +324,8 @@ pub struct LoggedInput<'a> {
 /// Compares a request from a log with the previous one, `last`. The log does not record which
 /// changes were deliberate.
 ///
-/// Causes that segments cannot show ([`Cause::TooLarge`](crate::Cause::TooLarge),
-/// [`Cause::MessagesDeleted`](crate::Cause::MessagesDeleted)) are reported as the cause that the
+/// Causes that segments cannot show ([`Cause::TooLarge`],
+/// [`Cause::MessagesDeleted`]) are reported as the cause that the
 /// segments suggest. `find_own` is called only after a switch of the model; it returns the newest
 /// earlier request to the model of `now`.
 pub fn compare_logged_requests<'a>(

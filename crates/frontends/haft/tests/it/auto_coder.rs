@@ -19,13 +19,14 @@ fn trust(rig: &Rig) {
 }
 
 /// Returns the last message of a request, counted from 0.
+/// Returns the last message of a request that is not a reminder.
 fn last_message(rig: &Rig, request: usize) -> String {
     let body: Value = rig.server.generation_requests()[request].json().unwrap();
     let messages = body["messages"].as_array().unwrap();
-    messages.last().unwrap()["content"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let contents = messages.iter().rev().map(|message| &message["content"]);
+    let mut texts = contents.map(|content| content.as_str().unwrap());
+    let last = texts.find(|text| !text.starts_with("<system-reminder>"));
+    last.unwrap().to_owned()
 }
 
 /// A reply to prompts that contain these words.
@@ -354,7 +355,10 @@ fn xml_conversation_is_imported_with_calls_and_rounds() {
             "assistant: tool_call",
         ]
     );
-    assert_eq!(messages[1]["content"][1]["arguments"], r#"{"path":"a.py"}"#);
+    assert_eq!(
+        messages[1]["content"][1]["arguments"],
+        json!({"path": "a.py"})
+    );
     assert_eq!(messages[2]["content"][0]["text"], "print(1)");
     let ran = rig.task(&["-r", "c0ffee00", "go on"]);
     assert_eq!(ran.code(), 0, "{}", ran.stderr());

@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::cli::Cli;
 
 /// Options of other programs that pages mention.
-const FOREIGN: [&str; 42] = [
+const FOREIGN: [&str; 45] = [
     "--%",
     "--agents",
     "--allow-dangerously-skip-permissions",
@@ -22,6 +22,7 @@ const FOREIGN: [&str; 42] = [
     "--every",
     "--ext-diff",
     "--features",
+    "--git-dir",
     "--gpus",
     "--help",
     "--hostname-bin",
@@ -32,6 +33,8 @@ const FOREIGN: [&str; 42] = [
     "--memory-gb",
     "--min-miss",
     "--no-default-features",
+    "--no-requeue",
+    "--node-ip-address",
     "--one-folder",
     "--out",
     "--output",
