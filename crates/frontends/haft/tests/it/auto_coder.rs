@@ -18,7 +18,6 @@ fn trust(rig: &Rig) {
     assert_eq!(rig.run(&["trust"]).code(), 0);
 }
 
-/// Returns the last message of a request, counted from 0.
 /// Returns the last message of a request that is not a reminder.
 fn last_message(rig: &Rig, request: usize) -> String {
     let body: Value = rig.server.generation_requests()[request].json().unwrap();
