@@ -274,7 +274,7 @@ async function runs(page, url) {
     await page.keyboard.type("ask");
     await presses("button[value=start]", "the start");
     await page.keyboard.press("Enter");
-    await page.getByText("asks for the approval of").waitFor();
+    await page.getByText("Waiting for approval").first().waitFor();
     expect((await page.textContent(".approval pre")).includes("+Good morning!"), "an approval shows the whole change");
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => axe.run());

@@ -284,8 +284,8 @@ impl Session {
                 RequestedResult::Any,
                 &mut done.effects,
             );
-            one_call::record_output(&call, &mut output, done, self.audience(), io);
             let history = CallHistory::of_call(&call, io);
+            one_call::record_output(&call, &mut output, done, self.audience(), io);
             self.add_guidance(&call, history, before, &mut output, io.cancel)
                 .await;
             if !one_call::waits_for_user(&output.flow) {

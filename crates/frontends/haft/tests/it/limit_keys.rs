@@ -327,32 +327,6 @@ fn archives_are_as_many_inputs_apart_as_the_limit_demands() {
 }
 
 #[test]
-fn archives_of_a_round_are_as_many_blocks_apart_as_the_limit_demands() {
-    // Without this, no archive follows the first input.
-    let inputs = "context.compact_min_inputs=0";
-    for (set, blocks) in [
-        (&[inputs, "context.compact_min_blocks=3"][..], 3),
-        (&[inputs, "context.compact_min_blocks=5"], 5),
-        // The limit is `keep_blocks` by default.
-        (&[inputs], 2),
-    ] {
-        let path = |number: usize| format!("{number}.txt");
-        let reads = (0..16).map(|number| Reply::call("read_file", json!({"path": path(number)})));
-        let rig = rig_with_early_archives(reads.chain([Reply::text("Done.")]));
-        for number in 0..16 {
-            let line = format!("line of the file {number}\n");
-            rig.write(&path(number), line.repeat(60));
-        }
-        assert_eq!(run_task(&rig, set, &["go"]).code(), 0);
-        let found = distances_of_archives(&rig);
-        assert!(
-            found.len() >= 2 && found[1..].iter().all(|one| *one == blocks),
-            "{set:?}: {found:?}"
-        );
-    }
-}
-
-#[test]
 fn limits_out_of_range_are_refused() {
     let from_one = "invalid value: integer `0`, expected a number from 1";
     let negative = "invalid value: integer `-1`, expected u32";

@@ -276,7 +276,7 @@ fn run_of_another_process_is_answered_and_steered() {
         listed.contains("Running sessions of other processes") && listed.contains(&place),
         "{listed}"
     );
-    let asked = page.wait_for_page(&place, "asks for the approval of write_to_file");
+    let asked = page.wait_for_page(&place, "Waiting for approval: ");
     assert!(
         asked.contains("+one") && asked.contains("You can follow, answer and steer it here"),
         "{asked}"
@@ -309,7 +309,7 @@ fn page_sees_the_answer_of_a_terminal_that_came_first() {
     let id = wait_for_state(&rig, "asking");
     let page = ServedPage::start(&rig);
     let place = format!("/c/{id}/live");
-    page.wait_for_page(&place, "asks for the approval of write_to_file");
+    page.wait_for_page(&place, "Waiting for approval: ");
     let mut client = attach(&rig);
     let request = client.read_until_type("approval_request");
     client.send_line(&allow(&request));
