@@ -296,7 +296,7 @@ fn existing_path_that_begins_like_a_command_is_a_prompt() {
     let mut terminal = Terminal::start(&rig, &[], (100, 40));
     terminal.until_text("> ");
     terminal.press("/index/rebuild x\r");
-    terminal.until_text("nothing has to be indexed");
+    terminal.until_text("Unknown command `/index/rebuild`");
     send_prompt(
         &mut terminal,
         "/index/build/main.rs: what does it do?",
@@ -857,7 +857,7 @@ fn useful_command_changes_the_next_request() {
     terminal.press("/useful\r");
     terminal.until_text("DESCRIPTION");
     terminal.press("/useful remove 7\r");
-    terminal.until_text("no range has the number 7");
+    terminal.until_text("No range has the number 7");
     let first = request_body(&rig, 0).to_string();
     assert!(
         first.contains("the user's middle") && first.contains("three"),
@@ -907,6 +907,8 @@ fn waiting_ranges_outlive_a_stopped_prompt_and_a_new_agent() {
     terminal.press("/useful /add a.txt 2 the middle\r");
     terminal.until_text("the middle");
     terminal.press("/agent reviewer\r");
+    terminal.until_text("▸ switch");
+    terminal.press("\r");
     terminal.until_text("agent: reviewer");
     send_prompt(&mut terminal, "look", "Reviewed.");
     let body = request_body(&rig, 0);
@@ -998,7 +1000,7 @@ fn notes_command_works_before_and_in_a_conversation() {
     terminal.press("/notes add /etc secret\r");
     terminal.until_text("is not part of the project");
     terminal.press("/notes add src\r");
-    terminal.until_text("the note is empty");
+    terminal.until_text("The note is empty");
     terminal.press("/notes add\r");
     terminal.until_text("/notes remove ID");
     terminal.press("/notes remove nothing\r");
@@ -1028,7 +1030,7 @@ fn agent_command_switches_role_and_tools_at_a_quoted_price() {
     terminal.until_text("Hello.");
     terminal.until_idle();
     terminal.press("/agent nobody\r");
-    terminal.until_text("no agent `nobody`; there are: empty, reviewer, main");
+    terminal.until_text("No agent `nobody`; there are: empty, reviewer, main");
     terminal.press("/agent empty\r");
     terminal.until_text("the agent `empty` has no role");
     terminal.press("/agent\r");
